@@ -1,0 +1,1 @@
+"""pytest-helmbench: LLM benchmark scenarios as pytest tests."""

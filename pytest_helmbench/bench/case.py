@@ -1,0 +1,48 @@
+"""A case: what is sent and what the reply is held to. Plain data that any process can take over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_helmbench.bench.rule import Rule
+
+__all__ = ["Case", "Message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One composed case.
+
+    Args:
+        code: `P1-B2-S1-C1-U1-PT3`.
+        messages: In order; the last one is the user's.
+        response_format: Wire form of the wanted reply, or None for plain text.
+        rule: What the reply is held to.
+        severity: Base severity (−20..20).
+        difficulty: 0..10.
+    """
+
+    code: str
+    messages: tuple[Message, ...]
+    response_format: Mapping[str, Any] | None
+    rule: Rule
+    severity: int = 0
+    difficulty: int = 0
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """The bare JSON Schema of the wanted reply, or None for plain text."""
+        if self.response_format is None:
+            return None
+        schema: Mapping[str, Any] = self.response_format["json_schema"]["schema"]
+        return schema

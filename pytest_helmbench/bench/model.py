@@ -1,0 +1,61 @@
+"""A model under test or a judge, as a `models.yml` entry or an option names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["ModelEntry", "ModelsFile", "Price", "Sampling"]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per million tokens."""
+
+    input: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling options; None means "not sent"."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One model with everything that was said about it.
+
+    Args:
+        id: `vendor/name`, `ollama/name`, `baseline/lexical`, …
+        base_url: OpenAI-compatible server, up to and with `/v1`; None for the provider's own.
+        api_key_env: Name of the environment variable that holds the key; None for the usual one.
+        max_concurrency: Calls of this model in flight; None for the session's limit.
+    """
+
+    id: str
+    base_url: str | None = None
+    api_key_env: str | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    max_concurrency: int | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    price: Price | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsFile:
+    """What `models.yml` says, in file order."""
+
+    models: tuple[ModelEntry, ...] = ()
+    marking_model: ModelEntry | None = None

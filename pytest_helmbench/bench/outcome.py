@@ -1,0 +1,206 @@
+"""What came of a case: the reply, its evaluations, the verdict, and the rows that record them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["AttemptRecord", "Evaluation", "Outcome", "Parse", "Reply", "ResultRecord", "Usage", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """How a case ended. Errors and skips never enter a score."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+class Parse(StrEnum):
+    """How JSON was found in a reply."""
+
+    STRICT = "strict"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and cost of one call, or summed over several; None is unknown, never 0."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of a model.
+
+    Args:
+        text: Content of the message as the provider's JSON decodes (lone surrogates included); empty for
+            none.
+        refusal: The provider's own `refusal` text, when it sent one.
+        finish_reason: `stop`, `length`, …
+        usage: Tokens and cost.
+        latency_ms: From sending to the last byte, our own waiting apart.
+        provider_model: The model id that the provider says has answered.
+        key: Names this reply until the store has given it a row.
+    """
+
+    text: str
+    refusal: str | None
+    finish_reason: str | None
+    usage: Usage
+    latency_ms: float
+    provider_model: str | None
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One row per result × criterion.
+
+    Args:
+        criterion: `CR1`, …; empty where the case has only one.
+        rule: `category_match`, `list_includes`, `tag_threshold` or `sqe`.
+        rule_hash: 16 hex digits over the rule and, for a judge, its template and model.
+        passed: Right or wrong.
+        credit: In [0, 1].
+        reason: Why it is wrong, when its form is (`invalid_json`, `schema_violation`, `refusal`,
+            `truncated`, `empty`); None otherwise.
+        parse: How JSON was found; None where none was read.
+        expected: For people: what passes.
+        observed: For people: what came, cut to 200 characters.
+        justification: The judge's; None for field rules.
+    """
+
+    criterion: str
+    rule: str
+    rule_hash: str
+    passed: bool
+    credit: float
+    reason: str | None
+    parse: Parse | None
+    expected: str
+    observed: str
+    justification: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one case × model × repetition.
+
+    Args:
+        verdict: Passed, failed, error or skipped.
+        reason: Why, in a word where it has a name (`invalid_json`, `timeout`, `blocked`, `dry run`); None
+            for a plain verdict.
+        message: For people: the fault or skip in a sentence or two; empty for judged cases.
+        evaluations: One per criterion; empty unless judged.
+        score: Mean credit over the criteria, in [0, 1]; None unless judged.
+        usage: Of the case's own calls, judges apart.
+        latency_ms: Of the case's own calls, without our own waiting; None when none was answered.
+        finish_reason: Of the case's reply.
+        excerpt: Start of the reply of a failed case, cut; empty otherwise.
+        reply_key: `Reply.key` of the case's reply; None when there is none.
+        started_at: ISO 8601 UTC.
+        completed_at: ISO 8601 UTC.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    message: str = ""
+    evaluations: tuple[Evaluation, ...] = ()
+    score: float | None = None
+    usage: Usage = Usage()
+    latency_ms: float | None = None
+    finish_reason: str | None = None
+    excerpt: str = ""
+    reply_key: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether a rule has spoken."""
+        return self.verdict in (Verdict.PASSED, Verdict.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One row of `calls`, with the request and the reply behind it.
+
+    Args:
+        run_id: `evaluation_runs.id`.
+        code: Case code.
+        repetition: From 1.
+        criterion: Of a judge call; empty otherwise.
+        purpose: `case` or `judge` (`pack`, `agent`).
+        sequence: The n-th call of this purpose inside the case, from 1.
+        attempt: From 1; 0 for an answer taken from the record.
+        status_code: HTTP status; None when no answer came.
+        finish_reason: Of the reply.
+        error: Class and text of the fault, cut; None for a reply.
+        latency_ms: Of this attempt.
+        usage: Tokens and cost.
+        provider_model: The id that answered.
+        request_hash: SHA-256 (hex) of the body.
+        request_body: JSON as sent.
+        response_body: HTTP body as received; None when none came (an error body is kept too).
+        text: Scrubbed reply for people; None for faults.
+        reply_key: `Reply.key`; None for faults.
+        from_cache: Taken from the record, not sent.
+        started_at: ISO 8601 UTC.
+        received_at: ISO 8601 UTC.
+    """
+
+    run_id: int
+    code: str
+    repetition: int
+    criterion: str
+    purpose: str
+    sequence: int
+    attempt: int
+    status_code: int | None
+    finish_reason: str | None
+    error: str | None
+    latency_ms: float
+    usage: Usage
+    provider_model: str | None
+    request_hash: str
+    request_body: bytes
+    response_body: bytes | None
+    text: str | None
+    reply_key: str | None
+    from_cache: bool
+    started_at: str
+    received_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRecord:
+    """One row of `results` with its evaluations.
+
+    Args:
+        run_id: `evaluation_runs.id`.
+        code: Case code; unique with run and repetition.
+        node_id: pytest's id.
+        family: Of the scenario.
+        repetition: From 1.
+        severity: Base.
+        difficulty: Of the condition.
+        neutral: Judged, but ignored by scores.
+        outcome: What came of it.
+    """
+
+    run_id: int
+    code: str
+    node_id: str
+    family: str
+    repetition: int
+    severity: int
+    difficulty: int
+    neutral: bool
+    outcome: Outcome

@@ -1,0 +1,56 @@
+"""Problems of input files: where, what, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["HelmbenchError", "Problem", "UnreadableBenchmarkError"]
+
+
+class HelmbenchError(ValueError):
+    """Base of the errors that a user of the package may want to catch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with one file.
+
+    Args:
+        path: File at fault.
+        line: 1-based line, as an editor counts; None when the whole file is meant.
+        message: What is wrong, with the offending value.
+        hint: What to change; empty when there is nothing to add.
+    """
+
+    path: Path
+    line: int | None
+    message: str
+    hint: str = ""
+
+    def text(self, base: Path | None = None) -> str:
+        """Return `file:line: message` and the hint on a line of its own.
+
+        Args:
+            base: Folder that the path is shown relative to, when it lies inside.
+        """
+        path = self.path
+        if base is not None and path.is_relative_to(base):
+            path = path.relative_to(base)
+        where = f"{path}:{self.line}" if self.line is not None else str(path)
+        lines = [f"{where}: {self.message}"]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class UnreadableBenchmarkError(HelmbenchError):
+    """A whole file that everything depends on cannot be used.
+
+    Args:
+        problems: All that is wrong with it, in file order.
+    """
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problem.text() for problem in problems))

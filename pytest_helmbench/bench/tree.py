@@ -1,0 +1,225 @@
+"""A loaded scenario tree and its cases. Files are read by `formats`; here are only the values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.bench.rule import Rule
+
+__all__ = ["Behaviour", "Benchmark", "Combination", "Component", "Pillar", "Scenario", "Scoring"]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A condition, user context or perturbation.
+
+    Args:
+        code: Local code: `C1`, `U2`, `PT3a`.
+        full_code: With its scenario: `P1-B1-S1-C1`.
+        body: Markdown body without frontmatter, blank lines at both ends removed.
+        block: Body with every H2 section turned into a tag block; empty for an empty body.
+        weight: Severity (−10..10) of a user context or perturbation, difficulty (0..10) of a condition.
+        path: File it stands in.
+        line: 1-based line of its H1 (consolidated) or of the body (individual file).
+    """
+
+    code: str
+    full_code: str
+    body: str
+    block: str
+    weight: int
+    path: Path
+    line: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """One healthy scenario.
+
+    Args:
+        code: `P1-B2-S1`.
+        path: The prompt file (`S1.md`, or `MCSQE.md` of a multi-criteria scenario).
+        title: Readability suffix of the folder in words, or empty.
+        body: Markdown body of the prompt file.
+        block: Composed body.
+        category: The frontmatter's `category`, as written.
+        response_format: `{"type": "json_schema", "json_schema": {name, strict, schema}}` as sent, or None.
+        rule: What replies are held to.
+        conditions: In natural order; empty when the axis is left out.
+        user_contexts: In natural order; empty when there are none.
+        perturbations: In natural order; never empty.
+        family: `sqe` for judged scenarios, else the rule's type.
+    """
+
+    code: str
+    path: Path
+    title: str
+    body: str
+    block: str
+    category: str | None
+    response_format: Mapping[str, Any] | None
+    rule: Rule
+    conditions: tuple[Component, ...]
+    user_contexts: tuple[Component, ...]
+    perturbations: tuple[Component, ...]
+    family: str
+
+    @property
+    def pillar(self) -> str:
+        """`P1` of `P1-B2-S1`."""
+        return self.code.split("-")[0]
+
+    @property
+    def behaviour(self) -> str:
+        """`P1-B2` of `P1-B2-S1`."""
+        return self.code.rpartition("-")[0]
+
+    def combinations(self, *, add_no_context: bool = False) -> Iterator[Combination]:
+        """Yield every condition × user context × perturbation in natural order.
+
+        Args:
+            add_no_context: Also the combinations without a user context, where the scenario has some.
+        """
+        contexts: list[Component | None] = [*self.user_contexts]
+        if add_no_context or not contexts:
+            contexts.insert(0, None)
+        for condition in self.conditions or (None,):
+            for context in contexts:
+                for perturbation in self.perturbations:
+                    yield Combination(self, condition, context, perturbation)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combination:
+    """One case of a scenario before it is composed: four references, no text of its own."""
+
+    scenario: Scenario
+    condition: Component | None
+    user_context: Component | None
+    perturbation: Component
+
+    @property
+    def code(self) -> str:
+        """`P1-B2-S1-C1-U1-PT3`."""
+        parts = [self.scenario.code]
+        if self.condition is not None:
+            parts.append(self.condition.code)
+        if self.user_context is not None:
+            parts.append(self.user_context.code)
+        parts.append(self.perturbation.code)
+        return "-".join(parts)
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """The six components of the code; None where an axis is absent."""
+        return (
+            *self.scenario.code.split("-"),
+            self.condition.code if self.condition else None,
+            self.user_context.code if self.user_context else None,
+            self.perturbation.code,
+        )
+
+    @property
+    def severity(self) -> int:
+        """Base severity: perturbation plus user context (−20..20)."""
+        return self.perturbation.weight + (self.user_context.weight if self.user_context else 0)
+
+    @property
+    def difficulty(self) -> int:
+        """Difficulty of the condition (0..10)."""
+        return self.condition.weight if self.condition else 0
+
+    def blocks(self) -> tuple[str, ...]:
+        """Return the composed blocks in prompt order, empty ones left out."""
+        components = (self.condition, self.user_context, self.perturbation)
+        blocks = (self.scenario.block, *(part.block for part in components if part is not None))
+        return tuple(block for block in blocks if block)
+
+    def prompt_characters(self) -> int:
+        """Return the length of the prompt without composing it."""
+        blocks = self.blocks()
+        return sum(map(len, blocks)) + 2 * (len(blocks) - 1)
+
+    def prompt(self) -> str:
+        """Return the one user message of the case."""
+        return "\n\n".join(self.blocks())
+
+    def case(self, system_prompt: str | None = None) -> Case:
+        """Compose the case.
+
+        Args:
+            system_prompt: Text of a system message before the user message; None for none.
+        """
+        user = Message("user", self.prompt())
+        return Case(
+            code=self.code,
+            messages=(user,) if system_prompt is None else (Message("system", system_prompt), user),
+            response_format=self.scenario.response_format,
+            rule=self.scenario.rule,
+            severity=self.severity,
+            difficulty=self.difficulty,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pillar:
+    """A pillar with what its README says; empty texts where there is none."""
+
+    code: str
+    name: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """A behaviour with what its README says; empty texts where there is none."""
+
+    code: str
+    title: str = ""
+    description: str = ""
+    compliance_criteria: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """`scoring.yaml`: weights by behaviour code, floors by pillar code, the cap of a breach."""
+
+    weights: Mapping[str, float]
+    floors: Mapping[str, float]
+    cap: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Benchmark:
+    """A scenario tree with everything that was found in it.
+
+    Args:
+        root: The folder that holds `scenarios/`.
+        name: From `benchmark.yml`, else the folder's name.
+        version: From `benchmark.yml`, else the first 12 digits of the hash.
+        hash: SHA-256 (hex) over every file that can change a case or a score.
+        scenarios: Healthy scenarios by prompt file, in natural order of their codes.
+        scoring: None without `scoring.yaml`.
+        problems: Errors by broken file, in natural order; each broken file is one erroring item.
+        broken: Broken file to the code its item is named by (a scenario code, or the file's stem).
+        warnings: What is odd but usable.
+    """
+
+    root: Path
+    name: str
+    version: str
+    description: str
+    hash: str
+    pillars: tuple[Pillar, ...]
+    behaviours: tuple[Behaviour, ...]
+    scenarios: Mapping[Path, Scenario]
+    scoring: Scoring | None
+    problems: Mapping[Path, tuple[Problem, ...]]
+    broken: Mapping[Path, str]
+    warnings: tuple[Problem, ...]
+    kind: str = "scenario_tree"
