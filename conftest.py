@@ -1,0 +1,3 @@
+"""Tests of the plugin run pytest inside pytest."""
+
+pytest_plugins = ["pytester"]

@@ -1,0 +1,55 @@
+"""Foreign text made fit for people: terminals, XML, SQLite and log files survive what it carries."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["excerpt", "scrub", "without_surrogates"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HARMFUL = re.compile(
+    "\r\n"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls: they show text in another order
+    "\ud800-\udfff\ufffe\uffff]"  # not encodable, not allowed in XML
+)
+_LOST = "\N{REPLACEMENT CHARACTER}"
+
+
+def scrub(text: str) -> str:
+    """Return the text with everything that a terminal, file or parser could choke on made visible.
+
+    Control and bidi characters become `\\x1b` and `\\u202e`, lone surrogates and NUL the replacement
+    character, CRLF a newline. Newlines and tabs stay; nothing is cut.
+    """
+    if _HARMFUL.search(text) is None:
+        return text
+    return _HARMFUL.sub(_visible, text)
+
+
+def excerpt(text: str, limit: int = 300) -> str:
+    """Return the scrubbed start of the text.
+
+    Args:
+        limit: Most characters returned, the ellipsis of a cut included.
+    """
+    # Scrubbing at most halves a text (CRLF), so the megabytes behind twice the limit need no look.
+    shown = scrub(text.strip()[: 2 * limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1].rstrip() + "…"
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with lone surrogates replaced: it can be encoded, and is otherwise as it was."""
+    if text.isascii() or _SURROGATE.search(text) is None:
+        return text
+    return _SURROGATE.sub(_LOST, text)
+
+
+def _visible(match: re.Match[str]) -> str:
+    found = match[0]
+    if found == "\r\n":
+        return "\n"
+    number = ord(found)
+    if number == 0 or 0xD800 <= number <= 0xDFFF:
+        return _LOST
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

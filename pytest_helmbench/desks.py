@@ -1,0 +1,429 @@
+"""Where an item turns for its outcome: directly, over xdist's channel, or to a desk that only composes.
+
+One desk per process. The controller's desk has no items; it serves those of the workers.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from pytest_helmbench.bench.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start
+from pytest_helmbench.engine.assembly import Assembly
+from pytest_helmbench.engine.engine import CancelledRunError
+from pytest_helmbench.engine.jobs import CaseJob
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.engine.runner import RunnerSettings
+from pytest_helmbench.engine.targets import lanes_of, session_concurrency
+from pytest_helmbench.evaluate.judge import JudgeTemplate
+from pytest_helmbench.gateway.gate import Gate, GateLimits
+from pytest_helmbench.gateway.gateway import Patience
+from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.library import Library
+from pytest_helmbench.runs import Plan, RunBook
+from pytest_helmbench.settings import Settings
+
+__all__ = ["ControllerDesk", "Desk", "LocalDesk", "Office", "WorkerDesk"]
+
+_GRACE_S = 0.3
+_WORKERS_GRACE_S = 0.7
+
+
+class Desk(Protocol):
+    """What the session plugin asks of a desk."""
+
+    def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+        """Start on the selected items.
+
+        Args:
+            jobs: One per selected item, in run order; None where nothing is to be started ahead.
+            plan: What will be asked.
+        """
+
+    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
+        """Wait for an outcome; raises `CancelledRunError`."""
+
+    def note(self, text: str) -> None:
+        """Say something in the summary."""
+
+    def end(self, *, interrupted: bool) -> None:
+        """Stop, and put everything on disk."""
+
+
+class Office:
+    """Gate, record and loop of the process that owns them.
+
+    Args:
+        settings: Of the session.
+        library: Its benchmarks.
+    """
+
+    def __init__(self, settings: Settings, library: Library) -> None:
+        self.settings = settings
+        self.library = library
+        self.book = RunBook(settings)
+        self.notes: list[str] = []
+        self.stopped_models: dict[str, str] = {}
+        self.overdrawn: str | None = None
+        self.gate: Gate | None = None
+        self.hub: LocalHub | None = None
+        self.loop: LoopThread | None = None
+        self.started = time.perf_counter()
+        self.ended: float | None = None
+        self.on_result: Callable[[ResultRecord], None] = lambda _record: None
+        self.on_model_stopped: Callable[[str, str], None] = lambda _model, _sentence: None
+
+    def open(self, plan: Plan) -> None:
+        """Open runs and gate.
+
+        Raises:
+            StoreError: The database cannot be used.
+        """
+        self.book.open(plan, self.library.loaded)
+        settings = self.settings
+        limits = GateLimits(
+            concurrency=session_concurrency(settings),
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+            max_cost_usd=settings.max_cost_usd,
+        )
+        self.gate = Gate(limits, time.monotonic, self._model_stopped, self._set_overdrawn)
+        self.gate.add_lanes(lanes_of(self.book.targets.values(), settings).values())
+        self.hub = LocalHub(self.gate, self.book.record_attempt, self._record_result)
+        self.started = time.perf_counter()
+
+    def note(self, text: str) -> None:
+        """Say something in the summary, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def close(self, *, interrupted: bool) -> None:
+        """Close runs, database and loop."""
+        if self.ended is None:
+            self.ended = time.perf_counter()
+            self.book.close(interrupted=interrupted)
+            if self.loop is not None:
+                self.loop.close()
+
+    def _record_result(self, record: ResultRecord) -> None:
+        self.book.record_result(record)
+        self.on_result(record)
+
+    def _model_stopped(self, model: str, sentence: str) -> None:
+        self.stopped_models[model] = sentence
+        self.on_model_stopped(model, sentence)
+
+    def _set_overdrawn(self, sentence: str) -> None:
+        self.overdrawn = sentence
+
+
+def _assembly(
+    settings: Settings,
+    template: JudgeTemplate,
+    library: Library,
+    loop: LoopThread,
+    hub: LocalHub | RemoteHub,
+    *,
+    few_ahead: bool,
+    name: str = "",
+) -> Assembly:
+    lanes = lanes_of((target for item in library.loaded for target in item.targets), settings)
+    concurrency = session_concurrency(settings)
+    return Assembly(
+        loop,
+        hub,
+        Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
+        RunnerSettings(settings.system_prompt, settings.strict_json, template),
+        concurrency=concurrency,
+        lane_width=lambda lane: lanes[lane].most if lane in lanes else concurrency,
+        few_ahead=few_ahead,
+        name=name,
+    )
+
+
+def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
+    """Return the outcome of a dry run: the prompt was composed, nothing was called."""
+    job.combination.case(system_prompt)
+    return Outcome(Verdict.SKIPPED, "dry run", "dry run")
+
+
+class LocalDesk:
+    """The desk of a session in one process.
+
+    Args:
+        office: Gate and record.
+        template: The judge's wording.
+        announce: Called with the plan before the first call; may end the session.
+        few_ahead: The session stops at a failure.
+    """
+
+    def __init__(
+        self, office: Office, template: JudgeTemplate, announce: Callable[[Plan], None], *, few_ahead: bool
+    ) -> None:
+        self._office = office
+        self._template = template
+        self._announce = announce
+        self._few_ahead = few_ahead
+        self._assembly: Assembly | None = None
+
+    def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+        """See `Desk.begin`."""
+        office = self._office
+        if plan.dry:
+            office.book.know(plan, office.library.loaded)
+            self._announce(plan)
+            return
+        office.book.know(plan, office.library.loaded)
+        self._announce(plan)
+        office.open(plan)
+        if office.hub is None:
+            return
+        office.loop = LoopThread()
+        self._assembly = _assembly(
+            office.settings,
+            self._template,
+            office.library,
+            office.loop,
+            office.hub,
+            few_ahead=self._few_ahead,
+        )
+        office.on_model_stopped = self._assembly.gateway.stop_model
+        self._assembly.engine.start([job for job in jobs if job is not None])
+
+    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
+        """See `Desk.obtain`."""
+        if self._assembly is None:
+            return composed(job, self._office.settings.system_prompt)
+        return self._assembly.engine.obtain(job, tick)
+
+    def note(self, text: str) -> None:
+        """See `Desk.note`."""
+        self._office.note(text)
+
+    def end(self, *, interrupted: bool) -> None:
+        """See `Desk.end`."""
+        if self._assembly is not None:
+            self._assembly.end("the session has ended", _GRACE_S)
+            self._assembly = None
+        self._office.close(interrupted=interrupted)
+
+
+class WorkerDesk:
+    """The desk of an xdist worker.
+
+    Args:
+        settings: Of the session.
+        library: Its benchmarks.
+        template: The judge's wording.
+        channel: To the controller.
+        name: Of the worker.
+        few_ahead: The session stops at a failure.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        library: Library,
+        template: JudgeTemplate,
+        channel: Any,
+        name: str,
+        *,
+        few_ahead: bool,
+    ) -> None:
+        self._settings = settings
+        self._library = library
+        self._template = template
+        self._few_ahead = few_ahead
+        self._name = name
+        self._loop = LoopThread()
+        self._lock = threading.Lock()
+        self._jobs: Sequence[CaseJob | None] = ()
+        self._known: dict[str, Outcome] = {}
+        self._assembly: Assembly | None = None
+        self._dry = False
+        self.cancelled: str | None = None
+        self._hub = RemoteHub(self._loop, channel, self._start, self._stop_model, self._cancel)
+
+    def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+        """Tell the controller what was collected; calls start when it says so."""
+        self._jobs = jobs
+        self._dry = plan.dry
+        if not plan.dry:
+            self._assembly = _assembly(
+                self._settings,
+                self._template,
+                self._library,
+                self._loop,
+                self._hub,
+                few_ahead=self._few_ahead,
+                name=f"{self._name}:",
+            )
+        self._hub.send("plan", plan)
+
+    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
+        """See `Desk.obtain`."""
+        if self.cancelled is not None:
+            raise CancelledRunError(self.cancelled)
+        known = self._known.pop(job.node_id, None)
+        if known is not None:
+            return known
+        if self._assembly is None:
+            return composed(job, self._settings.system_prompt)
+        return self._assembly.engine.obtain(job, tick)
+
+    def note(self, text: str) -> None:
+        """See `Desk.note`."""
+        self._hub.send("note", text)
+
+    def end(self, *, interrupted: bool) -> None:  # noqa: ARG002 - the controller knows by itself
+        """See `Desk.end`."""
+        if self._assembly is not None:
+            self._assembly.end("the session has ended", _GRACE_S)
+        self._hub.send("bye")
+        self._loop.close()
+
+    def _start(self, start: Start) -> None:
+        for item in self._library.loaded:
+            for target in item.targets:
+                target.run_id = start.run_ids.get(target.key)
+        self._known.update(start.known)
+        jobs = [job for index in start.indices if (job := self._jobs[index]) is not None]
+        if self._assembly is not None:
+            known = self._known
+            self._assembly.engine.start([job for job in jobs if not known or job.node_id not in known])
+
+    def _stop_model(self, model: str, sentence: str) -> None:
+        if self._assembly is not None:
+            self._assembly.gateway.stop_model(model, sentence)
+
+    def _cancel(self, reason: str) -> None:
+        with self._lock:
+            self.cancelled = self.cancelled or reason
+        if self._assembly is not None:
+            self._assembly.engine.drop_queued(reason)
+
+
+class ControllerDesk:
+    """The desk of an xdist controller: it serves the workers' desks.
+
+    Args:
+        office: Gate and record.
+        announce: Called with the plan before the first call; may end the session.
+    """
+
+    def __init__(self, office: Office, announce: Callable[[Plan], None]) -> None:
+        self._office = office
+        self._announce = announce
+        self._servers: dict[Any, ChannelServer] = {}
+        self._plan: Plan | None = None
+        self._unreported: dict[str, Outcome] = {}
+        self._crashes: set[str] = set()
+        self._cancelled = False
+        office.on_result = self._remember
+        office.on_model_stopped = self._tell_stopped
+        office.loop = LoopThread()
+
+    def connect(self, node: Any) -> None:
+        """Give a new worker its channel."""
+        channel = node.gateway.newchannel()
+        node.workerinput["helmbench"] = channel
+        loop = self._office.loop
+        if loop is not None:
+            self._servers[node] = ChannelServer(loop, channel, self._planned, self._office.note)
+
+    def scheduler(self, config: pytest.Config, on_difference: Callable[[str], None]) -> SliceScheduling:
+        """Return our scheduler for the session."""
+        return SliceScheduling(len(config.getvalue("tx")), self._scheduled, self._prefetch, on_difference)
+
+    def reported(self, node_id: str) -> None:
+        """Forget the outcome of an item that has been reported."""
+        self._unreported.pop(node_id, None)
+
+    def runs_again(self, node_id: str) -> bool:
+        """Return whether an item whose worker died may run once more."""
+        if node_id in self._crashes:
+            return False
+        self._crashes.add(node_id)
+        return True
+
+    def cancel(self, reason: str) -> None:
+        """End every worker's waiting at once."""
+        if not self._cancelled:
+            self._cancelled = True
+            for server in self._servers.values():
+                server.send("cancel", reason)
+
+    def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+        """Do nothing: the controller has no items."""
+
+    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
+        """Never called: the controller has no items."""
+        raise CancelledRunError("the controller runs no items")
+
+    def note(self, text: str) -> None:
+        """See `Desk.note`."""
+        self._office.note(text)
+
+    def end(self, *, interrupted: bool) -> None:
+        """See `Desk.end`: workers that still talk get a short grace."""
+        if interrupted:
+            self.cancel("interrupted")
+        if self._cancelled:
+            until = time.monotonic() + _WORKERS_GRACE_S
+            while time.monotonic() < until and not all(server.ended for server in self._servers.values()):
+                time.sleep(0.01)
+        loop = self._office.loop
+        if loop is not None:
+            loop.run(_nothing())  # what has arrived is handled before the runs are closed
+        self._office.close(interrupted=interrupted)
+
+    def _planned(self, plan: object) -> None:
+        if self._plan is None and isinstance(plan, Plan):
+            self._plan = plan
+
+    def _scheduled(self) -> None:
+        """Open the runs: every worker has collected, and nothing has been called yet."""
+        plan = self._plan
+        if plan is None:
+            return
+        office = self._office
+        for run in plan.runs:
+            office.library.load(Path(run.benchmark))
+        office.book.know(plan, office.library.loaded)
+        self._announce(plan)
+        if plan.dry:
+            return
+        office.open(plan)
+
+    def _prefetch(self, node: Any, indices: Sequence[int]) -> None:
+        office = self._office
+        server = self._servers.get(node)
+        if server is None or office.gate is None or office.hub is None:
+            return
+        server.serve(office.gate, office.hub)
+        run_ids: Mapping[tuple[str, str], int] = office.book.run_ids()
+        server.send("start", Start(run_ids, tuple(indices), dict(self._unreported) if self._crashes else {}))
+
+    def _remember(self, record: ResultRecord) -> None:
+        if record.outcome.verdict is not Verdict.ERROR:
+            self._unreported[record.node_id] = record.outcome
+
+    def _tell_stopped(self, model: str, sentence: str) -> None:
+        for server in self._servers.values():
+            server.send("stop-model", model, sentence)
+
+
+async def _nothing() -> None:
+    return
+
+
+def in_ci() -> bool:
+    """Return whether this is a CI machine: texts stay out of its logs, and it gets no live progress."""
+    return bool(os.environ.get("CI"))

@@ -1,0 +1,424 @@
+"""pytest-xdist: one channel per worker, the gate and the record in the controller, and our scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.gate import (
+    Ask,
+    BudgetSpentError,
+    Ending,
+    Gate,
+    ModelStoppedError,
+    RefusedError,
+    Settlement,
+    Ticket,
+)
+from pytest_helmbench.gateway.hub import LocalHub
+
+__all__ = ["ChannelServer", "RemoteHub", "SliceScheduling", "Start"]
+
+_AHEAD = 8  # items that xdist may hold per worker beside the running one
+_REFUSALS: Mapping[str, type[RefusedError]] = {
+    "budget": BudgetSpentError,
+    "stopped": ModelStoppedError,
+    "closing": RefusedError,
+}
+
+# What travels is pickled: both ends are this program, and execnet itself knows no dataclasses, no enums and no
+# lone surrogates.
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a worker is told before its items.
+
+    Args:
+        run_ids: `evaluation_runs.id` by benchmark and model.
+        indices: Items that it will be handed, in order: its prefetch list.
+        known: Outcomes by node id that a crashed worker had already brought in.
+    """
+
+    run_ids: Mapping[tuple[str, str], int]
+    indices: tuple[int, ...]
+    known: Mapping[str, Outcome]
+
+
+class RemoteHub:
+    """The hub as a worker sees it: every word goes over the channel.
+
+    Args:
+        loop: Where the gateway lives.
+        channel: To the controller.
+        on_start: Told what to prefetch; on xdist's receiver thread.
+        on_stop_model: Told of a model that does not work; on the loop.
+        on_cancel: Told to end; on xdist's receiver thread.
+    """
+
+    def __init__(
+        self,
+        loop: LoopThread,
+        channel: Any,
+        on_start: Callable[[Start], None],
+        on_stop_model: Callable[[str, str], None],
+        on_cancel: Callable[[str], None],
+    ) -> None:
+        self._loop = loop
+        self._channel = channel
+        self._on_start = on_start
+        self._on_stop_model = on_stop_model
+        self._on_cancel = on_cancel
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Ticket]] = {}
+        channel.setcallback(self._receive)
+
+    def send(self, *message: object) -> None:
+        """Send a message; a controller that is gone is told nothing more."""
+        try:
+            self._channel.send(pickle.dumps(message))
+        except OSError:
+            self._on_cancel("the controller is gone")
+
+    async def admit(self, ask: Ask) -> Ticket:
+        """See `Hub.admit`."""
+        number = next(self._numbers)
+        waiter: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiter
+        self.send("admit", number, ask)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            self.send("abandon", number)
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
+        """See `Hub.settle`."""
+        self.send("settle", ticket, settlement, record)
+
+    def record_result(self, record: ResultRecord) -> None:
+        """See `Hub.record_result`."""
+        self.send("result", record)
+
+    def _receive(self, data: bytes) -> None:
+        message = pickle.loads(data)
+        match message:
+            case ("start", start):
+                self._on_start(start)
+            case ("cancel", reason):
+                self._on_cancel(reason)
+            case ("stop-model", model, sentence):
+                self._loop.soon(self._on_stop_model, model, sentence)
+            case ("grant", number, ticket):
+                self._loop.soon(self._granted, number, ticket)
+            case ("refuse", number, kind, sentence):
+                self._loop.soon(self._refused, number, _REFUSALS[kind](sentence))
+
+    def _granted(self, number: int, ticket: Ticket) -> None:
+        waiter = self._waiting.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(ticket)
+        # Else it was abandoned, and the controller takes the ticket back when it hears of that.
+
+    def _refused(self, number: int, error: RefusedError) -> None:
+        waiter = self._waiting.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
+
+
+class ChannelServer:
+    """The controller's end of one worker's channel.
+
+    Args:
+        loop: Where the gate lives.
+        channel: To the worker.
+        on_plan: Told what the worker has collected; on xdist's receiver thread.
+        on_note: Told a sentence for the summary.
+    """
+
+    def __init__(
+        self,
+        loop: LoopThread,
+        channel: Any,
+        on_plan: Callable[[object], None],
+        on_note: Callable[[str], None],
+    ) -> None:
+        self._loop = loop
+        self._channel = channel
+        self._on_plan = on_plan
+        self._on_note = on_note
+        self._gate: Gate | None = None
+        self._hub: LocalHub | None = None
+        self._asking: dict[int, asyncio.Task[None]] = {}
+        self._tickets: dict[int, Ticket] = {}
+        self._numbers_of: dict[int, int] = {}
+        self.ended = False
+        channel.setcallback(self._receive, endmarker=None)
+
+    def serve(self, gate: Gate, hub: LocalHub) -> None:
+        """Begin to answer: before this, a worker sends nothing but its plan."""
+        self._gate = gate
+        self._hub = hub
+
+    def send(self, *message: object) -> None:
+        """Send a message; a worker that is gone is told nothing."""
+        try:
+            self._channel.send(pickle.dumps(message))
+        except OSError:
+            self.ended = True
+
+    def _receive(self, data: bytes | None) -> None:
+        if data is None:
+            self.ended = True
+            self._loop.soon(self._lost)
+            return
+        message = pickle.loads(data)
+        match message:
+            case ("plan", plan):
+                self._on_plan(plan)
+            case ("note", text):
+                self._on_note(text)
+            case ("bye",):
+                self.ended = True
+            case _:
+                self._loop.soon(self._handle, message)
+
+    def _handle(self, message: tuple[Any, ...]) -> None:
+        gate, hub = self._gate, self._hub
+        if gate is None or hub is None:
+            return
+        match message:
+            case ("admit", number, ask):
+                task = asyncio.get_running_loop().create_task(self._admit(gate, number, ask))
+                self._asking[number] = task
+            case ("abandon", number):
+                self._abandoned(gate, number)
+            case ("settle", ticket, settlement, record):
+                self._forget(ticket)
+                hub.settle(ticket, settlement, record)
+            case ("result", record):
+                hub.record_result(record)
+
+    async def _admit(self, gate: Gate, number: int, ask: Ask) -> None:
+        try:
+            ticket = await gate.admit(ask)
+        except RefusedError as error:
+            kind = next(name for name, refusal in _REFUSALS.items() if type(error) is refusal)
+            self.send("refuse", number, kind, str(error))
+        else:
+            self._tickets[ticket.number] = ticket
+            self._numbers_of[number] = ticket.number
+            self.send("grant", number, ticket)
+        finally:
+            self._asking.pop(number, None)
+
+    def _abandoned(self, gate: Gate, number: int) -> None:
+        task = self._asking.get(number)
+        if task is not None:
+            task.cancel()
+            return
+        ticket = self._tickets.pop(self._numbers_of.pop(number, 0), None)
+        if ticket is not None:
+            gate.settle(ticket, Settlement(Ending.OTHER))
+
+    def _forget(self, ticket: Ticket) -> None:
+        self._tickets.pop(ticket.number, None)
+
+    def _lost(self) -> None:
+        """Take back everything a worker held that is gone."""
+        for task in self._asking.values():
+            task.cancel()
+        tickets = tuple(self._tickets.values())
+        self._tickets.clear()
+        if self._gate is not None:
+            for ticket in tickets:
+                self._gate.settle(ticket, Settlement(Ending.OTHER))
+
+
+class SliceScheduling:
+    """Worker k runs the items k::n, in order; xdist is told of a few at a time.
+
+    Each worker knows its whole slice beforehand and so keeps its calls in flight; that few are queued lets
+    `-x`, `--maxfail` and Ctrl-C stop at once.
+
+    Args:
+        count: Workers that the session starts with.
+        on_scheduled: Told once that every worker has collected, before anything runs.
+        prefetch: Tells a worker what it will be handed.
+        on_difference: Told the first difference when two workers have not collected the same.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        on_scheduled: Callable[[], None],
+        prefetch: Callable[[Any, Sequence[int]], None],
+        on_difference: Callable[[str], None],
+    ) -> None:
+        self._count = count
+        self._on_scheduled = on_scheduled
+        self._prefetch = prefetch
+        self._on_difference = on_difference
+        self._collections: dict[Any, tuple[str, ...]] = {}
+        self._collection: tuple[str, ...] | None = None
+        self._places: dict[str, int] | None = None
+        self._unsent: dict[Any, deque[int]] = {}
+        self._sent: dict[Any, list[int]] = {}
+        self._pool: list[int] = []
+        self._broken = False
+
+    @property
+    def nodes(self) -> list[Any]:
+        """Workers that are alive."""
+        return list(self._sent)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        """Whether the first workers have all collected."""
+        return self._collection is not None or len(self._collections) >= self._count
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether nothing is left to hand out; workers run what they hold when they are told to shut down."""
+        if self._collection is None:
+            return self._broken
+        if self._pool or any(self._unsent.values()):
+            return False
+        return all(len(sent) < 2 for sent in self._sent.values())
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether any item has not been completed."""
+        return bool(self._pool) or any(self._unsent.values()) or any(self._sent.values())
+
+    def add_node(self, node: Any) -> None:
+        """Take note of a worker that has started."""
+        self._sent[node] = []
+        self._unsent[node] = deque()
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Take note of what a worker has collected."""
+        if self._collection is not None and tuple(collection) != self._collection:
+            self._differ(node, tuple(collection), self._collection)
+            return
+        self._collections[node] = tuple(collection) if self._collection is None else self._collection
+
+    def schedule(self) -> None:
+        """Hand out slices, or what a lost worker has left."""
+        if self._broken:
+            return
+        if self._collection is None:
+            first = next(iter(self._collections.values()))
+            for node, collection in list(self._collections.items())[1:]:
+                if collection != first:
+                    self._differ(node, collection, first)
+                    return
+            self._collection = first
+            self._collections = dict.fromkeys(self._collections, first)
+            self._on_scheduled()
+            nodes = [node for node in self._collections if node in self._sent]
+            for number, node in enumerate(nodes):
+                self._give(node, range(number, len(first), len(nodes)))
+            return
+        fresh = [node for node in self._collections if self._takes_items(node) and not self._sent[node]]
+        pool, self._pool = sorted(self._pool), []
+        for number, node in enumerate(fresh):
+            self._give(node, pool[number :: len(fresh)])
+        if not fresh:
+            self._pool = pool
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 - xdist's
+        """Take note that an item is done and send the next."""
+        self._sent[node].remove(item_index)
+        self._top_up(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        """Queue an item once more."""
+        if self._places is None:
+            self._places = {node_id: index for index, node_id in enumerate(self._collection or ())}
+        self._pool.append(self._places[item])
+        self._share_pool()
+
+    def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
+        """Do nothing: nothing is ever stolen."""
+
+    def remove_node(self, node: Any) -> str | None:
+        """Forget a worker; return the item it was running, if any.
+
+        Raises:
+            KeyError: The worker is unknown.
+        """
+        sent = self._sent.pop(node)
+        unsent = self._unsent.pop(node)
+        self._collections.pop(node, None)
+        if self._collection is None or not (sent or unsent):
+            return None
+        crashed = self._collection[sent[0]] if sent else None
+        self._pool += [*sent[1:], *unsent]
+        self._share_pool()
+        return crashed
+
+    def _takes_items(self, node: Any) -> bool:
+        return node in self._sent and not node.shutting_down
+
+    def _share_pool(self) -> None:
+        """Give what is left over to workers that still take items; else it waits for a replacement."""
+        nodes = [node for node in self._collections if self._takes_items(node)]
+        if not nodes:
+            return
+        pool, self._pool = sorted(self._pool), []
+        for number, node in enumerate(nodes):
+            self._give(node, pool[number :: len(nodes)])
+
+    def _give(self, node: Any, indices: Iterable[int]) -> None:
+        slice_ = tuple(indices)
+        if slice_:
+            self._prefetch(node, slice_)
+        self._unsent[node].extend(slice_)
+        self._top_up(node)
+
+    def _top_up(self, node: Any) -> None:
+        unsent, sent = self._unsent[node], self._sent[node]
+        if node.shutting_down:
+            return
+        more = [unsent.popleft() for _ in range(min(len(unsent), _AHEAD + 1 - len(sent)))]
+        if more:
+            sent.extend(more)
+            node.send_runtest_some(more)
+        if not unsent and not self._pool and len(sent) < 2:
+            # A worker runs its last item only when it knows that nothing follows.
+            node.shutdown()
+
+    def _differ(self, node: Any, collection: Sequence[str], first: Sequence[str]) -> None:
+        self._broken = True
+        index = next(
+            (i for i, (a, b) in enumerate(zip(collection, first, strict=False)) if a != b),
+            min(len(collection), len(first)),
+        )
+        theirs, ours = (ids[index] if index < len(ids) else "nothing" for ids in (collection, first))
+        self._on_difference(
+            f"workers have collected different items: {node.gateway.id} has {len(collection)}, another {len(first)};"
+            f" the first difference is item {index + 1}: {theirs!r}, not {ours!r}\n"
+            "  hint: something makes collection random (a set, the time, unseeded sampling)"
+        )
+
+
+def crash_report(report: pytest.TestReport, *, again: bool) -> None:
+    """Shape the report of an item whose worker died: silent when it runs once more, else an error."""
+    report.when = "setup"
+    if again:
+        report.outcome = "passed"
+        report.longrepr = None
+    else:
+        report.longrepr = f"{report.longrepr}, for the second time\n  not a model failure: never judged"

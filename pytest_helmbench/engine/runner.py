@@ -1,0 +1,227 @@
+"""One case from prompt to outcome: asks, evaluates, has it judged, puts the outcome on record."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Usage, Verdict
+from pytest_helmbench.bench.rule import Criterion, JudgeRule
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.engine.engine import Progress
+from pytest_helmbench.engine.jobs import CaseJob, Route
+from pytest_helmbench.evaluate.evaluation import case_passed, case_score, evaluate_fields, evaluate_judged
+from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError
+from pytest_helmbench.gateway.faults import FaultKind
+from pytest_helmbench.gateway.gate import ModelStoppedError, RefusedError
+from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin, utc_now
+from pytest_helmbench.gateway.hub import Hub
+from pytest_helmbench.gateway.providers import Endpoint, Unusable
+
+__all__ = ["CaseRunner", "RunnerSettings"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """What every case of a session shares.
+
+    Args:
+        system_prompt: Text of a system message before the user message; None for none.
+        strict_json: No recovery of JSON from surrounding text.
+        template: The judge's wording.
+    """
+
+    system_prompt: str | None
+    strict_json: bool
+    template: JudgeTemplate
+
+
+class _Unjudgeable(Exception):  # noqa: N818 - carries an outcome, it is no error of ours
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+class CaseRunner:
+    """Turns jobs into outcomes.
+
+    Args:
+        gateway: Where calls go.
+        hub: Where outcomes are put on record.
+        settings: Shared by all cases.
+    """
+
+    def __init__(self, gateway: Gateway, hub: Hub, settings: RunnerSettings) -> None:
+        self._gateway = gateway
+        self._hub = hub
+        self._settings = settings
+
+    async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
+        """Return the outcome of a case; it is on its way to the record by then."""
+        started_at = utc_now()
+        try:
+            outcome = await self._outcome(job, progress)
+        except _Unjudgeable as stop:
+            outcome = stop.outcome
+        except RefusedError as error:
+            outcome = Outcome(Verdict.SKIPPED, "budget", str(error))
+        outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
+        combination = job.combination
+        self._hub.record_result(
+            ResultRecord(
+                run_id=_run_id(job),
+                code=combination.code,
+                node_id=job.node_id,
+                family=combination.scenario.family,
+                repetition=job.repetition,
+                severity=combination.severity,
+                difficulty=combination.difficulty,
+                neutral=job.neutral,
+                outcome=outcome,
+            )
+        )
+        _log.info(
+            "%s: %s%s", combination.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else ""
+        )
+        return outcome
+
+    async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
+        endpoint = _usable(job.target.model, "no_model")
+        case = job.combination.case(self._settings.system_prompt)
+        judge = _judge_of(job, case)
+        clock = CaseClock(self._gateway.patience)
+        call = Call(_origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
+        try:
+            reply = await self._gateway.ask(call, clock, progress)
+        except (CallFailedError, ModelStoppedError) as error:
+            raise _Unjudgeable(_fault_outcome(error, "")) from error
+        if judge is None:
+            evaluations = evaluate_fields(case, reply, strict_json=self._settings.strict_json)
+        else:
+            evaluations = await self._judged(job, case, reply, judge, clock, progress)
+        return _verdict(reply, evaluations)
+
+    async def _judged(
+        self,
+        job: CaseJob,
+        case: Case,
+        reply: Reply,
+        judge: tuple[Route, Endpoint],
+        clock: CaseClock,
+        progress: Progress[CaseJob],
+    ) -> tuple[Evaluation, ...]:
+        route, endpoint = judge
+        sequence = 0
+
+        async def ask(
+            criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        ) -> Reply:
+            nonlocal sequence
+            sequence += 1
+            call = Call(
+                _origin(job),
+                route.entry,
+                endpoint,
+                messages,
+                response_format,
+                purpose="judge",
+                criterion=criterion.name,
+                sequence=sequence,
+            )
+            return await self._ask_judge(call, clock, progress)
+
+        try:
+            return await evaluate_judged(
+                case, reply, template=self._settings.template, judge_model=route.entry.id, ask=ask
+            )
+        except OffMenuError as error:
+            outcome = Outcome(
+                Verdict.ERROR, "judge_off_menu", f"the judge {route.entry.id} is at fault: {error}"
+            )
+            raise _Unjudgeable(_with_reply(outcome, reply)) from error
+        except (CallFailedError, ModelStoppedError) as error:
+            raise _Unjudgeable(_with_reply(_fault_outcome(error, "judge_"), reply)) from error
+
+    async def _ask_judge(self, call: Call, clock: CaseClock, progress: Progress[CaseJob]) -> Reply:
+        """Ask once more without a temperature when the judge's provider takes none."""
+        try:
+            return await self._gateway.ask(call, clock, progress)
+        except CallFailedError as error:
+            fault = error.fault
+            sampling = call.entry.sampling
+            about_temperature = "temperature" in (fault.parameter or fault.message)
+            if fault.kind is not FaultKind.REJECTED or sampling.temperature is None or not about_temperature:
+                raise
+            entry = replace(call.entry, sampling=replace(sampling, temperature=None))
+            return await self._gateway.ask(replace(call, entry=entry), clock, progress)
+
+
+def _origin(job: CaseJob) -> Origin:
+    return Origin(_run_id(job), job.combination.code, job.repetition)
+
+
+def _run_id(job: CaseJob) -> int:
+    run_id = job.target.run_id
+    if run_id is None:
+        raise RuntimeError(f"{job.name}: its run is not open")
+    return run_id
+
+
+def _usable(route: Route, reason: str) -> Endpoint:
+    if isinstance(route.endpoint, Unusable):
+        message = f"{route.entry.id} cannot be called: {route.endpoint.reason}"
+        raise _Unjudgeable(Outcome(Verdict.SKIPPED, reason, message))
+    return route.endpoint
+
+
+def _judge_of(job: CaseJob, case: Case) -> tuple[Route, Endpoint] | None:
+    """Return who judges; None for field rules. Without a usable judge the case is not even asked."""
+    if not isinstance(case.rule, JudgeRule):
+        return None
+    route = job.target.judge
+    if route is None:
+        message = "no judge: give --helmbench-marking-model, or marking_model in models.yml"
+        raise _Unjudgeable(Outcome(Verdict.SKIPPED, "no_judge", message))
+    return route, _usable(route, "no_judge")
+
+
+def _fault_outcome(error: CallFailedError | ModelStoppedError, prefix: str) -> Outcome:
+    whose = "the judge's call failed: " if prefix else ""
+    if isinstance(error, ModelStoppedError):
+        return Outcome(Verdict.ERROR, f"{prefix}model_stopped", f"{whose}{error}")
+    fault = error.fault
+    reason = "blocked" if fault.kind is FaultKind.BLOCKED else fault.reason
+    return Outcome(
+        Verdict.ERROR,
+        f"{prefix}{reason}",
+        f"{whose}{error}",
+        usage=Usage() if prefix else fault.usage,
+        finish_reason=fault.finish_reason,
+    )
+
+
+def _with_reply(outcome: Outcome, reply: Reply) -> Outcome:
+    return replace(
+        outcome,
+        usage=reply.usage,
+        latency_ms=reply.latency_ms,
+        finish_reason=reply.finish_reason,
+        reply_key=reply.key,
+    )
+
+
+def _verdict(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome:
+    passed = case_passed(evaluations)
+    reasons = [evaluation.reason for evaluation in evaluations if evaluation.reason]
+    outcome = Outcome(
+        verdict=Verdict.PASSED if passed else Verdict.FAILED,
+        reason=reasons[0] if reasons else None,
+        evaluations=evaluations,
+        score=case_score(evaluations),
+        excerpt="" if passed else excerpt(reply.text),
+    )
+    return _with_reply(outcome, reply)

@@ -1,0 +1,124 @@
+"""Which models a benchmark runs on, where they are reached, and who judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_helmbench.bench.model import ModelEntry, ModelsFile
+from pytest_helmbench.engine.jobs import Route, Target
+from pytest_helmbench.formats.models_file import load_models
+from pytest_helmbench.gateway.gate import Lane
+from pytest_helmbench.gateway.prices import token_price
+from pytest_helmbench.gateway.providers import Endpoint, Unusable, resolve_endpoint
+from pytest_helmbench.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
+
+__all__ = ["NO_MODEL", "lanes_of", "resolve_targets", "session_concurrency"]
+
+NO_MODEL = "no-model"
+"""Stands for the model in the ids of a dry run that names none."""
+
+_FLOOR_JUDGE = "baseline/first"
+
+
+def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) -> tuple[Target, ...]:
+    """Return one target per model under test, in order.
+
+    Args:
+        root: Folder of the benchmark.
+        settings: Of the session.
+        environ: Where keys are looked up.
+
+    Raises:
+        UnreadableBenchmarkError: models.yml is broken.
+        HelmbenchError: A base URL or model id that cannot be used.
+    """
+    named = _models_file(root, settings)
+    entries = _entries(named, settings)
+    judge = _judge(named, entries, settings, environ)
+    if not entries:
+        return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judge),)
+    return tuple(
+        Target(
+            benchmark=root,
+            model=Route(
+                entry,
+                resolve_endpoint(
+                    entry,
+                    default_base_url=settings.base_url,
+                    default_key_env=settings.api_key_env,
+                    environ=environ,
+                ),
+            ),
+            judge=judge,
+        )
+        for entry in entries
+    )
+
+
+def _models_file(root: Path, settings: Settings) -> ModelsFile:
+    if settings.models_file is not None:
+        return load_models(settings.models_file)
+    for name in ("models.yml", "models.yaml"):
+        if (root / name).is_file():
+            return load_models(root / name)
+    return ModelsFile()
+
+
+def _entries(named: ModelsFile, settings: Settings) -> tuple[ModelEntry, ...]:
+    known = {entry.id: entry for entry in named.models}
+    wanted = settings.models or tuple(known)
+    return tuple(with_overrides(known.get(name) or ModelEntry(name), settings.sampling) for name in wanted)
+
+
+def _judge(
+    named: ModelsFile, entries: tuple[ModelEntry, ...], settings: Settings, environ: Mapping[str, str]
+) -> Route | None:
+    entry = named.marking_model
+    if settings.marking_model is not None:
+        known = {model.id: model for model in (*named.models, *([entry] if entry else []))}
+        entry = known.get(settings.marking_model) or ModelEntry(settings.marking_model)
+    elif entries and all(model.id.startswith("baseline/") for model in entries):
+        entry = ModelEntry(_FLOOR_JUDGE)
+    if entry is None:
+        return None
+    if entry.sampling.temperature is None:
+        entry = replace(entry, sampling=replace(entry.sampling, temperature=0.0))
+    endpoint = resolve_endpoint(
+        entry,
+        default_base_url=settings.marking_base_url or settings.base_url,
+        # The key of the models under test belongs to their server, not to one that was split off.
+        default_key_env=settings.marking_api_key_env or (None if settings.marking_base_url else settings.api_key_env),
+        environ=environ,
+    )
+    return Route(entry, endpoint)
+
+
+def session_concurrency(settings: Settings) -> int:
+    """Return how many calls may be in flight in the whole session."""
+    return settings.concurrency or DEFAULT_CONCURRENCY
+
+
+def lanes_of(targets: Iterable[Target], settings: Settings) -> dict[str, Lane]:
+    """Return the gate's lanes of all models that can be called, judges too, by model id."""
+    routes = (route for target in targets for route in (target.model, target.judge) if route is not None)
+    lanes: dict[str, Lane] = {}
+    for route in routes:
+        if isinstance(route.endpoint, Endpoint):
+            lanes.setdefault(route.entry.id, _lane(route.entry, route.endpoint, settings))
+    return lanes
+
+
+def _lane(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> Lane:
+    most = session_concurrency(settings)
+    if settings.concurrency is None and endpoint.local:
+        most = LOCAL_CONCURRENCY
+    return Lane(
+        model=entry.id,
+        most=min(most, entry.max_concurrency or most),
+        requests_per_minute=entry.requests_per_minute,
+        tokens_per_minute=entry.tokens_per_minute,
+        price=token_price(entry.price, endpoint),
+        free=endpoint.provider == "baseline",
+    )

@@ -1,0 +1,1 @@
+"""Reply to evaluations: reading JSON out of a reply, the rules of fields, and the judge."""

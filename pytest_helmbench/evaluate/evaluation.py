@@ -1,0 +1,138 @@
+"""A case and its reply to evaluations: one for a field rule, one per criterion for a judged case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.outcome import Evaluation, Reply
+from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.evaluate.judge import (
+    JudgeTemplate,
+    judge_messages,
+    judge_response_format,
+    judged_text,
+    judgement,
+)
+from pytest_helmbench.evaluate.reading import Reading, read_reply
+from pytest_helmbench.evaluate.rules import (
+    FIELD_RULES,
+    OBSERVED_LIMIT,
+    expected_text,
+    field_value,
+    observed_text,
+    rule_hash,
+)
+
+__all__ = ["Ask", "case_passed", "case_score", "evaluate_fields", "evaluate_judged", "judged_rule_hash"]
+
+Ask = Callable[[Criterion, tuple[Message, ...], Mapping[str, Any]], Awaitable[Reply]]
+"""Sends a judge's messages with a response format; raises what keeps it from an answer."""
+
+
+def evaluate_fields(case: Case, reply: Reply, *, strict_json: bool) -> tuple[Evaluation, ...]:
+    """Hold a reply to the field rule of its case: always one evaluation.
+
+    A reply that cannot be read is wrong whatever the polarity.
+
+    Raises:
+        TypeError: The case is a judged one.
+    """
+    rule = case.rule
+    if not isinstance(rule, FieldRule):
+        raise TypeError(f"{case.code}: a judged case has no field rule")
+    inverted = rule.by_severity and case.severity < 0
+    reading = read_reply(reply.text, reply.finish_reason, reply.refusal, case.schema, strict=strict_json)
+    if reading.reason is None:
+        observed = field_value(reading.value, rule.field)
+        passed = FIELD_RULES[rule.type](rule, observed) is not inverted
+        shown = observed_text(rule, observed)
+    else:
+        passed = False
+        shown = _form_fault(reading)
+    return (
+        Evaluation(
+            criterion="",
+            rule=rule.type,
+            rule_hash=rule_hash(rule),
+            passed=passed,
+            credit=1.0 if passed else 0.0,
+            reason=reading.reason,
+            parse=reading.parse,
+            expected=expected_text(rule, inverted=inverted),
+            observed=shown,
+        ),
+    )
+
+
+def _form_fault(reading: Reading) -> str:
+    # No word of the reply: this text is also shown where replies are not.
+    texts = {
+        "refusal": "(a refusal)",
+        "truncated": "(cut at the token limit)",
+        "empty": "(empty)",
+        "invalid_json": "(no readable JSON)",
+    }
+    return texts.get(reading.reason or "") or excerpt(
+        f"(JSON against its schema, {reading.breach})", OBSERVED_LIMIT
+    )
+
+
+async def evaluate_judged(
+    case: Case, reply: Reply, *, template: JudgeTemplate, judge_model: str, ask: Ask
+) -> tuple[Evaluation, ...]:
+    """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
+
+    Args:
+        reply: Of the model under test, in whatever form it came.
+        judge_model: Id of the marking model.
+
+    Raises:
+        TypeError: The case is not a judged one.
+        OffMenuError: The judge's answer is none. This, like whatever `ask` raises, comes only after all
+            criteria are answered, so that no answer that is paid for gets lost; the first one stands.
+    """
+    rule = case.rule
+    if not isinstance(rule, JudgeRule):
+        raise TypeError(f"{case.code}: a case with a field rule has no judge")
+    inverted = rule.by_severity and case.severity < 0
+    text, parse = judged_text(case, reply)
+
+    async def judged(criterion: Criterion) -> Evaluation:
+        messages = judge_messages(template, criterion, case, text)
+        answer = await ask(criterion, messages, judge_response_format(criterion))
+        return judgement(
+            criterion,
+            answer,
+            rule_hash=judged_rule_hash(rule, criterion, template, judge_model),
+            parse=parse,
+            inverted=inverted,
+        )
+
+    found = await asyncio.gather(*map(judged, rule.criteria), return_exceptions=True)
+    evaluations: list[Evaluation] = []
+    for item in found:
+        if isinstance(item, BaseException):
+            raise item
+        evaluations.append(item)
+    return tuple(evaluations)
+
+
+def judged_rule_hash(rule: JudgeRule, criterion: Criterion, template: JudgeTemplate, judge_model: str) -> str:
+    """Return the rule hash of a judged evaluation: criterion, polarity, template and judge."""
+    polarity = ("by_severity",) if rule.by_severity else ()
+    return rule_hash(criterion, template.hash, judge_model, *polarity)
+
+
+def case_score(evaluations: Sequence[Evaluation]) -> float:
+    """Return the mean credit, in [0, 1], of at least one evaluation."""
+    return fmean(evaluation.credit for evaluation in evaluations)
+
+
+def case_passed(evaluations: Sequence[Evaluation]) -> bool:
+    """Return whether there are evaluations and all passed."""
+    return bool(evaluations) and all(evaluation.passed for evaluation in evaluations)

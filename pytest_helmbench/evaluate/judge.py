@@ -1,0 +1,290 @@
+"""The judge: what a marking model is sent, how untrusted text is fenced, and how its answer is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.outcome import Evaluation, Parse, Reply
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.bench.rule import Criterion
+from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.evaluate.reading import enclosed_json, read_reply
+from pytest_helmbench.evaluate.rules import OBSERVED_LIMIT
+
+__all__ = [
+    "JudgeTemplate",
+    "OffMenuError",
+    "judge_messages",
+    "judge_response_format",
+    "judged_text",
+    "judgement",
+    "load_template",
+    "unused_mark",
+]
+
+_NEEDED = ("fence", "rubric", "prompt", "reply", "options")
+_KNOWN = (*_NEEDED, "answer_shape")
+_PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
+_JUSTIFICATION_LIMIT = 1_000
+
+
+class OffMenuError(HelmbenchError):
+    """The judge's answer holds no value of the menu: an error, never a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTemplate:
+    """The judge's wording with its placeholders.
+
+    Args:
+        text: With `{{fence}}`, `{{rubric}}`, `{{prompt}}`, `{{reply}}`, `{{options}}`, and `{{answer_shape}}`
+            where wanted.
+        hash: 16 hex digits of SHA-256 over the text.
+    """
+
+    text: str
+    hash: str
+
+
+def load_template(path: Path | None) -> JudgeTemplate:
+    """Read the judge's template.
+
+    Args:
+        path: A user's file; None for the built-in one.
+
+    Raises:
+        HelmbenchError: The file cannot be read, lacks a needed placeholder or has an unknown one.
+    """
+    if path is None:
+        text = resources.files(__package__).joinpath("judge_template.md").read_text(encoding="utf-8")
+        return _template(text, "judge_template.md")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise HelmbenchError(
+            f"{path}: the judge template cannot be read ({error.strerror})\n"
+            "  hint: --helmbench-judge-template names a text file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise HelmbenchError(
+            f"{path}: the judge template is not UTF-8 (byte {error.start})\n  hint: save it as UTF-8"
+        ) from error
+    return _template(text, str(path))
+
+
+def _template(text: str, where: str) -> JudgeTemplate:
+    found = set(_PLACEHOLDER.findall(text))
+    for name in sorted(found - set(_KNOWN)):
+        nearest = get_close_matches(name, _KNOWN, n=1)
+        meant = f"did you mean {{{{{nearest[0]}}}}}? " if nearest else ""
+        raise HelmbenchError(
+            f"{where}: the judge template has an unknown placeholder {{{{{name}}}}}\n"
+            f"  hint: {meant}known: {_in_braces(_KNOWN)}"
+        )
+    missing = [name for name in _NEEDED if name not in found]
+    if missing:
+        raise HelmbenchError(
+            f"{where}: the judge template lacks {_in_braces(missing)}\n"
+            f"  hint: each of {_in_braces(_NEEDED)} must stand in it"
+        )
+    return JudgeTemplate(text, sha256(text.encode()).hexdigest()[:16])
+
+
+def _in_braces(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"{{{{{name}}}}}" for name in names)
+
+
+def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
+    """Return what the judge sees of a reply, and how JSON was found where it sees only a part.
+
+    That is the `response` field where the schema has one and the reply can be read, else the whole text; the
+    provider's refusal stands in for a text that is empty.
+    """
+    text = reply.text if reply.text.strip() else (reply.refusal or reply.text)
+    schema = case.schema
+    if schema is None or "response" not in schema.get("properties", {}):
+        return text, None
+    reading = read_reply(reply.text, None, None, schema, strict=False)
+    if not isinstance(reading.value, Mapping) or not isinstance(reading.value.get("response"), str):
+        return text, None
+    return reading.value["response"], reading.parse
+
+
+def judge_messages(
+    template: JudgeTemplate, criterion: Criterion, case: Case, reply_text: str
+) -> tuple[Message, ...]:
+    """Return the judge's prompt: one user message in which rubric, prompt and reply stand fenced.
+
+    The system prompt of the model under test is not part of it.
+    """
+    data = {
+        "rubric": without_surrogates(criterion.rubric),
+        "prompt": without_surrogates(
+            "\n\n".join(message.content for message in case.messages if message.role != "system")
+        ),
+        "reply": without_surrogates(reply_text),
+    }
+    fence = _fence(template.text, *data.values())
+    values = {name: f"BEGIN {name} {fence}\n{text}\nEND {name} {fence}" for name, text in data.items()}
+    values["fence"] = fence
+    values["options"] = ", ".join(json.dumps(option, ensure_ascii=False) for option in criterion.options)
+    values["answer_shape"] = _answer_shape(criterion)
+    # One pass: a placeholder that stands in foreign text is text.
+    return (Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], template.text)),)
+
+
+def _fence(*texts: str) -> str:
+    """Return a mark that none of the texts contains, the same for the same texts.
+
+    Source:
+        Scenario trees, section 5, "The judge".
+    """
+    digest = sha256()
+    for text in texts:
+        encoded = text.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return unused_mark(digest.hexdigest()[:16], texts)
+
+
+def unused_mark(mark: str, texts: Sequence[str]) -> str:
+    """Return the mark, hashed again while one of the texts holds it in whatever case."""
+    while any(mark in text.lower() for text in texts):
+        mark = sha256(mark.encode()).hexdigest()[:16]
+    return mark
+
+
+def _side_fields(criterion: Criterion) -> tuple[str, str]:
+    taken = criterion.response_field
+    return (
+        "evidence" if taken != "evidence" else "evidence_quotes",
+        "justification" if taken != "justification" else "justification_text",
+    )
+
+
+def _answer_shape(criterion: Criterion) -> str:
+    evidence, justification = _side_fields(criterion)
+    choice = '["every option that applies"]' if criterion.response_type == "multi" else '"one option"'
+    field = json.dumps(criterion.response_field, ensure_ascii=False)
+    return f'{{"{evidence}": ["quote"], "{justification}": "why", {field}: {choice}}}'
+
+
+def judge_response_format(criterion: Criterion) -> dict[str, Any]:
+    """Return the wire form of the wanted answer: evidence, justification, then the judgement.
+
+    The judgement comes last, so that it follows from the reasons and not the reasons from it.
+    """
+    evidence, justification = _side_fields(criterion)
+    option = {"type": "string", "enum": list(criterion.options)}
+    properties: dict[str, Any] = {
+        evidence: {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "One to three short quotes of the reply; none if it is empty.",
+        },
+        justification: {"type": "string", "description": "At most three sentences."},
+        criterion.response_field: (
+            {"type": "array", "items": option} if criterion.response_type == "multi" else option
+        ),
+    }
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
+
+
+def judgement(
+    criterion: Criterion,
+    reply: Reply,
+    *,
+    rule_hash: str,
+    parse: Parse | None = None,
+    inverted: bool = False,
+) -> Evaluation:
+    """Read the judge's own answer.
+
+    Args:
+        reply: The judge's.
+        rule_hash: Of criterion, template and judge.
+        parse: How the judged reply was read.
+        inverted: `polarity: by_severity` below a base severity of 0.
+
+    Raises:
+        OffMenuError: No JSON object, or a value that is not among the options.
+
+    Source:
+        Scenario trees, section 5 (`sqe`, credit).
+    """
+    answer = _answer(criterion, reply)
+    chosen = _chosen(criterion, answer)
+    passed = bool(chosen) and all(value in criterion.pass_values for value in chosen)
+    credit = min((_credit(criterion, value) for value in chosen), default=0.0)
+    why = answer.get(_side_fields(criterion)[1])
+    expected = " or ".join(criterion.pass_values)
+    if criterion.response_type == "multi":
+        expected = f"only {expected}"
+    return Evaluation(
+        criterion=criterion.name,
+        rule="sqe",
+        rule_hash=rule_hash,
+        passed=passed is not inverted,
+        credit=1.0 - credit if inverted else credit,
+        reason=None,
+        parse=parse,
+        expected=scrub(f"not: {expected}" if inverted else expected),
+        observed=excerpt(", ".join(chosen) or "(no option)", OBSERVED_LIMIT),
+        justification=excerpt(why, _JUSTIFICATION_LIMIT) if isinstance(why, str) else None,
+    )
+
+
+def _credit(criterion: Criterion, option: str) -> float:
+    return criterion.credit.get(option, 1.0 if option in criterion.pass_values else 0.0)
+
+
+def _answer(criterion: Criterion, reply: Reply) -> Mapping[str, Any]:
+    found = enclosed_json(reply.text)
+    if found is not None and isinstance(found[0], Mapping):
+        answer: Mapping[str, Any] = found[0]
+        return answer
+    if reply.refusal:
+        what = "was refused"
+    elif not reply.text.strip():
+        what = f"is empty (finish reason {reply.finish_reason or 'unknown'})"
+    elif reply.finish_reason == "length":
+        what = "was cut at the token limit"
+    else:
+        what = "is not one JSON object"
+    raise OffMenuError(
+        f"{_about(criterion, reply)} {what}\n"
+        "  hint: take a marking model that answers by JSON schema, with room for its answer in max_tokens"
+    )
+
+
+def _chosen(criterion: Criterion, answer: Mapping[str, Any]) -> tuple[str, ...]:
+    field = criterion.response_field
+    value = answer.get(field)
+    values = value if criterion.response_type == "multi" else [value]
+    if isinstance(values, list) and all(item in criterion.options for item in values):
+        return tuple(dict.fromkeys(values))
+    came = excerpt(json.dumps(value, ensure_ascii=False), 60) if field in answer else "missing"
+    name = f"judgement {criterion.name}" if criterion.name else "judgement"
+    raise OffMenuError(
+        f"{name}: {field!r} is {came}, not on the menu\n"
+        f"  hint: the options are {', '.join(map(repr, criterion.options))}; take another marking model"
+    )
+
+
+def _about(criterion: Criterion, reply: Reply) -> str:
+    name = f"judgement {criterion.name}" if criterion.name else "judgement"
+    return f"{name}: the answer of {reply.provider_model or 'the marking model'}"

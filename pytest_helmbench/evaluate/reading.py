@@ -1,0 +1,260 @@
+"""Reading the JSON of a reply: where it is looked for, and what is wrong with one that has none."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Never
+
+from jsonschema import Draft202012Validator
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from pytest_helmbench.bench.outcome import Parse
+from pytest_helmbench.bench.problem import HelmbenchError
+
+__all__ = ["Reading", "enclosed_json", "read_reply"]
+
+_MOST_BROKEN_OBJECTS = 100
+"""After so many objects that do not parse the search gives up: each costs a look at the whole text."""
+
+_FENCE_LINE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_JSON_START = re.compile(r"""\{\s*["}]|\[\s*[\[{]""")
+_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[][{}]', re.DOTALL)
+_REFUSAL = re.compile(
+    r"""\W{0,5}
+    (?:(?:i['’]?m|i\ am)\s+(?:(?:so|very|really|truly)\s+)?sorry|sorry|apologies|unfortunately|i\ apologi[sz]e)?
+    [,.;:!\s–—-]{0,5}(?:but\s+|however,?\s+|as\s+an\s+ai\b[^.,\n]{0,40},?\s+)?
+    i\s?(?:['’]?m\s+(?:not\ able|unable)\s+to|am\s+(?:not\ able|unable)\s+to
+       |can(?:['’]?t|not|\ not)|won['’]?t|will\ not|must\ decline|have\ to\ decline|decline)\b
+    [^.\n{]{0,60}?
+    \b(?:help|assist|provide|comply|fulfil|answer|respond|continue|engage|discuss|generate|create|support|share
+       |participate|do\ that)\w*\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found in a reply.
+
+    Args:
+        value: The JSON value that fits the schema; None where `reason` says why there is none. A reply cut
+            at the token limit may still hold one.
+        parse: How JSON was found; None where none was.
+        reason: `refusal`, `truncated`, `empty`, `invalid_json`, `schema_violation`; None for a sound reply.
+        breach: Where and by which keyword the schema is broken (`$.category: enum`); empty otherwise.
+    """
+
+    value: Any | None
+    parse: Parse | None
+    reason: str | None
+    breach: str = ""
+
+
+def read_reply(
+    text: str,
+    finish_reason: str | None,
+    refusal: str | None,
+    schema: Mapping[str, Any] | None,
+    *,
+    strict: bool,
+) -> Reading:
+    """Find the JSON of a reply and hold it to its schema.
+
+    Args:
+        text: The reply as the provider's JSON decodes.
+        refusal: The provider's own refusal text.
+        schema: Bare JSON Schema (Draft 2020-12), not changed afterwards; None to accept any JSON.
+        strict: Accept only a reply that is JSON as a whole.
+
+    Raises:
+        HelmbenchError: The schema holds a `$ref` that leads nowhere.
+
+    Source:
+        Scenario trees, section 5, "Reading a reply".
+    """
+    if (refusal and refusal.strip()) or finish_reason == "refusal":
+        return Reading(None, None, "refusal")
+    cut = finish_reason == "length"
+    if not text.strip():
+        return Reading(None, None, "truncated" if cut else "empty")
+    found = _found_json(text, strict=strict)
+    breach = _breach(schema, found[0]) if found is not None else None
+    if found is None or breach is None:
+        return Reading(None, None, "truncated" if cut else _why_unreadable(text))
+    value, parse = found
+    if cut:
+        return Reading(None if breach else value, parse, "truncated")
+    return Reading(None, parse, "schema_violation", breach) if breach else Reading(value, parse, None)
+
+
+def enclosed_json(text: str) -> tuple[Any, Parse] | None:
+    """Return the JSON value that a text consists of, or None.
+
+    Only reasoning before it and a code fence around it are taken off: JSON that is quoted inside prose is
+    never taken for the author's own.
+    """
+    answer = _after_reasoning(text)
+    candidates = [(text, Parse.STRICT), (answer, Parse.RECOVERED)]
+    markers = list(_FENCE_LINE.finditer(answer))
+    block = _only_fenced_block(answer)
+    if len(markers) == 2 and block is not None:
+        around = answer[: markers[0].start()] + answer[markers[1].end() :]
+        if not around.strip():
+            candidates.append((block, Parse.RECOVERED))
+    for candidate, parse in candidates:
+        found = _decoded(candidate)
+        if found is not None:
+            return found[0], parse
+    return None
+
+
+def _refuse_constant(name: str) -> Never:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits} is out of range")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _found_json(text: str, *, strict: bool) -> tuple[Any, Parse] | None:
+    whole = _decoded(text)
+    if whole is not None:
+        return whole[0], Parse.STRICT
+    if strict:
+        return None
+    answer = _after_reasoning(text)
+    block = _only_fenced_block(answer)
+    for found in (
+        _decoded(answer) if answer is not text else None,
+        _decoded(block) if block is not None else None,
+    ):
+        if found is not None:
+            return found[0], Parse.RECOVERED
+    value = _only_object(answer)
+    return None if value is None else (value, Parse.RECOVERED)
+
+
+def _decoded(text: str) -> tuple[Any] | None:
+    """Return the value in a tuple (it may be None itself), or None when the text is no JSON."""
+    try:
+        return (_DECODER.decode(text),)
+    except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
+        return None
+
+
+def _after_reasoning(text: str) -> str:
+    start = text.lstrip()
+    if not start.startswith("<think>"):
+        return text
+    _, closed, rest = start.partition("</think>")
+    return rest if closed else text
+
+
+def _only_fenced_block(text: str) -> str | None:
+    block: str | None = None
+    opener: re.Match[str] | None = None
+    for marker in _FENCE_LINE.finditer(text):
+        fence, info = marker[1], marker[2].strip()
+        if opener is None:
+            if "`" not in info:
+                opener = marker
+        elif fence.startswith(opener[1]) and not info:
+            if block is not None:
+                return None
+            block = text[opener.end() : marker.start()]
+            opener = None
+    return block
+
+
+def _only_object(text: str) -> dict[str, Any] | None:
+    """Return the only top-level JSON object in the text, or None when there is none or more than one.
+
+    What starts like JSON and does not parse is skipped up to its closing bracket, so that a part of a broken
+    object is never taken for the answer, and every character is read a bounded number of times.
+    """
+    found: dict[str, Any] | None = None
+    broken = position = 0
+    while (match := _JSON_START.search(text, position)) is not None:
+        try:
+            value, position = _DECODER.raw_decode(text, match.start())
+        except RecursionError:
+            return None
+        except ValueError:
+            broken += 1
+            end = _end_of_brackets(text, match.start())
+            if end is None:
+                return found
+            if broken > _MOST_BROKEN_OBJECTS:
+                return None
+            position = end
+            continue
+        if isinstance(value, dict):
+            if found is not None:
+                return None
+            found = value
+    return found
+
+
+def _end_of_brackets(text: str, start: int) -> int | None:
+    depth = 0
+    for token in _BRACKET_OR_STRING.finditer(text, start):
+        if token[0] in "{[":
+            depth += 1
+        elif token[0] in "}]":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return None
+
+
+def _why_unreadable(text: str) -> str:
+    start = _after_reasoning(text).lstrip()[:400]
+    return "refusal" if _REFUSAL.match(start) else "invalid_json"
+
+
+class _SchemaIdentity:
+    """A schema as a cache key: by identity, and kept alive so that the identity stays its own."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SchemaIdentity) and other.schema is self.schema
+
+
+@lru_cache(maxsize=1024)
+def _validator(key: _SchemaIdentity) -> Draft202012Validator:
+    # An empty registry: a `$ref` to an address must never open a connection.
+    return Draft202012Validator(key.schema, registry=Registry())
+
+
+def _breach(schema: Mapping[str, Any] | None, value: Any) -> str | None:
+    """Return where the schema is broken, empty where it holds, None when the nesting is too deep to tell."""
+    if schema is None:
+        return ""
+    try:
+        error = next(_validator(_SchemaIdentity(schema)).iter_errors(value), None)
+    except RecursionError:
+        return None
+    except Unresolvable as error:
+        raise HelmbenchError(
+            f"response schema: {error} leads nowhere\n  hint: put what it refers to under '$defs'"
+        ) from error
+    return "" if error is None else f"{error.json_path}: {error.validator}"

@@ -1,0 +1,35 @@
+"""`benchmark.yml`: the name, version and description of a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.formats.source import Reader
+from pytest_helmbench.formats.validation import validate
+from pytest_helmbench.formats.yaml_text import parse_yaml
+
+__all__ = ["BenchmarkFile", "load_benchmark_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFile:
+    """What `benchmark.yml` says; None where it says nothing."""
+
+    name: str | None = None
+    version: str | None = None
+    description: str | None = None
+
+
+def load_benchmark_file(reader: Reader, path: Path) -> BenchmarkFile:
+    """Read name, version and description as written, filing what is wrong with them."""
+    text = reader.text(path, counts=False)
+    if text is None:
+        return BenchmarkFile()
+    document = parse_yaml(text)
+    faults = validate(document, "benchmark")
+    reader.findings.add(path, *faults)
+    if faults or document.data is None:
+        return BenchmarkFile()
+    data = document.data
+    return BenchmarkFile(data.get("name"), data.get("version"), data.get("description"))

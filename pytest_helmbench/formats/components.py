@@ -1,0 +1,193 @@
+"""Conditions, user contexts and perturbations, from consolidated files or from files of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.bench.tree import Component
+from pytest_helmbench.formats.damage import leaked_frontmatter, linted_headings, stray_components
+from pytest_helmbench.formats.frontmatter import Split, split_component, split_file
+from pytest_helmbench.formats.markdown import Body, Heading, compose, outline
+from pytest_helmbench.formats.places import bare_name
+from pytest_helmbench.formats.source import Fault, Reader
+from pytest_helmbench.formats.validation import validate
+from pytest_helmbench.formats.yaml_text import Document
+
+__all__ = ["CONDITIONS", "PERTURBATIONS", "USER_CONTEXTS", "Kind", "load_components"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One axis of a scenario.
+
+    Args:
+        name: Of the consolidated file and of the folder of individual files.
+        code: What its codes look like.
+        example: A code.
+        definition: Its definition in the component schema.
+    """
+
+    name: str
+    code: re.Pattern[str]
+    example: str
+    definition: str
+
+
+CONDITIONS = Kind("conditions", re.compile(r"C\d+\Z"), "C1", "condition")
+USER_CONTEXTS = Kind("user-contexts", re.compile(r"U\d+\Z"), "U1", "weighted")
+PERTURBATIONS = Kind("perturbations", re.compile(r"PT\d+[a-z]?\Z"), "PT1", "weighted")
+
+
+def load_components(reader: Reader, folder: Path, scenario: str, kind: Kind) -> tuple[Component, ...]:
+    """Read one axis of a scenario in natural order, filing what is wrong with it.
+
+    Args:
+        reader: Reads and files.
+        folder: Folder of the scenario.
+        scenario: Code of the scenario.
+        kind: The axis.
+
+    Returns:
+        Empty when the scenario has no such axis.
+    """
+    consolidated = folder / f"{kind.name}.md"
+    if consolidated.is_file():
+        found = _from_consolidated(reader, consolidated, scenario, kind)
+    elif (folder / kind.name).is_dir():
+        found = _from_files(reader, folder / kind.name, scenario, kind)
+    else:
+        return ()
+    return tuple(sorted(found, key=lambda component: natural_key(component.code)))
+
+
+def _from_consolidated(reader: Reader, path: Path, scenario: str, kind: Kind) -> list[Component]:
+    text = reader.text(path)
+    if text is None:
+        return []
+    outlined = outline(text, kind.code)
+    starts = [
+        index
+        for index, heading in enumerate(outlined.headings)
+        if heading.level == 1 and kind.code.match(heading.title)
+    ]
+    before = outlined.headings[: starts[0]] if starts else outlined.headings
+    lead = Body(text, 0, outlined.headings[starts[0]].start if starts else len(text), before, outlined.fences)
+    reader.findings.add(path, *_lead_faults(lead, kind))
+    components: dict[str, Component] = {}
+    for index, behind in pairwise([*starts, len(outlined.headings)]):
+        heading, inner = outlined.headings[index], outlined.headings[index + 1 : behind]
+        end = outlined.headings[behind].start if behind < len(outlined.headings) else len(text)
+        reader.findings.add(path, *_start_faults(heading, components))
+        split = split_component(text[heading.end : end], heading.line + 1)
+        inner = tuple(item for item in inner if item.start >= heading.end + (split.body_start or 0))
+        body = Body(text, min(heading.end + (split.body_start or 0), end), end, inner, outlined.fences)
+        reader.findings.add(path, *_other_titles(body, kind))
+        place = (heading.title, f"{scenario}-{heading.title}", path, heading.line)
+        components.setdefault(heading.title, _component(reader, split, body, kind, place))
+    return list(components.values())
+
+
+def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind) -> list[Component]:
+    components: dict[str, Component] = {}
+    for path in _individual_files(reader, folder, kind):
+        text = reader.text(path)
+        if text is None:
+            continue
+        code = bare_name(path.stem)
+        if code in components:
+            message = f"{code} is also in {components[code].path.name}"
+            reader.findings.add(path, Fault(None, message, "keep one file of each code"))
+        split = split_file(text)
+        start = min(split.body_start or 0, len(text))
+        outlined = outline(text)
+        inner = tuple(heading for heading in outlined.headings if heading.start >= start)
+        body = Body(text, start, len(text), inner, outlined.fences)
+        place = (code, f"{scenario}-{code}", path, body.first_line())
+        components.setdefault(code, _component(reader, split, body, kind, place))
+    return list(components.values())
+
+
+def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
+    found = []
+    for path in sorted(folder.iterdir(), key=lambda path: natural_key(path.name)):
+        if path.name.startswith(".") or path.suffix.lower() != ".md" or path.stem.lower() == "readme":
+            continue
+        if kind.code.match(bare_name(path.stem)):
+            found.append(path)
+        else:
+            hint = f"name it like {kind.example}.md to use it"
+            fault = Fault(
+                None, f"the file is ignored: {path.stem!r} is no code of {kind.name}", hint, usable=True
+            )
+            reader.findings.add(path, fault)
+    return found
+
+
+def _component(
+    reader: Reader, split: Split, body: Body, kind: Kind, place: tuple[str, str, Path, int]
+) -> Component:
+    code, full_code, path, line = place
+    weight = 0
+    if split.document is not None:
+        faults = validate(split.document, "component", kind.definition)
+        reader.findings.add(path, *faults)
+        if all(fault.usable for fault in faults) and not split.faults:
+            weight, odd = _weight(split.document, kind)
+            reader.findings.add(path, *odd)
+    reader.findings.add(path, *split.faults)
+    if split.body_start is None:
+        return Component(code, full_code, "", "", 0, path, line)
+    block, faults = compose(body)
+    own_keys = split.document.names() if split.document is not None else ()
+    reader.findings.add(path, *faults, *linted_headings(body), *leaked_frontmatter(body, own_keys))
+    reader.findings.add(path, *stray_components(body))
+    return Component(code, full_code, body.trimmed(), block, weight, path, line)
+
+
+def _weight(document: Document, kind: Kind) -> tuple[int, list[Fault]]:
+    """Return severity or difficulty, and warnings about the old name of the latter."""
+    data = document.data or {}
+    severity = int(data.get("severity", 0))
+    if kind is not CONDITIONS:
+        return severity, []
+    if "severity" not in data:
+        return int(data.get("difficulty", 0)), []
+    line = document.line("severity")
+    if "difficulty" in data:
+        message = f"severity {severity} of a condition is ignored beside its difficulty"
+        return int(data["difficulty"]), [Fault(line, message, "remove the key 'severity'", usable=True)]
+    counted = max(severity, 0)
+    message = f"severity {severity} of a condition is read as difficulty {counted}"
+    return counted, [Fault(line, message, f"write 'difficulty: {counted}'", usable=True)]
+
+
+def _lead_faults(lead: Body, kind: Kind) -> Iterator[Fault]:
+    end = min((heading.start for heading in lead.headings if heading.level == 1), default=lead.end)
+    if lead.text[:end].strip():
+        message = f"text stands before the first H1: {lead.text[:end].strip().splitlines()[0]!r}"
+        hint = f"start each component with a line such as '# {kind.example}', its frontmatter below"
+        yield Fault(lead.first_line(), message, hint)
+    yield from _other_titles(lead, kind)
+
+
+def _other_titles(body: Body, kind: Kind) -> Iterator[Fault]:
+    for heading in body.headings:
+        if heading.level == 1:
+            message = f"the H1 {heading.title!r} is no bare code of {kind.name}"
+            hint = f"write a code such as '# {kind.example}', or use H2 or H3 inside a component"
+            yield Fault(heading.line, message, hint)
+
+
+def _start_faults(heading: Heading, components: dict[str, Component]) -> Iterator[Fault]:
+    code = heading.title
+    if heading.inside_fence is not None:
+        message = f"the code fence that opens here is not closed before '# {code}' in line {heading.line}"
+        yield Fault(heading.inside_fence, message, "close the fence")
+    if code in components:
+        message = f"{code} stands here twice (first in line {components[code].line})"
+        yield Fault(heading.line, message, "give each component a code of its own")

@@ -1,0 +1,185 @@
+"""Where the scenarios of a tree lie, and which file of a scenario is which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from pytest_helmbench.bench.codes import natural_key, scenario_code_of
+from pytest_helmbench.formats.places import bare_name, words_of_suffix
+from pytest_helmbench.formats.source import Fault, Findings
+
+__all__ = ["ScenarioFiles", "ScenarioFolder", "files_of", "scenario_folders"]
+
+_LEVELS = (re.compile(r"P\d+\Z"), re.compile(r"B\d+\Z"), re.compile(r"S\d+[A-Z]?\Z"))
+_MEANT = re.compile(r"[PBS]\d", re.IGNORECASE)
+_PROMPT = re.compile(r"S\d+[A-Z]?\Z")
+_RUBRIC = re.compile(r"CR\d+\Z")
+_RETIRED = re.compile(r"(?:MFMCQ|Q\d+)\Z")
+_FILES = ("conditions", "user-contexts", "perturbations", "criteria")
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFolder:
+    """A folder with the code that its place gives it."""
+
+    path: Path
+    code: str
+
+    @property
+    def local(self) -> str:
+        """`S1` of `P1-B2-S1`."""
+        return self.code.rpartition("-")[2]
+
+    @property
+    def title(self) -> str:
+        """The readability suffix in words, or empty."""
+        return words_of_suffix(self.path.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFiles:
+    """The files of one scenario.
+
+    Args:
+        prompt: `S1.md` or `MCSQE.md`; where the first should be when there is none.
+        schema: `S1.json`; None where there is none.
+        criteria: `criteria.md`; None where there is none.
+        rubrics: `CR1.md`, … in natural order.
+        multi: Whether the prompt is that of a multi-criteria scenario.
+        faults: What is wrong with the set of files, each with its path.
+    """
+
+    prompt: Path
+    schema: Path | None
+    criteria: Path | None
+    rubrics: tuple[Path, ...]
+    multi: bool
+    faults: tuple[tuple[Path, Fault], ...]
+
+
+def scenario_folders(scenarios: Path, findings: Findings) -> list[ScenarioFolder]:
+    """Return the scenario folders of both layouts, in natural order of their codes.
+
+    Raises:
+        OSError: The folder cannot be listed.
+    """
+    found = [*_flat(scenarios, findings), *_nested(scenarios, (), findings)]
+    return sorted(found, key=lambda folder: (natural_key(folder.code), natural_key(folder.path.name)))
+
+
+def _subfolders(path: Path) -> list[Path]:
+    inside = (item for item in path.iterdir() if not item.name.startswith(".") and item.is_dir())
+    return sorted(inside, key=lambda item: natural_key(item.name))
+
+
+def _flat(scenarios: Path, findings: Findings) -> Iterator[ScenarioFolder]:
+    for path in _subfolders(scenarios):
+        code = scenario_code_of(path.name)
+        if code is not None:
+            yield ScenarioFolder(path, code)
+        elif _LEVELS[0].match(bare_name(path.name)) is None:
+            _warn_of_name(path, "P1-B1-S1 (or P1, with B1 and S1 inside)", findings)
+
+
+def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterator[ScenarioFolder]:
+    level = _LEVELS[len(codes)]
+    for path in _subfolders(folder):
+        local = bare_name(path.name)
+        if level.match(local) is None:
+            if codes:
+                _warn_of_name(path, ("B1", "S1")[len(codes) - 1], findings)
+        elif len(codes) == 2:
+            yield ScenarioFolder(path, "-".join((*codes, local)))
+        else:
+            yield from _nested(path, (*codes, local), findings)
+
+
+def _warn_of_name(path: Path, example: str, findings: Findings) -> None:
+    if _MEANT.match(path.name) or (path / "perturbations.md").exists():
+        message = f"the folder is ignored: {path.name!r} is no code"
+        findings.add(path, Fault(None, message, f"name it like {example}", usable=True))
+
+
+def files_of(folder: ScenarioFolder) -> ScenarioFiles:
+    """Tell the files of a scenario apart by their names.
+
+    Raises:
+        OSError: The folder cannot be listed.
+    """
+    names = sorted(
+        (item for item in folder.path.iterdir() if item.is_file()), key=lambda item: natural_key(item.name)
+    )
+    files = [item for item in names if not item.name.startswith(".")]
+    texts = [item for item in files if item.suffix == ".md"]
+    own = [item for item in texts if bare_name(item.stem) == folder.local]
+    multi = [item for item in texts if bare_name(item.stem) == "MCSQE"]
+    schemas = [item for item in files if item.suffix == ".json" and bare_name(item.stem) == folder.local]
+    rubrics = [item for item in texts if _RUBRIC.match(bare_name(item.stem))]
+    missing = folder.path / f"{folder.local}.md"
+    faults = [*_strays(files, folder)]
+    faults += [*_doubles(own), *_doubles(multi), *_doubles(schemas), *_doubles(rubrics)]
+    if own and multi:
+        message = f"the folder has two prompts, {own[0].name} and {multi[0].name}"
+        faults.append(
+            (multi[0], Fault(None, message, "keep one: a multi-criteria scenario has only MCSQE.md"))
+        )
+    elif not own and not multi:
+        faults.append(_no_prompt(texts, missing))
+    criteria = folder.path / "criteria.md"
+    return ScenarioFiles(
+        prompt=(own or multi or [missing])[0],
+        schema=schemas[0] if schemas else None,
+        criteria=criteria if criteria in texts else None,
+        rubrics=tuple(rubrics),
+        multi=bool(multi) and not own,
+        faults=tuple(faults),
+    )
+
+
+def _no_prompt(texts: list[Path], missing: Path) -> tuple[Path, Fault]:
+    retired = [item for item in texts if _RETIRED.match(bare_name(item.stem))]
+    if retired:
+        message = f"{retired[0].name} belongs to the retired MFMCQ format, which is not run any more"
+        return retired[0], Fault(
+            None, message, f"write the scenario as {missing.name}, or as MCSQE.md with CR1.md"
+        )
+    return missing, Fault(
+        None, "the scenario has no prompt file", f"add {missing.name} with the scenario's text"
+    )
+
+
+def _doubles(paths: list[Path]) -> Iterator[tuple[Path, Fault]]:
+    seen: dict[str, Path] = {}
+    for path in paths:
+        code = bare_name(path.stem)
+        if code in seen:
+            message = f"{code} is also in {seen[code].name}"
+            yield path, Fault(None, message, "keep one file of each code")
+        seen.setdefault(code, path)
+
+
+def _strays(files: list[Path], folder: ScenarioFolder) -> Iterator[tuple[Path, Fault]]:
+    """Warn of files that look meant but that nothing reads."""
+    for path in files:
+        code = bare_name(path.stem)
+        if path.suffix not in (".md", ".json") or path.stem.lower() == "readme" or code == folder.local:
+            continue
+        if _PROMPT.match(code):
+            message = f"the file is ignored: the scenario of this folder is {folder.local}"
+            yield (
+                path,
+                Fault(None, message, f"rename it to {folder.local}{path.suffix}, or remove it", usable=True),
+            )
+        elif path.suffix == ".md" and code not in _FILES:
+            near = get_close_matches(
+                path.stem.lower(), (*_FILES, folder.local.lower(), "mcsqe"), n=1, cutoff=0.75
+            )
+            if near and code != "MCSQE":
+                message = f"the file is ignored: {path.name!r} is no name of the format"
+                names = {folder.local.lower(): folder.local, "mcsqe": "MCSQE"}
+                hint = f"did you mean {names.get(near[0], near[0])}.md?"
+                yield path, Fault(None, message, hint, usable=True)

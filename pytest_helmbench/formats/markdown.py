@@ -1,0 +1,185 @@
+"""Markdown as far as prompts need it: fences, headings, and H2 sections as tag blocks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_helmbench.formats.source import Fault
+
+__all__ = ["Body", "Fence", "Heading", "Outline", "compose", "outline", "slug", "trimmed"]
+
+_MARK = re.compile(
+    r"^ {0,3}(?:(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>[^\n]*)|(?P<hashes>#{1,6})(?P<title>[ \t][^\n]*|))$",
+    re.MULTILINE,
+)
+_CLOSING_HASHES = re.compile(r"(?:^|[ \t])#+[ \t]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading outside code fences.
+
+    Args:
+        level: 1 to 6.
+        title: Text without hashes.
+        start: Offset of its line.
+        end: Offset behind its line end.
+        line: 1-based line.
+        inside_fence: Line of the code fence that it cut off; None for an ordinary heading.
+    """
+
+    level: int
+    title: str
+    start: int
+    end: int
+    line: int
+    inside_fence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A code fence: its offsets and first line. The end is that of the text when it never closes."""
+
+    start: int
+    end: int
+    line: int
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The headings and fences of a text, in order."""
+
+    headings: tuple[Heading, ...]
+    fences: tuple[Fence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A stretch of a file that goes into a prompt.
+
+    Args:
+        text: The whole file, so that lines are counted right.
+        start: Offset of its first character.
+        end: Offset behind its last.
+        headings: The headings in it.
+        fences: The file's code fences.
+    """
+
+    text: str
+    start: int
+    end: int
+    headings: tuple[Heading, ...]
+    fences: tuple[Fence, ...]
+
+    def trimmed(self) -> str:
+        """Return it without the blank lines at both ends."""
+        return trimmed(self.text[self.start : self.end])
+
+    def first_line(self) -> int:
+        """Return the line of the first character that is not blank."""
+        blank = len(self.text) - len(self.text[self.start :].lstrip(" \t\n"))
+        return self.line(min(blank, self.end))
+
+    def line(self, offset: int) -> int:
+        """Return the 1-based line of an offset of the file."""
+        return self.text.count("\n", 0, offset) + 1
+
+    def fenced(self, offset: int) -> bool:
+        """Return whether an offset lies inside a code fence."""
+        return any(fence.start <= offset < fence.end for fence in self.fences)
+
+
+def outline(text: str, cuts: re.Pattern[str] | None = None) -> Outline:
+    """Find headings and code fences.
+
+    Args:
+        text: The whole file, so that lines are counted right.
+        cuts: Titles of H1s that end a fence which is open there, as a new component must.
+    """
+    headings: list[Heading] = []
+    fences: list[Fence] = []
+    opened: re.Match[str] | None = None
+    opened_line = line = 1
+    counted = 0
+    for mark in _MARK.finditer(text):
+        line += text.count("\n", counted, mark.start())
+        counted = mark.start()
+        if mark["fence"] is not None:
+            if opened is None:
+                opened, opened_line = mark, line
+            elif _closes(opened, mark):
+                fences.append(Fence(opened.start(), mark.end(), opened_line, closed=True))
+                opened = None
+            continue
+        title = _CLOSING_HASHES.sub("", mark["title"]).strip(" \t")
+        cut = None
+        if opened is not None:
+            if cuts is None or len(mark["hashes"]) != 1 or cuts.match(title) is None:
+                continue
+            fences.append(Fence(opened.start(), mark.start(), opened_line, closed=False))
+            opened, cut = None, opened_line
+        headings.append(Heading(len(mark["hashes"]), title, mark.start(), mark.end() + 1, line, cut))
+    if opened is not None:
+        fences.append(Fence(opened.start(), len(text), opened_line, closed=False))
+    return Outline(tuple(headings), tuple(fences))
+
+
+def _closes(opened: re.Match[str], mark: re.Match[str]) -> bool:
+    return (
+        opened["fence"][0] == mark["fence"][0]
+        and len(mark["fence"]) >= len(opened["fence"])
+        and not mark["info"].strip(" \t")
+    )
+
+
+def trimmed(text: str) -> str:
+    """Return a text without the blank lines at both ends; everything else byte for byte."""
+    inner = text.strip(" \t\n")
+    if not inner:
+        return ""
+    first = text.index(inner[0])
+    start = text.rfind("\n", 0, first) + 1
+    last = first + len(inner)
+    end = text.find("\n", last)
+    return text[start : end if end >= 0 else len(text)]
+
+
+@lru_cache(maxsize=4096)
+def slug(title: str) -> str:
+    """Return the tag name of a heading (`User's input` is `users_input`); empty when nothing is left.
+
+    Letters of any script are kept, with the marks that belong to them.
+    """
+    kept: list[str] = []
+    for character in title.lower():
+        if character in "'’":
+            continue
+        joins = character.isalnum() or (
+            unicodedata.category(character).startswith("M") and bool(kept) and kept[-1] != "_"
+        )
+        if joins or (kept and kept[-1] != "_"):
+            kept.append(character if joins else "_")
+    return "".join(kept).strip("_")
+
+
+def compose(body: Body) -> tuple[str, list[Fault]]:
+    """Return a body as prompt text, each H2 section in tags, and what is wrong with its headings.
+
+    Source:
+        Scenario trees, section 3.
+    """
+    sections = [heading for heading in body.headings if heading.level == 2]
+    ends = [*(heading.start for heading in sections), body.end]
+    blocks = [trimmed(body.text[body.start : ends[0]])]
+    faults = []
+    for heading, end in zip(sections, ends[1:], strict=True):
+        tag = slug(heading.title)
+        if not tag:
+            message = f"the heading {heading.title!r} has no letter or digit to name a section by"
+            faults.append(Fault(heading.line, message, "give the heading a word"))
+        blocks.append(f"<{tag}>\n{trimmed(body.text[heading.end : end])}\n</{tag}>")
+    return "\n\n".join(block for block in blocks if block), faults

@@ -1,0 +1,108 @@
+"""Names and descriptions from the READMEs of pillars and behaviours: best effort, never a reason to fail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.bench.tree import Behaviour, Pillar
+from pytest_helmbench.formats.markdown import Heading, outline, trimmed
+from pytest_helmbench.formats.places import bare_name
+
+__all__ = ["Readmes"]
+
+_LEADING_CODE = re.compile(r"(?:(?:Pillar|Behaviou?r)\s+\d+|P\d+(?:-B\d+)?|B\d+)\s*[:.–—-]\s*", re.IGNORECASE)
+_FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+class Readmes:
+    """The READMEs of a tree's pillars and behaviours.
+
+    Args:
+        scenarios: The folder `scenarios/`.
+    """
+
+    def __init__(self, scenarios: Path) -> None:
+        self._scenarios = scenarios
+        self._inside: dict[Path, dict[str, list[Path]]] = {}
+
+    def pillar(self, code: str) -> Pillar:
+        """Return the pillar `P1` with the texts that a README gives it."""
+        folders = self._folders(self._scenarios, code)
+        wanted = re.compile(rf"Pillar\s+{code[1:]}\s*[:.–—-]\s*(.+)", re.IGNORECASE)
+        for text in _readmes((*folders, self._scenarios, self._scenarios.parent)):
+            for heading in outline(text).headings:
+                named = wanted.match(heading.title) if heading.level == 3 else None
+                if named:
+                    return Pillar(code, named[1].strip(), _paragraph(text, heading))
+        for text in _readmes(folders):
+            title = _title(text)
+            if title is not None:
+                return Pillar(code, _LEADING_CODE.sub("", title.title, count=1), _paragraph(text, title))
+        return Pillar(code)
+
+    def behaviour(self, code: str) -> Behaviour:
+        """Return the behaviour `P1-B1` with the texts that its README gives it."""
+        pillar, _, local = code.partition("-")
+        outer = self._folders(self._scenarios, pillar)
+        folders = [inner for folder in outer for inner in self._folders(folder, local)]
+        for text in _readmes((*folders, *self._folders(self._scenarios, code))):
+            title = _title(text)
+            return Behaviour(
+                code,
+                _LEADING_CODE.sub("", title.title, count=1) if title is not None else "",
+                _paragraph(text, title) if title is not None else "",
+                _section(text, "compliance criteria"),
+            )
+        return Behaviour(code)
+
+    def _folders(self, parent: Path, code: str) -> list[Path]:
+        """Return the folders of a code, with or without a readability suffix; lists each folder once."""
+        if parent not in self._inside:
+            named: dict[str, list[Path]] = {}
+            for name in sorted(_names(parent), key=natural_key):
+                named.setdefault(bare_name(name), []).append(parent / name)
+            self._inside[parent] = named
+        return self._inside[parent].get(code, [])
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return []
+
+
+def _readmes(folders: Iterable[Path]) -> list[str]:
+    texts = []
+    for folder in folders:
+        try:
+            raw = (folder / "README.md").read_bytes()
+        except OSError:
+            continue
+        text = raw.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        texts.append(_FRONTMATTER.sub("", text, count=1))
+    return texts
+
+
+def _title(text: str) -> Heading | None:
+    return next((heading for heading in outline(text).headings if heading.level == 1), None)
+
+
+def _paragraph(text: str, heading: Heading) -> str:
+    """Return the first paragraph below a heading; empty when another heading comes first."""
+    below = text[heading.end :].lstrip()
+    return (
+        "" if below.startswith("#") else re.split(r"\n[ \t]*(?:\n|(?=#{1,6} ))", below, maxsplit=1)[0].strip()
+    )
+
+
+def _section(text: str, title: str) -> str:
+    headings = outline(text).headings
+    for index, heading in enumerate(headings):
+        if heading.title.strip(" :*_").lower() == title:
+            ends = (item.start for item in headings[index + 1 :] if item.level <= heading.level)
+            return trimmed(text[heading.end : next(ends, len(text))])
+    return ""

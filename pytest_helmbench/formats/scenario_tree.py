@@ -1,0 +1,319 @@
+"""Scenario trees: from a folder to healthy scenarios and the problems of the others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.bench.rule import FieldRule, JudgeRule, Rule
+from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario, Scoring
+from pytest_helmbench.formats.benchmark_file import BenchmarkFile, load_benchmark_file
+from pytest_helmbench.formats.components import CONDITIONS, PERTURBATIONS, USER_CONTEXTS, load_components
+from pytest_helmbench.formats.damage import leaked_frontmatter, linted_headings
+from pytest_helmbench.formats.folders import ScenarioFiles, ScenarioFolder, files_of, scenario_folders
+from pytest_helmbench.formats.frontmatter import split_file
+from pytest_helmbench.formats.markdown import Body, compose, outline
+from pytest_helmbench.formats.places import bare_name, words_of_suffix
+from pytest_helmbench.formats.readmes import Readmes
+from pytest_helmbench.formats.response_schema import load_response_format, rule_faults
+from pytest_helmbench.formats.rules import category_of, evaluation_of, field_rule, load_criterion
+from pytest_helmbench.formats.schemas import schema
+from pytest_helmbench.formats.scoring_file import load_scoring
+from pytest_helmbench.formats.source import Fault, Findings, Reader, listed
+from pytest_helmbench.formats.validation import validate
+from pytest_helmbench.formats.yaml_text import Document
+
+__all__ = ["load_benchmark"]
+
+
+def load_benchmark(root: Path) -> Benchmark:
+    """Read a scenario tree.
+
+    Args:
+        root: The folder that holds `scenarios/`.
+
+    Returns:
+        The healthy scenarios, and all problems of all broken files.
+
+    Raises:
+        UnreadableBenchmarkError: The folder itself cannot be read.
+    """
+    reader = Reader(Findings())
+    try:
+        folders = scenario_folders(root / "scenarios", reader.findings)
+    except OSError as error:
+        message = f"the benchmark cannot be read: {error.strerror or error}"
+        hint = "a benchmark is a folder with a folder 'scenarios'"
+        raise UnreadableBenchmarkError((Problem(root / "scenarios", None, message, hint),)) from error
+    if not folders:
+        hint = "name the folder of a scenario like P1-B1-S1"
+        reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint, usable=True))
+    namesakes: defaultdict[str, list[ScenarioFolder]] = defaultdict(list)
+    for folder in folders:
+        namesakes[folder.code].append(folder)
+    scenarios: dict[Path, Scenario] = {}
+    broken: dict[Path, str] = {}
+    for folder in folders:
+        before = len(reader.findings.problems)
+        scenario = _load_scenario(reader, folder, namesakes[folder.code])
+        if scenario is not None:
+            scenarios[scenario.path] = scenario
+        broken.update((problem.path, folder.code) for problem in reader.findings.problems[before:])
+    codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
+    scoring, named = _load_root_files(reader, root, codes)
+    digest = reader.content_hash(root)
+    pillars, behaviours = _readmes(root, codes)
+    problems = _by_file(reader.findings.problems)
+    return Benchmark(
+        root=root,
+        name=named.name or root.absolute().name,
+        version=named.version or digest[:12],
+        description=named.description or "",
+        hash=digest,
+        pillars=pillars,
+        behaviours=behaviours,
+        scenarios=scenarios,
+        scoring=scoring,
+        problems=problems,
+        broken={path: broken.get(path, path.stem) for path in problems},
+        warnings=tuple(sorted(reader.findings.warnings, key=_order)),
+    )
+
+
+def _order(problem: Problem) -> tuple[tuple[tuple[int, int | str], ...], int]:
+    return natural_key(problem.path.as_posix()), problem.line or 0
+
+
+def _by_file(problems: Iterable[Problem]) -> Mapping[Path, tuple[Problem, ...]]:
+    found: dict[Path, list[Problem]] = {}
+    for problem in sorted(dict.fromkeys(problems), key=_order):
+        found.setdefault(problem.path, []).append(problem)
+    return {path: tuple(items) for path, items in found.items()}
+
+
+def _load_root_files(
+    reader: Reader, root: Path, behaviours: list[str]
+) -> tuple[Scoring | None, BenchmarkFile]:
+    scoring = _one_of(reader, root, "scoring")
+    named = _one_of(reader, root, "benchmark")
+    return (
+        load_scoring(reader, scoring, behaviours) if scoring is not None else None,
+        load_benchmark_file(reader, named) if named is not None else BenchmarkFile(),
+    )
+
+
+def _one_of(reader: Reader, root: Path, stem: str) -> Path | None:
+    """Return `stem.yaml` or `stem.yml`, whichever is there."""
+    found = [path for path in (root / f"{stem}.yaml", root / f"{stem}.yml") if path.is_file()]
+    if len(found) > 1:
+        reader.findings.add(found[1], Fault(None, f"{found[0].name} stands beside it", "keep one of them"))
+    return found[0] if found else None
+
+
+def _readmes(root: Path, behaviours: list[str]) -> tuple[tuple[Pillar, ...], tuple[Behaviour, ...]]:
+    readmes = Readmes(root / "scenarios")
+    pillars = dict.fromkeys(code.split("-")[0] for code in behaviours)
+    return tuple(map(readmes.pillar, pillars)), tuple(map(readmes.behaviour, behaviours))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """What a prompt file says; `usable` tells whether its frontmatter can be relied on."""
+
+    body: Body
+    document: Document | None
+    block: str
+    usable: bool
+
+
+def _load_scenario(
+    reader: Reader, folder: ScenarioFolder, namesakes: list[ScenarioFolder]
+) -> Scenario | None:
+    findings = reader.findings
+    before = len(findings.problems)
+    try:
+        files = files_of(folder)
+    except OSError as error:
+        findings.add(folder.path, Fault(None, f"the folder cannot be read: {error.strerror or error}"))
+        return None
+    for path, fault in files.faults:
+        findings.add(path, fault)
+    for other in namesakes:
+        if other is not folder:
+            message = f"the code {folder.code} is also that of the folder {other.path.name!r}"
+            findings.add(files.prompt, Fault(None, message, "give each scenario folder a code of its own"))
+    prompt = _load_prompt(reader, files)
+    response_format = load_response_format(reader, files.schema, folder.code) if files.schema else None
+    rule = _load_rule(reader, files, prompt, response_format)
+    conditions = load_components(reader, folder.path, folder.code, CONDITIONS)
+    user_contexts = load_components(reader, folder.path, folder.code, USER_CONTEXTS)
+    perturbations = _load_perturbations(reader, folder)
+    if len(findings.problems) > before or prompt is None or rule is None:
+        return None
+    scenario = Scenario(
+        code=folder.code,
+        path=files.prompt,
+        title=folder.title or words_of_suffix(files.prompt.stem),
+        body=prompt.body.trimmed(),
+        block=prompt.block,
+        category=category_of(prompt.document),
+        response_format=response_format,
+        rule=rule,
+        conditions=conditions,
+        user_contexts=user_contexts,
+        perturbations=perturbations,
+        family="sqe" if isinstance(rule, JudgeRule) else rule.type,
+    )
+    for path, fault in _sign_warnings(scenario):
+        findings.add(path, fault)
+    return scenario
+
+
+def _load_perturbations(reader: Reader, folder: ScenarioFolder) -> tuple[Component, ...]:
+    before = len(reader.findings.problems)
+    found = load_components(reader, folder.path, folder.code, PERTURBATIONS)
+    if not found and len(reader.findings.problems) == before:
+        fault = Fault(None, "the scenario has no perturbations", "add at least one, below a line '# PT1'")
+        reader.findings.add(folder.path / "perturbations.md", fault)
+    return found
+
+
+def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
+    """Read the prompt file, filing what is wrong with it; None when there is nothing to read."""
+    path = files.prompt
+    text = reader.text(path) if path.is_file() else None
+    if text is None:
+        return None
+    split = split_file(text)
+    document = split.document
+    faults = [*split.faults]
+    if document is not None and document.data is None and not document.faults:
+        document = None  # two lines `---` with nothing between
+    elif document is not None and not faults:
+        faults.extend(validate(document, "scenario"))
+    usable = not faults
+    if document is not None:
+        faults.extend(_key_faults(document, multi=files.multi))
+    outlined = outline(text)
+    start = min(split.body_start or 0, len(text))
+    inner = tuple(heading for heading in outlined.headings if heading.start >= start)
+    body = Body(text, start, len(text), inner, outlined.fences)
+    block = ""
+    if split.body_start is not None:
+        block, found = compose(body)
+        faults.extend(found)
+        faults.extend(linted_headings(body, only_first_lines=True))
+        faults.extend(leaked_frontmatter(body, document.names() if document is not None else ()))
+        if not block:
+            faults.append(Fault(None, "the scenario has no text", "write the task below the frontmatter"))
+    reader.findings.add(path, *faults)
+    return _Prompt(body, document, block, usable)
+
+
+def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
+    known = schema("scenario")["properties"]
+    for key in document.names():
+        if key not in known:
+            hint = listed(key, known, "known keys")
+            yield Fault(document.line(key), f"unknown key {key!r}", hint, usable=True)
+        elif multi and key == "evaluation":
+            message = "evaluation means nothing in a multi-criteria scenario"
+            hint = "remove it: CR1.md, CR2.md, … say what passes"
+            yield Fault(document.line(key), message, hint)
+
+
+def _load_rule(
+    reader: Reader, files: ScenarioFiles, prompt: _Prompt | None, response_format: Mapping[str, Any] | None
+) -> Rule | None:
+    """Read what replies are held to; None after an error, with the rubrics checked all the same."""
+    if files.multi:
+        return _multi_criteria(reader, files)
+    _warn_of_idle_rubrics(reader, files, prompt)
+    if prompt is None or not prompt.usable:
+        if files.criteria is not None:
+            load_criterion(reader, files.criteria, "")
+        return None
+    evaluation = evaluation_of(prompt.document)
+    if evaluation.type != "sqe":
+        return _field_rule(reader, files, prompt.document, response_format)
+    if files.criteria is None:
+        hint = "add it with 'options' and 'pass_values' in its frontmatter and the rubric below"
+        fault = Fault(None, "the rubric of sqe is missing", hint)
+        reader.findings.add(files.prompt.parent / "criteria.md", fault)
+        return None
+    criterion = load_criterion(reader, files.criteria, "")
+    return JudgeRule((criterion,), evaluation.by_severity) if criterion is not None else None
+
+
+def _warn_of_idle_rubrics(reader: Reader, files: ScenarioFiles, prompt: _Prompt | None) -> None:
+    for path in files.rubrics:
+        hint = "rubrics of this name belong to a prompt MCSQE.md"
+        reader.findings.add(path, Fault(None, "the file is ignored beside a plain prompt", hint, usable=True))
+    if files.criteria is not None and prompt is not None and prompt.usable:
+        kind = evaluation_of(prompt.document).type
+        if kind != "sqe":
+            fault = Fault(
+                None,
+                f"the file is ignored: the evaluation type is {kind}",
+                "write 'type: sqe' to use it",
+                usable=True,
+            )
+            reader.findings.add(files.criteria, fault)
+
+
+def _field_rule(
+    reader: Reader, files: ScenarioFiles, document: Document | None, response_format: Mapping[str, Any] | None
+) -> FieldRule | None:
+    evaluation = evaluation_of(document)
+    rule, faults = field_rule(evaluation, document)
+    reader.findings.add(files.prompt, *faults)
+    if files.schema is None:
+        message = f"the response schema that {evaluation.type} needs is missing"
+        path = files.prompt.with_name(f"{bare_name(files.prompt.stem)}.json")
+        reader.findings.add(path, Fault(None, message, "add a JSON Schema of the reply"))
+    if rule is not None and response_format is not None:
+        bare = response_format["json_schema"]["schema"]
+        reader.findings.add(files.prompt, *rule_faults(rule, bare, document or Document(None)))
+    return rule
+
+
+def _multi_criteria(reader: Reader, files: ScenarioFiles) -> JudgeRule | None:
+    if not files.rubrics:
+        hint = "add CR1.md, CR2.md, … with 'options' and 'pass_values' in their frontmatter"
+        fault = Fault(None, "the multi-criteria scenario has no rubric", hint)
+        reader.findings.add(files.prompt.parent / "CR1.md", fault)
+        return None
+    criteria = [load_criterion(reader, path, bare_name(path.stem)) for path in files.rubrics]
+    healthy = tuple(criterion for criterion in criteria if criterion is not None)
+    return JudgeRule(healthy) if len(healthy) == len(criteria) else None
+
+
+def _sign_warnings(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:
+    """Warn where the sign of a severity does not turn the verdict, though it looks meant to."""
+    if scenario.rule.by_severity:
+        return
+    contexts = [component.weight for component in scenario.user_contexts] or [0]
+    if scenario.family in ("list_includes", "category_match"):
+        below = [item for item in scenario.perturbations if item.weight + min(contexts) < 0]
+        if below:
+            message = (
+                f"{_counted(below)} has a base severity below 0, but {scenario.family} passes the same reply"
+            )
+            hint = "add 'polarity: by_severity' to the evaluation if the other answer is right there"
+            yield below[0].path, Fault(below[0].line, message, hint, usable=True)
+    opposite = [item for item in scenario.perturbations if any(item.weight * other < 0 for other in contexts)]
+    if opposite:
+        context = next(item for item in scenario.user_contexts if item.weight * opposite[0].weight < 0)
+        message = f"the severities of {_counted(opposite)} and of {context.code} have opposite signs"
+        hint = "they are added up: check that the sum is what you mean"
+        yield opposite[0].path, Fault(opposite[0].line, message, hint, usable=True)
+
+
+def _counted(components: list[Component]) -> str:
+    more = f" (and {len(components) - 1} more)" if len(components) > 1 else ""
+    return f"{components[0].code}{more}"

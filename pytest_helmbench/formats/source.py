@@ -1,0 +1,111 @@
+"""Reading files as text, and gathering what is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from pytest_helmbench.bench.problem import Problem
+
+__all__ = ["Fault", "Findings", "Reader", "listed", "suggestion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A problem of a text whose file is not known here.
+
+    Args:
+        line: 1-based line in that text; None when all of it is meant.
+        message: What is wrong, with the offending value.
+        hint: What to change.
+        usable: Only odd: a warning.
+    """
+
+    line: int | None
+    message: str
+    hint: str = ""
+    usable: bool = False
+
+
+@dataclass(slots=True)
+class Findings:
+    """Problems and warnings in the order they were found."""
+
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+    def add(self, path: Path, *faults: Fault) -> None:
+        """File faults under the file they were found in."""
+        for fault in faults:
+            found = self.warnings if fault.usable else self.problems
+            found.append(Problem(path, fault.line, fault.message, fault.hint))
+
+    def extend(self, path: Path, faults: Iterable[Fault], *, shift: int = 0) -> None:
+        """File faults of a part of a file that starts `shift` lines below its first."""
+        for fault in faults:
+            line = None if fault.line is None else fault.line + shift
+            self.add(path, Fault(line, fault.message, fault.hint, fault.usable))
+
+
+class Reader:
+    """Reads the files of one benchmark and remembers their contents for its hash."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self._contents: dict[Path, bytes] = {}
+
+    def text(self, path: Path, *, counts: bool = True) -> str | None:
+        """Return a file's text without BOM and with LF line ends, or None after filing why not.
+
+        Args:
+            path: File to read.
+            counts: Whether the file can change a case or a score, so that the content hash covers it.
+        """
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            self.findings.add(path, Fault(None, f"the file cannot be read: {error.strerror or error}"))
+            return None
+        raw = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+        if counts:
+            self._contents[path] = raw
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            message = f"the file is not UTF-8: byte 0x{raw[error.start]:02x} cannot be read"
+            self.findings.add(path, Fault(line, message, "save the file with the encoding UTF-8"))
+            return None
+        if "\r" in text and "\n" not in text:
+            message = "the lines end in a bare carriage return, so the file is one long line"
+            self.findings.add(path, Fault(1, message, "save the file with LF line ends"))
+            return None
+        return text
+
+    def content_hash(self, root: Path) -> str:
+        """Return SHA-256 (hex) over the sorted relative paths and contents of the files that count."""
+        digest = hashlib.sha256()
+        named = {path.relative_to(root).as_posix(): raw for path, raw in self._contents.items()}
+        for name in sorted(named):
+            # lengths keep two files from being read as one
+            digest.update(f"{len(name.encode('utf-8', 'surrogateescape'))}:{len(named[name])}:".encode())
+            digest.update(name.encode("utf-8", "surrogateescape"))
+            digest.update(named[name])
+        return digest.hexdigest()
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Return `did you mean 'x'?` for the nearest known word, or empty."""
+    by_lower = {name.lower(): name for name in known}
+    near = get_close_matches(str(word).lower(), by_lower, n=1)
+    return f"did you mean {by_lower[near[0]]!r}?" if near else ""
+
+
+def listed(word: object, known: Iterable[str], what: str) -> str:
+    """Return the nearest known word, where there is one, and all of them."""
+    names = list(known)
+    near = suggestion(word, names)
+    return f"{near} {what}: {', '.join(names)}".strip()

@@ -1,0 +1,167 @@
+"""YAML as this package reads it: safe, without duplicate keys, with lines, and some values as written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from pytest_helmbench.formats.source import Fault
+
+__all__ = ["Document", "Place", "parse_yaml"]
+
+Place = tuple[str | int, ...]
+"""Keys and list positions (from 0) that lead to a value."""
+
+_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_AS_WRITTEN = frozenset(
+    {
+        "category",
+        "description",
+        "expected",
+        "name",
+        "options",
+        "pass_values",
+        "reasoning_effort",
+        "required",
+        "version",
+    }
+)
+_KEYS_AS_WRITTEN = frozenset({"credit", "extra_body", "floors", "weights"})
+_TAG = "tag:yaml.org,2002:"
+_TYPED = frozenset(_TAG + name for name in ("null", "bool", "int", "float"))
+_TEXT = frozenset(_TAG + name for name in ("str", "timestamp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A YAML text in JSON types.
+
+    Args:
+        data: Keys are lower-case, save below `credit`, `weights`, `floors` and `extra_body`. The values of
+            `expected`, `required`, `options`, `pass_values` and `category` are text as written: `NO` stays
+            `NO`. None for an empty text or one that is no YAML.
+        lines: 1-based line of each key and list entry.
+        faults: Why it is no YAML, duplicate keys, and numbers that are none.
+    """
+
+    data: Any
+    lines: Mapping[Place, int] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+
+    def line(self, *place: str | int) -> int | None:
+        """Return the line of a value, or of the nearest thing around it; None when there is nothing."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the top-level keys, lower-case; empty when this is no mapping."""
+        return tuple(self.data) if isinstance(self.data, dict) else ()
+
+
+def parse_yaml(text: str, first_line: int = 1) -> Document:
+    """Read one YAML document.
+
+    Args:
+        text: The document.
+        first_line: Line of its first line in the file.
+    """
+    builder = _Builder(first_line)
+    try:
+        node = yaml.compose(text, Loader=_LOADER)
+        data = None if node is None else builder.value(node, (), as_written=False, keep_keys=False)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = first_line + mark.line if mark is not None else first_line
+        return Document(None, {}, (Fault(line, f"this is no valid YAML: {error.problem or error}"),))
+    except yaml.reader.ReaderError as error:
+        line = first_line + text.count("\n", 0, error.position)
+        return Document(None, {}, (Fault(line, "this is no valid YAML: it holds a control character"),))
+    except (RecursionError, ValueError) as error:
+        return Document(None, {}, (Fault(first_line, f"this is no valid YAML: {error}"),))
+    return Document(data, builder.lines, tuple(builder.faults))
+
+
+class _Builder:
+    """Turns YAML nodes into JSON types while it notes lines and faults."""
+
+    def __init__(self, first_line: int) -> None:
+        self.lines: dict[Place, int] = {}
+        self.faults: list[Fault] = []
+        self._first_line = first_line
+        self._constructor = SafeConstructor()
+        self._open: set[int] = set()
+        self._built: dict[tuple[int, bool, bool], Any] = {}
+
+    def value(self, node: yaml.Node, place: Place, *, as_written: bool, keep_keys: bool) -> Any:
+        """Return what a node says."""
+        self.lines.setdefault(place, self._line(node))
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, as_written=as_written)
+        memo = (id(node), as_written, keep_keys)
+        if memo in self._built:  # an alias: building it anew each time could take for ever
+            return self._built[memo]
+        if id(node) in self._open:
+            raise yaml.composer.ComposerError(None, None, "an alias points at itself", node.start_mark)
+        self._open.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            self._built[memo] = self._mapping(node, place, keep_keys=keep_keys)
+        else:
+            self._built[memo] = [
+                self.value(item, (*place, index), as_written=as_written, keep_keys=keep_keys)
+                for index, item in enumerate(node.value)
+            ]
+        self._open.discard(id(node))
+        return self._built[memo]
+
+    def _mapping(self, node: yaml.MappingNode, place: Place, *, keep_keys: bool) -> dict[str, Any]:
+        self._check_keys(node, keep_keys=keep_keys)
+        self._constructor.flatten_mapping(node)
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = _key(key_node, keep_keys=keep_keys)
+            here = (*place, key)
+            self.lines[here] = self._line(key_node)
+            found[key] = self.value(
+                value_node,
+                here,
+                as_written=not keep_keys and key in _AS_WRITTEN,
+                keep_keys=keep_keys or key in _KEYS_AS_WRITTEN,
+            )
+        return found
+
+    def _check_keys(self, node: yaml.MappingNode, *, keep_keys: bool) -> None:
+        seen: dict[Hashable, int] = {}
+        for key_node, _ in node.value:
+            key = _key(key_node, keep_keys=keep_keys)
+            if key in seen and key_node.tag != _TAG + "merge":
+                message = f"the key {key!r} stands here twice (first in line {seen[key]})"
+                self.faults.append(Fault(self._line(key_node), message, "keep one of them"))
+            seen.setdefault(key, self._line(key_node))
+
+    def _scalar(self, node: yaml.ScalarNode, *, as_written: bool) -> Any:
+        if as_written or node.tag in _TEXT:
+            empty = node.tag == _TAG + "null" and not node.value
+            return None if empty else node.value
+        if node.tag not in _TYPED:
+            problem = f"the tag {node.tag!r} is not allowed"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        found = self._constructor.construct_object(node)
+        if isinstance(found, float) and not math.isfinite(found):
+            self.faults.append(Fault(self._line(node), f"{node.value} is no finite number"))
+        return found
+
+    def _line(self, node: yaml.Node) -> int:
+        return int(self._first_line + node.start_mark.line)
+
+
+def _key(node: yaml.Node, *, keep_keys: bool) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
+    text = str(node.value)
+    return text if keep_keys else text.lower()

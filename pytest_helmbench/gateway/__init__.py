@@ -1,0 +1,1 @@
+"""Prompt to reply: HTTP client, limits, budget, prices, embedded baselines. The only user of the HTTP client."""

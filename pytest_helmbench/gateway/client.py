@@ -1,0 +1,292 @@
+"""Bytes over HTTP: one session, bounded bodies, bounded time. The only user of the HTTP library."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib.metadata
+import os
+import ssl
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.providers import Endpoint, is_loopback
+
+__all__ = ["MAX_BODY_BYTES", "ChatClient", "RawAnswer", "TransportFault"]
+
+MAX_BODY_BYTES = 32 * 2**20
+"""Largest answer that is read."""
+
+_CONNECT_S = 30.0
+_SHORTEST_SECRET = 12  # shorter keys are placeholders such as `EMPTY`, which replies may well contain
+
+
+class TransportFault(Exception):  # noqa: N818 - it carries a fault and is caught as one
+    """No whole answer came.
+
+    Args:
+        fault: Why.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault.message)
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """A whole HTTP answer.
+
+    Args:
+        status: HTTP status.
+        headers: Names in lower case; of a repeated header the last.
+        body: As received and decompressed; a key of ours that the server repeats is cut out.
+        latency_ms: From sending to the last byte.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What every request to one endpoint has in common."""
+
+    url: URL
+    headers: CIMultiDict[str] = field(repr=False)
+    proxy: URL | None
+    proxy_headers: CIMultiDict[str] | None = field(repr=False)
+    secret: bytes | None = field(repr=False)
+
+
+class ChatClient:
+    """Sends bodies to endpoints. Made, used and closed inside one running event loop.
+
+    Args:
+        clock: Monotonic seconds, for latencies.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._targets: dict[Endpoint, _Target] = {}
+        # How many are in flight is the gate's business, and so is a retry. `trust_env` stays off: it would
+        # read .netrc and the proxy variables anew, in a thread, for every request.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+            headers={"User-Agent": f"pytest-helmbench/{_version()}", "Content-Type": "application/json"},
+            raise_for_status=False,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+        # Transports close in the next turn of the loop.
+        await asyncio.sleep(0)
+
+    async def post(self, endpoint: Endpoint, body: bytes, timeout_s: float) -> RawAnswer:
+        """Send a body and return the whole answer, whatever its status.
+
+        Args:
+            endpoint: Where to.
+            body: JSON.
+            timeout_s: Bound of everything: connecting, waiting, reading.
+
+        Raises:
+            TransportFault: No whole answer came.
+        """
+        target = self._targets.get(endpoint)
+        if target is None:
+            target = self._targets[endpoint] = _target(endpoint)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._exchange(target, body)
+        except TransportFault:
+            raise
+        except aiohttp.ClientError as error:
+            fault = _fault_of(error, endpoint)
+        except TimeoutError:
+            fault = Fault(
+                FaultKind.TIMEOUT,
+                None,
+                "timeout",
+                f"the provider gave no whole answer within {timeout_s:g} s",
+                hint="raise --helmbench-timeout, or lower --helmbench-concurrency",
+            )
+        except OSError as error:
+            fault = _broken(error, endpoint)
+        # Outside of the handlers: the library's errors hold the request's headers, and so the key.
+        raise TransportFault(fault)
+
+    async def _exchange(self, target: _Target, body: bytes) -> RawAnswer:
+        started = self._clock()
+        async with self._session.post(
+            target.url,
+            data=body,
+            headers=target.headers,
+            proxy=target.proxy,
+            proxy_headers=target.proxy_headers,
+            allow_redirects=False,
+        ) as response:
+            received = await _read(response)
+            latency_ms = (self._clock() - started) * 1000
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            status = response.status
+        if target.secret is not None and target.secret in received:
+            received = received.replace(target.secret, b"[key]")
+        return RawAnswer(status, headers, received, latency_ms)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    chunks: list[bytes] = []
+    size = response.content_length or 0
+    if size <= MAX_BODY_BYTES:
+        size = 0
+        async for chunk in response.content.iter_any():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > MAX_BODY_BYTES:
+                break
+    if size > MAX_BODY_BYTES:
+        response.close()
+        raise TransportFault(
+            Fault(
+                FaultKind.TOO_LARGE,
+                response.status,
+                "too_large",
+                f"the provider's answer is larger than {MAX_BODY_BYTES // 2**20} MiB",
+                hint="bound it with --helmbench-max-tokens",
+            )
+        )
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("pytest-helmbench")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"  # a source tree that was never installed
+
+
+def _target(endpoint: Endpoint) -> _Target:
+    url = URL(endpoint.url)
+    headers: CIMultiDict[str] = CIMultiDict()
+    if endpoint.key:
+        headers["Authorization"] = f"Bearer {endpoint.key}"
+    if endpoint.provider == "openrouter":
+        headers["X-Title"] = "pytest-helmbench"
+    proxy, authorization = _proxy_of(url)
+    proxy_headers: CIMultiDict[str] | None = None
+    if authorization and url.scheme == "http":
+        headers["Proxy-Authorization"] = authorization  # no tunnel: the proxy reads the request itself
+    elif authorization:
+        proxy_headers = CIMultiDict({"Proxy-Authorization": authorization})
+    secret = endpoint.key.encode() if endpoint.key and len(endpoint.key) >= _SHORTEST_SECRET else None
+    return _Target(url, headers, proxy, proxy_headers, secret)
+
+
+def _proxy_of(url: URL) -> tuple[URL | None, str | None]:
+    """Return the environment's proxy for an address and what it wants as `Proxy-Authorization`."""
+    host = url.host or ""
+    # A key for this machine must not leave it.
+    if is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None, None
+    stated = urllib.request.getproxies().get(url.scheme)
+    if not stated:
+        return None, None
+    proxy = URL(stated if "://" in stated else f"http://{stated}")
+    if proxy.scheme not in ("http", "https"):
+        raise TransportFault(
+            Fault(
+                FaultKind.DEAD_MODEL,
+                None,
+                "proxy",
+                f"the environment names a {proxy.scheme} proxy for {url.scheme} addresses, which is not supported",
+                hint=f"name an http proxy, or add {host} to NO_PROXY",
+            )
+        )
+    if proxy.user is None:
+        return proxy, None
+    pair = f"{unquote(proxy.raw_user or '')}:{unquote(proxy.raw_password or '')}"
+    return proxy.with_user(None), f"Basic {base64.b64encode(pair.encode()).decode()}"
+
+
+def _fault_of(error: aiohttp.ClientError, endpoint: Endpoint) -> Fault:
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError() | ssl.SSLError():
+            return Fault(
+                FaultKind.DEAD_MODEL,
+                None,
+                "tls",
+                f"no secure connection to {endpoint.base_url} ({_words(error, endpoint)})",
+                hint="check the address and the certificates of this machine (SSL_CERT_FILE)",
+            )
+        case aiohttp.ClientHttpProxyError():
+            return Fault(
+                FaultKind.TRANSIENT,
+                error.status,
+                "proxy",
+                f"the proxy answered {error.status} instead of connecting",
+            )
+        case aiohttp.ConnectionTimeoutError() | aiohttp.ClientConnectorError():
+            return _unreachable(error, endpoint)
+        case aiohttp.ClientPayloadError():
+            return Fault(
+                FaultKind.TRANSIENT, None, "truncated_body", "the provider's answer broke off before its end"
+            )
+        case aiohttp.ClientResponseError():
+            return Fault(
+                FaultKind.MALFORMED, None, "not_http", "the provider answered with something that is no HTTP"
+            )
+        case aiohttp.InvalidURL():
+            return Fault(FaultKind.DEAD_MODEL, None, "address", f"{endpoint.base_url} is no usable address")
+        case _:
+            return _broken(error, endpoint)
+
+
+def _unreachable(error: aiohttp.ClientError, endpoint: Endpoint) -> Fault:
+    hint = "check the base URL and the network"
+    if is_loopback(URL(endpoint.base_url).host or ""):
+        hint = "start the server, or check the port in the base URL"
+    why = f"no connection within {_CONNECT_S:g} s"
+    if not isinstance(error, aiohttp.ConnectionTimeoutError):
+        why = _words(error, endpoint)
+    message = f"the provider at {endpoint.base_url} cannot be reached ({why})"
+    return Fault(FaultKind.TRANSIENT, None, "unreachable", message, hint=hint)
+
+
+def _broken(error: Exception, endpoint: Endpoint) -> Fault:
+    why = _words(error, endpoint)
+    message = "the connection to the provider broke before an answer came"
+    return Fault(FaultKind.TRANSIENT, None, "reset", f"{message} ({why})" if why else message)
+
+
+def _words(error: Exception, endpoint: Endpoint) -> str:
+    """Return the reason that the system or the server gave, without the library's wrapping."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(inner, OSError) and (inner.errno or 0) > 0 and not isinstance(inner, ssl.SSLError):
+        return os.strerror(inner.errno or 0).lower()
+    said = getattr(inner, "strerror", None) or getattr(inner, "message", None) or str(inner)
+    return excerpt(str(said), endpoint).lower()

@@ -1,0 +1,376 @@
+"""The gate of a session: who may send now. It alone knows concurrency, rates, the budget and stopped models.
+
+One gate serves all processes of a session. It lives on one event loop and is not thread-safe; workers reach
+it over their channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pytest_helmbench.bench.model import Price
+from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
+
+__all__ = [
+    "Ask",
+    "BudgetSpentError",
+    "Ending",
+    "Gate",
+    "GateLimits",
+    "Lane",
+    "ModelStoppedError",
+    "RefusedError",
+    "Settlement",
+    "Ticket",
+]
+
+_UNKNOWN_COMPLETION_TOKENS = 1024
+
+
+class RefusedError(HelmbenchError):
+    """The gate will not let this call go, now or later."""
+
+
+class BudgetSpentError(RefusedError):
+    """The session's budget cannot pay this call."""
+
+
+class ModelStoppedError(RefusedError):
+    """No further call of this model starts: its key, name or account does not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What the gate must know of a model.
+
+    Args:
+        model: Model id.
+        most: Calls in flight; at least 1.
+        requests_per_minute: None for no bound.
+        tokens_per_minute: Prompt and completion tokens; None for no bound.
+        price: None when unknown.
+        free: Calls cost nothing (embedded models).
+    """
+
+    model: str
+    most: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    price: Price | None = None
+    free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    """Bounds of the whole session; None for no bound."""
+
+    concurrency: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A wish to send one attempt.
+
+    Args:
+        model: Model id; its lane must be known.
+        prompt_tokens: Estimate.
+        max_tokens: Bound that is sent; None when none is.
+        urgent: Continues a case that has begun (retry, judge): goes before new cases.
+        label: Names the case, for those who watch.
+    """
+
+    model: str
+    prompt_tokens: int
+    max_tokens: int | None
+    urgent: bool
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Leave to send one attempt; settled exactly once."""
+
+    number: int
+    model: str
+    reserved_usd: float
+
+
+class Ending(StrEnum):
+    """How an attempt ended, as far as the gate cares."""
+
+    REPLY = "reply"
+    RATE_LIMITED = "rate_limited"
+    TIMEOUT = "timeout"
+    DEAD = "dead"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What came of a ticket.
+
+    Args:
+        ending: How it ended.
+        usage: Of a reply.
+        pause_s: How long the provider asked everybody to wait.
+        sentence: Of a dead model: why, for people.
+    """
+
+    ending: Ending
+    usage: Usage = Usage()
+    pause_s: float = 0.0
+    sentence: str = ""
+
+
+class _LaneState:
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.limit = AdaptiveLimit(lane.most)
+        self.in_flight = 0
+        self.paused_until = 0.0
+        self.stopped: str | None = None
+        self.largest_completion = 0
+        self.largest_cost: float | None = None
+        self.rates = [Rate(rate) for rate in (lane.requests_per_minute,) if rate]
+        self.token_rates = [Rate(rate) for rate in (lane.tokens_per_minute,) if rate]
+        self.waiting: list[tuple[int, int, Ask, asyncio.Future[Ticket]]] = []
+
+
+class Gate:
+    """Admission for every attempt of the session.
+
+    Args:
+        limits: Bounds of the session.
+        clock: Monotonic seconds.
+        on_model_stopped: Called once per model that stops, with the model and the sentence.
+        on_overdrawn: Called with a sentence when the budget cannot be held for want of a price.
+    """
+
+    def __init__(
+        self,
+        limits: GateLimits,
+        clock: Callable[[], float],
+        on_model_stopped: Callable[[str, str], None] = lambda _model, _sentence: None,
+        on_overdrawn: Callable[[str], None] = lambda _sentence: None,
+    ) -> None:
+        self.limits = limits
+        self.budget = Budget(limits.max_cost_usd)
+        self.refused_for_budget = 0
+        self.closed: str | None = None
+        self._clock = clock
+        self._on_model_stopped = on_model_stopped
+        self._on_overdrawn = on_overdrawn
+        self._lanes: dict[str, _LaneState] = {}
+        self._numbers = itertools.count(1)
+        self._order = itertools.count()
+        self._in_flight = 0
+        self._out: dict[int, tuple[str, str, float]] = {}
+        self._rates = [Rate(rate) for rate in (limits.requests_per_minute,) if rate]
+        self._token_rates = [Rate(rate) for rate in (limits.tokens_per_minute,) if rate]
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Attempts that are out now."""
+        return self._in_flight
+
+    @property
+    def stopped_models(self) -> dict[str, str]:
+        """Model to the sentence that says why it stopped."""
+        return {name: state.stopped for name, state in self._lanes.items() if state.stopped is not None}
+
+    def calls_in_flight(self) -> list[tuple[str, str, float]]:
+        """Return label, model and age in seconds of every attempt that is out, the oldest first."""
+        now = self._clock()
+        return sorted(
+            ((label, model, now - since) for label, model, since in self._out.values()), key=lambda c: -c[2]
+        )
+
+    def add_lanes(self, lanes: Iterable[Lane]) -> None:
+        """Make models known; a model that is known keeps its lane."""
+        for lane in lanes:
+            self._lanes.setdefault(lane.model, _LaneState(lane))
+
+    async def admit(self, ask: Ask) -> Ticket:
+        """Wait until an attempt may go.
+
+        Raises:
+            BudgetSpentError: The budget cannot pay it.
+            ModelStoppedError: The model does not work.
+            RefusedError: The session is ending.
+        """
+        state = self._lanes[ask.model]
+        waiter: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        heapq.heappush(state.waiting, (not ask.urgent, next(self._order), ask, waiter))
+        self._dispatch()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            # The ticket may have been granted in the same turn of the loop: it must not leak.
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.settle(waiter.result(), Settlement(Ending.OTHER))
+            raise
+
+    def settle(self, ticket: Ticket, settlement: Settlement) -> None:
+        """Give a ticket back."""
+        state = self._lanes[ticket.model]
+        now = self._clock()
+        state.in_flight -= 1
+        self._in_flight -= 1
+        self._out.pop(ticket.number, None)
+        self.budget.reserved_usd -= ticket.reserved_usd
+        match settlement.ending:
+            case Ending.REPLY:
+                state.limit.succeeded()
+            case Ending.RATE_LIMITED:
+                state.limit.rate_limited(now, settlement.pause_s)
+            case Ending.TIMEOUT:
+                state.limit.timed_out(now)
+            case Ending.DEAD:
+                self._stop(state, settlement.sentence)
+            case Ending.OTHER:
+                pass
+        if settlement.ending is Ending.REPLY or settlement.usage.cost_usd is not None:
+            self._account(state, settlement.usage, now)
+        if settlement.pause_s:
+            state.paused_until = max(state.paused_until, now + settlement.pause_s)
+        self._dispatch()
+
+    def close(self, reason: str) -> None:
+        """Refuse everything that has not gone yet, and all that comes."""
+        self.closed = reason
+        for state in self._lanes.values():
+            self._refuse_all(state, RefusedError(reason))
+
+    def _account(self, state: _LaneState, usage: Usage, now: float) -> None:
+        completion = usage.completion_tokens or 0
+        state.largest_completion = max(state.largest_completion, completion)
+        for rate in (*state.token_rates, *self._token_rates):
+            rate.take(now, completion)
+        cost = 0.0 if state.lane.free else usage.cost_usd
+        if cost is not None:
+            self.budget.spent_usd += cost
+            state.largest_cost = max(state.largest_cost or 0.0, cost)
+        elif self.budget.most_usd is not None and state.largest_cost is None and self.closed is None:
+            sentence = (
+                f"--helmbench-max-cost cannot be held: {state.lane.model} has no known price"
+                " and its reply names no cost\n"
+                "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
+            )
+            self.close(sentence)
+            self._on_overdrawn(sentence)
+
+    def _stop(self, state: _LaneState, sentence: str) -> None:
+        if state.stopped is None:
+            state.stopped = sentence
+            self._refuse_all(state, ModelStoppedError(sentence))
+            self._on_model_stopped(state.lane.model, sentence)
+
+    @staticmethod
+    def _refuse_all(state: _LaneState, error: RefusedError) -> None:
+        for *_, waiter in state.waiting:
+            if not waiter.done():
+                waiter.set_exception(error)
+        state.waiting.clear()
+
+    def _dispatch(self) -> None:
+        """Let go whoever may go, the urgent and the early first."""
+        now = self._clock()
+        wake_s: float | None = None
+        while True:
+            best: _LaneState | None = None
+            for state in self._lanes.values():
+                self._drop_abandoned(state)
+                if not state.waiting or not self._has_room(state):
+                    continue
+                wait_s = self._wait_s(state, now)
+                if wait_s > 0:
+                    wake_s = wait_s if wake_s is None else min(wake_s, wait_s)
+                elif best is None or state.waiting[0][:2] < best.waiting[0][:2]:
+                    best = state
+            if best is None:
+                break
+            self._grant(best, now)
+        self._wake_in(wake_s)
+
+    @staticmethod
+    def _drop_abandoned(state: _LaneState) -> None:
+        while state.waiting and state.waiting[0][3].done():
+            heapq.heappop(state.waiting)
+
+    def _has_room(self, state: _LaneState) -> bool:
+        """Return whether the first waiter could go, rates apart; refuse at once who never can."""
+        if self.closed is not None or state.stopped is not None:
+            error = ModelStoppedError(state.stopped) if state.stopped else RefusedError(self.closed or "")
+            self._refuse_all(state, error)
+            return False
+        if state.in_flight >= state.limit.calls or self._in_flight >= self.limits.concurrency:
+            return False
+        while state.waiting:
+            *_, ask, waiter = state.waiting[0]
+            cost = self._cost(state, ask)
+            if cost is None:
+                # Nobody knows what this model costs: one call at a time until a reply tells.
+                return state.in_flight == 0
+            if self.budget.can_ever_pay(cost):
+                return self.budget.can_pay_now(cost)
+            self.refused_for_budget += 1
+            heapq.heappop(state.waiting)
+            waiter.set_exception(BudgetSpentError(self._spent_sentence(cost)))
+            self._drop_abandoned(state)
+        return False
+
+    def _spent_sentence(self, cost: float) -> str:
+        budget = self.budget
+        return (
+            f"budget spent: {budget.spent_usd:.4f} of {budget.most_usd:.4f} USD, the call may cost {cost:.4f}"
+        )
+
+    def _cost(self, state: _LaneState, ask: Ask) -> float | None:
+        """Return what to reserve; None when nobody can say and it matters."""
+        if self.budget.most_usd is None or state.lane.free:
+            return 0.0
+        price = state.lane.price
+        if price is None:
+            return state.largest_cost
+        completion = ask.max_tokens or state.largest_completion or _UNKNOWN_COMPLETION_TOKENS
+        return (price.input * ask.prompt_tokens + price.output * completion) / 1e6
+
+    def _wait_s(self, state: _LaneState, now: float) -> float:
+        rates = (*state.rates, *self._rates, *state.token_rates, *self._token_rates)
+        return (
+            max((rate.wait_s(now) for rate in rates), default=0.0)
+            if state.paused_until <= now
+            else (state.paused_until - now)
+        )
+
+    def _grant(self, state: _LaneState, now: float) -> None:
+        *_, ask, waiter = heapq.heappop(state.waiting)
+        reserved = self._cost(state, ask) or 0.0
+        state.in_flight += 1
+        self._in_flight += 1
+        self.budget.reserved_usd += reserved
+        for rate in (*state.rates, *self._rates):
+            rate.take(now, 1)
+        for rate in (*state.token_rates, *self._token_rates):
+            rate.take(now, ask.prompt_tokens)
+        ticket = Ticket(next(self._numbers), ask.model, reserved)
+        self._out[ticket.number] = (ask.label, ask.model, now)
+        waiter.set_result(ticket)
+
+    def _wake_in(self, wait_s: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if wait_s is not None:
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._dispatch)

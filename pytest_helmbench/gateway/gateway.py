@@ -1,0 +1,430 @@
+"""The gateway: one request to one reply, whatever it takes. Retries live here and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from pytest_helmbench.bench.case import Message
+from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.bench.outcome import AttemptRecord, Reply, Usage
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.gateway.baseline import baseline_reply
+from pytest_helmbench.gateway.client import ChatClient, RawAnswer, TransportFault
+from pytest_helmbench.gateway.faults import Fault, FaultKind, rate_headers
+from pytest_helmbench.gateway.gate import Ask, Ending, ModelStoppedError, Settlement, Ticket
+from pytest_helmbench.gateway.hub import Hub
+from pytest_helmbench.gateway.prices import price_of
+from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
+
+__all__ = ["Call", "CallFailedError", "CaseClock", "Gateway", "Origin", "Patience", "Watch", "utc_now"]
+
+_log = logging.getLogger(__name__)
+
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 30.0
+_CHARACTERS_PER_TOKEN = 4
+
+
+class CallFailedError(HelmbenchError):
+    """A call that brought no reply, after all retries.
+
+    Args:
+        fault: The last fault.
+        attempts: How many attempts were sent.
+        out_of_time: The case's time limit ended it, not the number of attempts.
+    """
+
+    def __init__(self, fault: Fault, attempts: int, *, out_of_time: bool = False) -> None:
+        self.fault = fault
+        after = f" after {attempts} attempts" if attempts > 1 else ""
+        limit = ", at the time limit of the case" if out_of_time else ""
+        hint = f"\n  hint: {fault.hint}" if fault.hint else ""
+        super().__init__(f"{fault.message}{after}{limit}{hint}")
+
+
+class Watch(Protocol):
+    """Whoever keeps count of what a call is doing."""
+
+    def asleep(self) -> AbstractContextManager[None]:
+        """Entered while the call waits for a retry and holds nothing."""
+
+    def on_the_wire(self) -> AbstractContextManager[None]:
+        """Entered while a request is out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose call it is."""
+
+    run_id: int
+    code: str
+    repetition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to one model.
+
+    Args:
+        origin: Whose it is.
+        entry: The model, with its sampling options.
+        endpoint: Where it is reached.
+        messages: In order.
+        response_format: Wire form of the wanted reply; None for plain text.
+        purpose: `case` or `judge`.
+        criterion: Of a judge call; empty otherwise.
+        sequence: The n-th call of this purpose inside the case, from 1.
+    """
+
+    origin: Origin
+    entry: ModelEntry
+    endpoint: Endpoint
+    messages: Sequence[Message]
+    response_format: Mapping[str, Any] | None
+    purpose: str = "case"
+    criterion: str = ""
+    sequence: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often.
+
+    Args:
+        timeout_s: Per attempt.
+        case_timeout_s: Per case, our own waiting for limits apart; None for 3 × timeout after the first
+            attempt.
+        max_retries: Attempts after the first; a 429 uses none up.
+    """
+
+    timeout_s: float = 120.0
+    case_timeout_s: float | None = None
+    max_retries: int = 5
+
+    @property
+    def longest_pause_s(self) -> float:
+        """How long a provider may make everybody wait: as long as one case may take."""
+        return self.case_timeout_s or 3 * self.timeout_s
+
+
+class CaseClock:
+    """The time a case has used: on the wire and in backoff, not in our own queues.
+
+    Args:
+        patience: Its limit.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, patience: Patience, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit_s = patience.longest_pause_s
+        self._clock = clock
+        self._counts = patience.case_timeout_s is not None
+        self._spent_s = 0.0
+        self._running = 0
+        self._since = 0.0
+
+    def left_s(self) -> float:
+        """Return what is left; may be below 0."""
+        running_s = self._clock() - self._since if self._running and self._counts else 0.0
+        return self._limit_s - self._spent_s - running_s
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time inside; calls that overlap count once."""
+        if not self._running:
+            self._since = self._clock()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                if self._counts:
+                    self._spent_s += self._clock() - self._since
+                self._counts = True
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601 UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class Gateway:
+    """Sends calls through the gate and puts every attempt on record.
+
+    Args:
+        hub: Gate and record of the session.
+        client: HTTP client; used on the loop only.
+        patience: Limits of time and attempts.
+        name: Distinguishes the reply keys of this process from those of others.
+        sleep: For waiting between attempts.
+        jitter: A number in [0, 1).
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        client: ChatClient,
+        patience: Patience,
+        name: str = "",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._hub = hub
+        self._client = client
+        self.patience = patience
+        self._name = name
+        self._sleep = sleep
+        self._jitter = jitter
+        self._replies = 0
+        self._stopped: dict[str, str] = {}
+        self._on_the_wire: defaultdict[str, set[asyncio.Task[Any]]] = defaultdict(set)
+
+    async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
+        """Get a reply.
+
+        Args:
+            call: The question.
+            clock: Of the case.
+            watch: Told while the call sleeps and while it is on the wire.
+
+        Raises:
+            CallFailedError: No reply after all retries, or the provider refuses this call.
+            RefusedError: The gate lets nothing more of it go (and its kinds).
+        """
+        body = request_body(
+            call.endpoint,
+            call.entry.sampling,
+            call.messages,
+            call.response_format,
+            repetition=call.origin.repetition,
+        )
+        request = _Request(call, body, encode(body))
+        ask = Ask(
+            model=call.entry.id,
+            prompt_tokens=len(request.encoded) // _CHARACTERS_PER_TOKEN,
+            max_tokens=call.entry.sampling.max_tokens,
+            urgent=call.purpose != "case",
+            label=call.origin.code,
+        )
+        retries = waits = 0
+        while True:
+            ticket = await self._hub.admit(ask)
+            result = await self._attempt(request, ticket, 1 + retries + waits, clock, watch)
+            if isinstance(result, Reply):
+                return result
+            attempts = 1 + retries + waits
+            if result.kind is FaultKind.DEAD_MODEL:
+                raise ModelStoppedError(self._stopped.get(call.entry.id) or result.text())
+            if not result.kind.retries:
+                raise CallFailedError(result, attempts)
+            if result.kind is FaultKind.RATE_LIMITED:
+                waits += 1
+            else:
+                retries += 1
+            if retries > self.patience.max_retries:
+                raise CallFailedError(result, attempts)
+            delay_s = self._delay_s(result, waits if result.kind is FaultKind.RATE_LIMITED else retries)
+            if delay_s >= clock.left_s():
+                raise CallFailedError(result, attempts, out_of_time=True)
+            _log.info("%s: %s; next attempt in %.1f s", call.origin.code, result.reason, delay_s)
+            with watch.asleep(), clock.running():
+                await self._sleep(delay_s)
+            ask = replace(ask, urgent=True)
+
+    def stop_model(self, model: str, sentence: str) -> None:
+        """Cancel what is on the wire of a model that does not work."""
+        self._stopped.setdefault(model, sentence)
+        for task in self._on_the_wire[model]:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Close the HTTP client."""
+        await self._client.close()
+
+    def _delay_s(self, fault: Fault, count: int) -> float:
+        backoff_s = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2 ** (count - 1)) * (0.5 + self._jitter() / 2)
+        if fault.retry_after_s is None:
+            return backoff_s
+        # A little more than asked for, and not all at the same moment.
+        return fault.retry_after_s + self._jitter() * min(1.0, 0.1 + fault.retry_after_s / 10)
+
+    async def _attempt(
+        self, request: _Request, ticket: Ticket, attempt: int, clock: CaseClock, watch: Watch
+    ) -> Reply | Fault:
+        """Send once; settle and record it whatever happens."""
+        trace = _Trace(request, attempt, utc_now(), time.perf_counter())
+        timeout_s = min(self.patience.timeout_s, max(clock.left_s(), 0.001))
+        task = asyncio.current_task()
+        wire = self._on_the_wire[ticket.model]
+        try:
+            with watch.on_the_wire(), clock.running():
+                if task is not None:
+                    wire.add(task)
+                try:
+                    answer = await self._send(request, timeout_s)
+                finally:
+                    wire.discard(task)  # type: ignore[arg-type]
+        except TransportFault as error:
+            return self._settle_fault(trace, ticket, error.fault, None)
+        except asyncio.CancelledError:
+            sentence = self._stopped.get(ticket.model)
+            self._hub.settle(ticket, Settlement(Ending.OTHER), trace.record(error="cancelled"))
+            if sentence is None:
+                raise
+            if task is not None:
+                task.uncancel()
+            raise ModelStoppedError(sentence) from None
+        endpoint = request.call.endpoint
+        parsed = parse_reply(
+            answer.status,
+            answer.body,
+            headers=answer.headers,
+            endpoint=endpoint,
+            sent_schema=request.call.response_format is not None,
+        )
+        if isinstance(parsed, Fault):
+            return self._settle_fault(trace, ticket, parsed, answer)
+        return self._settle_reply(trace, ticket, parsed, answer)
+
+    async def _send(self, request: _Request, timeout_s: float) -> RawAnswer:
+        endpoint = request.call.endpoint
+        if endpoint.provider != "baseline":
+            return await self._client.post(endpoint, request.encoded, timeout_s)
+        started = time.perf_counter()
+        body = json.dumps(baseline_reply(endpoint.model_id, request.body)).encode()
+        return RawAnswer(200, {}, body, (time.perf_counter() - started) * 1000)
+
+    def _settle_reply(self, trace: _Trace, ticket: Ticket, parsed: ParsedReply, answer: RawAnswer) -> Reply:
+        call = trace.request.call
+        usage = _priced(call, parsed.usage, parsed.provider_model)
+        self._replies += 1
+        reply = Reply(
+            text=parsed.text,
+            refusal=parsed.refusal,
+            finish_reason=parsed.finish_reason,
+            usage=usage,
+            latency_ms=answer.latency_ms,
+            provider_model=parsed.provider_model,
+            key=f"{self._name}{self._replies}",
+        )
+        settlement = Settlement(Ending.REPLY, usage, self._announced_pause_s(answer))
+        self._hub.settle(ticket, settlement, trace.record(answer=answer, reply=reply))
+        _log.info("%s: reply after %.0f ms", call.origin.code, answer.latency_ms)
+        return reply
+
+    def _settle_fault(self, trace: _Trace, ticket: Ticket, fault: Fault, answer: RawAnswer | None) -> Fault:
+        pause_s = 0.0
+        if fault.kind is FaultKind.RATE_LIMITED:
+            pause_s = fault.retry_after_s or 0.0
+        elif answer is not None:
+            pause_s = self._announced_pause_s(answer)
+        if fault.usage.prompt_tokens is not None:
+            # A reply that moderation cut is paid all the same.
+            fault = replace(fault, usage=_priced(trace.request.call, fault.usage, None))
+        settlement = Settlement(
+            _ENDINGS.get(fault.kind, Ending.OTHER),
+            fault.usage,
+            min(pause_s, self.patience.longest_pause_s),
+            fault.text() if fault.kind is FaultKind.DEAD_MODEL else "",
+        )
+        record = trace.record(answer=answer, error=f"{fault.reason}: {fault.message}", fault=fault)
+        self._hub.settle(ticket, settlement, record)
+        _log.info("%s: %s", trace.request.call.origin.code, fault.message)
+        return fault
+
+    def _announced_pause_s(self, answer: RawAnswer) -> float:
+        """Return how long a provider wants to be left alone whose window is used up."""
+        said = rate_headers(answer.headers)
+        waits = [
+            reset_s
+            for remaining, reset_s in (
+                (said.remaining_requests, said.reset_requests_s),
+                (said.remaining_tokens, said.reset_tokens_s),
+            )
+            if remaining is not None and remaining < 1 and reset_s is not None
+        ]
+        return min(max(waits, default=0.0), self.patience.longest_pause_s)
+
+
+_ENDINGS: Mapping[FaultKind, Ending] = {
+    FaultKind.RATE_LIMITED: Ending.RATE_LIMITED,
+    FaultKind.TIMEOUT: Ending.TIMEOUT,
+    FaultKind.DEAD_MODEL: Ending.DEAD,
+}
+
+
+def _priced(call: Call, usage: Usage, provider_model: str | None) -> Usage:
+    """Return the usage with its cost: the provider's own figure, else a price list's, else unknown."""
+    if usage.cost_usd is not None:
+        return usage
+    return replace(usage, cost_usd=price_of(usage, call.entry.price, call.endpoint, provider_model))
+
+
+class _Request:
+    """A call with its body, encoded and hashed once for all attempts."""
+
+    __slots__ = ("body", "call", "encoded", "hash")
+
+    def __init__(self, call: Call, body: Mapping[str, Any], encoded: bytes) -> None:
+        self.call = call
+        self.body = body
+        self.encoded = encoded
+        self.hash = request_hash(encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """An attempt that is out, until it becomes a row."""
+
+    request: _Request
+    attempt: int
+    started_at: str
+    started: float
+
+    def record(
+        self,
+        *,
+        answer: RawAnswer | None = None,
+        reply: Reply | None = None,
+        fault: Fault | None = None,
+        error: str | None = None,
+    ) -> AttemptRecord:
+        """Return the row of this attempt."""
+        call = self.request.call
+        finish_reason = reply.finish_reason if reply else fault.finish_reason if fault else None
+        return AttemptRecord(
+            run_id=call.origin.run_id,
+            code=call.origin.code,
+            repetition=call.origin.repetition,
+            criterion=call.criterion,
+            purpose=call.purpose,
+            sequence=call.sequence,
+            attempt=self.attempt,
+            status_code=answer.status if answer else None,
+            finish_reason=finish_reason,
+            error=error,
+            latency_ms=answer.latency_ms if answer else (time.perf_counter() - self.started) * 1000,
+            usage=reply.usage if reply else fault.usage if fault else Usage(),
+            provider_model=reply.provider_model if reply else None,
+            request_hash=self.request.hash,
+            request_body=self.request.encoded,
+            response_body=answer.body if answer else None,
+            text=scrub(reply.text) if reply else None,
+            reply_key=reply.key if reply else None,
+            from_cache=False,
+            started_at=self.started_at,
+            received_at=utc_now(),
+        )

@@ -1,0 +1,57 @@
+"""What all processes of a session share: one gate, one record. Direct in one process, a channel from a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.gateway.gate import Ask, Gate, Settlement, Ticket
+
+__all__ = ["Hub", "LocalHub"]
+
+
+class Hub(Protocol):
+    """The gate and the record as the gateway and the engine see them. Used on the event loop only."""
+
+    async def admit(self, ask: Ask) -> Ticket:
+        """Wait until an attempt may go; raises `RefusedError` and its kinds."""
+
+    def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
+        """Give a ticket back and put the attempt on record, in one step."""
+
+    def record_result(self, record: ResultRecord) -> None:
+        """Put the outcome of a case on record."""
+
+
+class LocalHub:
+    """The hub of the process that owns gate and store.
+
+    Args:
+        gate: The session's gate.
+        record_attempt: Takes an attempt without blocking.
+        record_result: Takes a result without blocking.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        record_attempt: Callable[[AttemptRecord], None],
+        record_result: Callable[[ResultRecord], None],
+    ) -> None:
+        self._gate = gate
+        self._record_attempt = record_attempt
+        self._record_result = record_result
+
+    async def admit(self, ask: Ask) -> Ticket:
+        """See `Hub.admit`."""
+        return await self._gate.admit(ask)
+
+    def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
+        """See `Hub.settle`: the record first, so that nothing is counted that could be lost."""
+        self._record_attempt(record)
+        self._gate.settle(ticket, settlement)
+
+    def record_result(self, record: ResultRecord) -> None:
+        """See `Hub.record_result`."""
+        self._record_result(record)

@@ -1,0 +1,106 @@
+"""Pure arithmetic of limits: adaptive concurrency, rates per minute, the budget. The clock is passed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["AdaptiveLimit", "Budget", "Rate"]
+
+_CUT = 0.7
+_EPISODE_S = 5.0  # what arrives this soon after a cut tells of the same jam
+_TIMEOUTS_THAT_CUT = 3
+
+
+class AdaptiveLimit:
+    """How many calls of one model may be in flight: additive increase, multiplicative decrease.
+
+    Args:
+        most: Upper bound, at least 1; also the start.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._limit = float(most)
+        self._cut_at = float("-inf")
+        self._timeouts = 0
+
+    @property
+    def calls(self) -> int:
+        """The present limit, at least 1."""
+        return max(1, int(self._limit))
+
+    def succeeded(self) -> None:
+        """Grow by one call per full round of successes."""
+        self._timeouts = 0
+        self._limit = min(float(self.most), self._limit + 1 / self._limit)
+
+    def rate_limited(self, now: float, pause_s: float = 0.0) -> bool:
+        """Cut once per episode; return whether this was the cut.
+
+        Args:
+            now: Seconds.
+            pause_s: How long the provider asked to wait; the episode lasts at least that long.
+        """
+        if now - self._cut_at < 0:
+            return False
+        self._cut_at = now + max(_EPISODE_S, pause_s)
+        self._limit = max(1.0, self._limit * _CUT)
+        return True
+
+    def timed_out(self, now: float) -> bool:
+        """Count a timeout; three without a success between them are a jam. Return whether it cut."""
+        self._timeouts += 1
+        if self._timeouts < _TIMEOUTS_THAT_CUT:
+            return False
+        self._timeouts = 0
+        return self.rate_limited(now)
+
+
+class Rate:
+    """A rate per minute, spread evenly: at most one second's worth may go at once.
+
+    Args:
+        per_minute: Units (requests, tokens) per minute; above 0.
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self._per_s = per_minute / 60
+        self._burst = max(1.0, self._per_s)
+        self._level = self._burst
+        self._at: float | None = None
+
+    def wait_s(self, now: float) -> float:
+        """Return how long until something may go; 0 when it may now."""
+        self._refill(now)
+        return 0.0 if self._level >= min(1.0, self._burst) else (1.0 - self._level) / self._per_s
+
+    def take(self, now: float, amount: float) -> None:
+        """Take an amount; it may be more than a burst, what comes next waits for it."""
+        self._refill(now)
+        self._level -= amount
+
+    def _refill(self, now: float) -> None:
+        if self._at is not None:
+            self._level = min(self._burst, self._level + (now - self._at) * self._per_s)
+        self._at = now
+
+
+@dataclass(slots=True)
+class Budget:
+    """Money of the session: what is spent, and what calls in flight have reserved.
+
+    Args:
+        most_usd: The bound; None for none.
+    """
+
+    most_usd: float | None = None
+    spent_usd: float = 0.0
+    reserved_usd: float = 0.0
+
+    def can_ever_pay(self, cost_usd: float) -> bool:
+        """Return whether a call of this price would fit if nothing else were in flight."""
+        return self.most_usd is None or self.spent_usd + cost_usd <= self.most_usd + 1e-12
+
+    def can_pay_now(self, cost_usd: float) -> bool:
+        """Return whether a call of this price fits beside what is reserved."""
+        return self.most_usd is None or self.spent_usd + self.reserved_usd + cost_usd <= self.most_usd + 1e-12

@@ -1,0 +1,273 @@
+"""Chat completions as bytes: what is sent, and what an answer says. It alone knows the wire format."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_helmbench.bench.case import Message
+from pytest_helmbench.bench.model import Sampling
+from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.gateway.faults import Fault, FaultKind, classify, error_fault, excerpt
+from pytest_helmbench.gateway.providers import Endpoint
+
+__all__ = ["ParsedReply", "encode", "parse_reply", "request_body", "request_hash"]
+
+_NO_HEADERS: Mapping[str, str] = {}
+_OUR_BLOCKS = ("provider", "usage")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """A reply as the provider's JSON decodes.
+
+    Args:
+        text: Content of the message (lone surrogates included); empty for none.
+        refusal: The provider's own `refusal` text, when it sent one.
+        finish_reason: `stop`, `length`, …
+        usage: Tokens, and the cost where the provider names it; no price list is asked here.
+        provider_model: The model id that the provider says has answered.
+    """
+
+    text: str
+    refusal: str | None
+    finish_reason: str
+    usage: Usage
+    provider_model: str | None
+
+    @property
+    def provider_cost(self) -> float | None:
+        """USD as the provider says; None when it does not."""
+        return self.usage.cost_usd
+
+
+def request_body(
+    endpoint: Endpoint,
+    sampling: Sampling,
+    messages: Sequence[Message],
+    response_format: Mapping[str, Any] | None,
+    *,
+    repetition: int,
+) -> dict[str, Any]:
+    """Return the JSON object to send; never a stream.
+
+    Args:
+        endpoint: Who is asked.
+        sampling: Only what is set goes out; a seed becomes seed + repetition − 1. `extra_body` goes over
+            everything, key by key; in `provider` and `usage` it goes over ours one level deeper.
+        messages: In order.
+        response_format: Wire form of the wanted reply; None for plain text.
+        repetition: From 1.
+    """
+    body: dict[str, Any] = {
+        "model": endpoint.wire_model,
+        "messages": [{"role": message.role, "content": message.content} for message in messages],
+    }
+    if response_format is not None:
+        body["response_format"] = response_format
+    options = _options(endpoint, sampling, repetition)
+    body.update((name, value) for name, value in options.items() if value is not None)
+    if endpoint.require_parameters and response_format is not None:
+        body["provider"] = {"require_parameters": True}
+    if endpoint.provider == "openrouter":
+        body["usage"] = {"include": True}
+    for name, value in (sampling.extra_body or {}).items():
+        ours = body.get(name) if name in _OUR_BLOCKS else None
+        both = isinstance(ours, dict) and isinstance(value, Mapping)
+        body[name] = {**(ours or {}), **value} if both else value
+    for name in ("stream", "stream_options"):
+        body.pop(name, None)
+    return body
+
+
+def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[str, Any]:
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "seed": None if sampling.seed is None else sampling.seed + repetition - 1,
+        endpoint.max_tokens_key: sampling.max_tokens,
+        "reasoning_effort": sampling.reasoning_effort,
+    }
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """Return compact JSON in UTF-8; a body with lone surrogates in ASCII with escapes."""
+    try:
+        return _ENCODER.encode(body).encode()
+    except UnicodeEncodeError:
+        return _ASCII_ENCODER.encode(body).encode()
+
+
+def request_hash(encoded: bytes) -> str:
+    """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL."""
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def parse_reply(
+    status: int,
+    body: bytes,
+    *,
+    headers: Mapping[str, str] = _NO_HEADERS,
+    endpoint: Endpoint | None = None,
+    sent_schema: bool = False,
+    clock: Callable[[], float] = time.time,
+) -> ParsedReply | Fault:
+    """Return the reply in an HTTP answer, or the fault that stands in its place.
+
+    Args:
+        status: HTTP status; 200 for a stored reply.
+        body: As received.
+        headers: Names in lower case.
+        endpoint: Who was asked; None for a stored reply.
+        sent_schema: The request had a response schema.
+        clock: Seconds since 1970, for dates in headers.
+    """
+    if not 200 <= status < 300:
+        return classify(status, headers, body, endpoint, sent_schema=sent_schema, clock=clock)
+    document = _decoded(body)
+    if not isinstance(document, dict):
+        start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
+        return _malformed(status, "not_json", f"something that is no JSON object: {start!r}")
+    usage = _usage(document.get("usage"))
+    choice = _first_choice(document)
+    # Routers put the error of a server that broke off into the choice.
+    error = document.get("error") or choice.get("error")
+    if error:
+        fault = error_fault(status, headers, error, endpoint, sent_schema=sent_schema, clock=clock)
+        return replace(fault, usage=usage)
+    if not choice:
+        return replace(_malformed(status, "no_choices", "without choices"), usage=usage)
+    return _reply(status, document, choice, usage)
+
+
+def _decoded(body: bytes) -> object:
+    """Return the decoded JSON, or None; a broken byte spoils only its own character."""
+    try:
+        return json.loads(body)
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = document.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, dict) else {}
+
+
+def _reply(
+    status: int, document: Mapping[str, Any], choice: Mapping[str, Any], usage: Usage
+) -> ParsedReply | Fault:
+    finish_reason = choice.get("finish_reason")
+    if not isinstance(finish_reason, str) or not finish_reason:
+        return replace(_malformed(status, "no_finish_reason", "without a finish reason"), usage=usage)
+    finish_reason = excerpt(finish_reason)
+    if finish_reason == "error":
+        fault = Fault(
+            FaultKind.TRANSIENT,
+            status,
+            "provider_error",
+            "the provider broke off its reply (finish reason error)",
+        )
+        return replace(fault, usage=usage, finish_reason=finish_reason)
+    if finish_reason == "content_filter":
+        fault = Fault(
+            FaultKind.BLOCKED,
+            status,
+            "moderation",
+            "the provider's moderation cut the reply (finish reason content_filter)",
+        )
+        return replace(fault, usage=usage, finish_reason=finish_reason)
+    message = choice.get("message")
+    content = _content(message) if isinstance(message, dict) else None
+    if content is None:
+        fault = _malformed(status, "no_message", "without a message that can be read")
+        return replace(fault, usage=usage, finish_reason=finish_reason)
+    model = document.get("model")
+    return ParsedReply(
+        text=content[0],
+        refusal=content[1],
+        finish_reason=finish_reason,
+        usage=usage,
+        provider_model=excerpt(model) if isinstance(model, str) and model else None,
+    )
+
+
+def _content(message: Mapping[str, Any]) -> tuple[str, str | None] | None:
+    """Return text and refusal of a message; None when its content is of no known form."""
+    stated = message.get("refusal")
+    refusal = stated if isinstance(stated, str) and stated else None
+    content = message.get("content")
+    if content is None:
+        return "", refusal
+    if isinstance(content, str):
+        return content, refusal
+    if not isinstance(content, list):
+        return None
+    texts: list[str] = []
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict) and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif isinstance(part, dict) and isinstance(part.get("refusal"), str):
+            refusal = refusal or part["refusal"]
+    return "".join(texts), refusal
+
+
+def _malformed(status: int, reason: str, what: str) -> Fault:
+    joint = "" if what.startswith("without") else "with "
+    return Fault(FaultKind.MALFORMED, status, reason, f"the provider answered {status} {joint}{what}")
+
+
+def _usage(value: object) -> Usage:
+    if not isinstance(value, dict):
+        return Usage()
+    prompt = value.get("prompt_tokens_details")
+    completion = value.get("completion_tokens_details")
+    return Usage(
+        prompt_tokens=_count(value.get("prompt_tokens")),
+        completion_tokens=_count(value.get("completion_tokens")),
+        cached_tokens=_count(prompt.get("cached_tokens")) if isinstance(prompt, dict) else None,
+        reasoning_tokens=_count(completion.get("reasoning_tokens")) if isinstance(completion, dict) else None,
+        cost_usd=_cost(value),
+    )
+
+
+def _cost(usage: Mapping[str, Any]) -> float | None:
+    cost = _amount(usage.get("cost"))
+    details = usage.get("cost_details")
+    if cost is not None and usage.get("is_byok") is True and isinstance(details, dict):
+        # With a key of one's own at the server behind, the router names only its fee as the cost.
+        cost += _amount(details.get("upstream_inference_cost")) or 0.0
+    return cost
+
+
+def _amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        amount = float(value)
+    except OverflowError:
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
+
+
+def _count(value: object) -> int | None:
+    amount = _amount(value)
+    return int(amount) if amount is not None and amount.is_integer() and amount < 2**53 else None

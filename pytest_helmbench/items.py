@@ -1,0 +1,160 @@
+"""Collectors and items: what pytest sees of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_helmbench.bench.outcome import Outcome, Verdict
+from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.bench.tree import Scenario
+from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark
+from pytest_helmbench.report.texts import error_text, failure_text
+
+if TYPE_CHECKING:
+    from pytest_helmbench.session import SessionPlugin
+
+__all__ = ["PLUGIN", "BrokenFile", "BrokenItem", "CaseItem", "ScenarioFile", "ran_on_demand"]
+
+PLUGIN: pytest.StashKey[SessionPlugin] = pytest.StashKey()
+
+_PASSED = Outcome(Verdict.PASSED, score=1.0)
+_MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
+
+
+class ScenarioFile(pytest.File):
+    """The prompt file of a healthy scenario: one item per combination, model and repetition."""
+
+    loaded: LoadedBenchmark
+    scenario: Scenario
+
+    @classmethod
+    def build(
+        cls, parent: pytest.Collector, path: Path, loaded: LoadedBenchmark, scenario: Scenario
+    ) -> ScenarioFile:
+        """Return the collector of a scenario."""
+        collector: ScenarioFile = cls.from_parent(parent, path=path)
+        collector.loaded = loaded
+        collector.scenario = scenario
+        return collector
+
+    def collect(self) -> Iterator[CaseItem]:
+        """Yield the items in natural order; nothing is composed yet."""
+        settings = self.config.stash[PLUGIN].settings
+        file_id = self.nodeid
+        for combination in self.scenario.combinations(add_no_context=settings.add_no_context):
+            neutral = self.loaded.is_neutral(combination)
+            for target in self.loaded.targets:
+                for repetition in range(1, settings.repeat + 1):
+                    job = CaseJob(combination, target, repetition, neutral, file_id)
+                    item: CaseItem = CaseItem.from_parent(self, name=job.name)
+                    item.job = job
+                    yield item
+
+
+class BrokenFile(pytest.File):
+    """A file of a benchmark with problems: one erroring item per code it breaks."""
+
+    broken: tuple[tuple[str, tuple[Problem, ...]], ...]
+
+    @classmethod
+    def build(
+        cls,
+        parent: pytest.Collector,
+        path: Path,
+        broken: Iterable[tuple[str, tuple[Problem, ...]]],
+    ) -> BrokenFile:
+        """Return the collector of a broken file."""
+        collector: BrokenFile = cls.from_parent(parent, path=path)
+        collector.broken = tuple(broken)
+        return collector
+
+    def collect(self) -> Iterator[BrokenItem]:
+        """Yield one item per code."""
+        for code, problems in self.broken:
+            item: BrokenItem = BrokenItem.from_parent(self, name=code)
+            item.problems = problems
+            yield item
+
+
+class BrokenItem(pytest.Item):
+    """Stands for cases that cannot be read; errors in setup with all problems of its file."""
+
+    problems: tuple[Problem, ...]
+
+    def setup(self) -> None:
+        """Error with every problem, in file order."""
+        base = self.config.invocation_params.dir
+        pytest.fail("\n".join(problem.text(base) for problem in self.problems), pytrace=False)
+
+    def runtest(self) -> None:
+        """Do nothing: setup never lets it come to this."""
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return the line of the first problem."""
+        line = self.problems[0].line
+        return self.path, None if line is None else line - 1, self.name
+
+
+class CaseItem(pytest.Item):
+    """One case × model × repetition. Setup obtains the outcome, the call asserts it."""
+
+    job: CaseJob
+    outcome: Outcome | None = None
+
+    def iter_markers_with_node(self, name: str | None = None) -> Iterator[tuple[Any, pytest.Mark]]:
+        """Yield the marks; our own is made only when somebody looks for it."""
+        if name is None or name == "helmbench":
+            yield self, pytest.mark.helmbench(**self.job.facts()).mark
+        yield from super().iter_markers_with_node(name)
+
+    def setup(self) -> None:
+        """Wait for the whole outcome; a fault is an error, a skip is a skip."""
+        plugin = self.config.stash[PLUGIN]
+        outcome = plugin.obtain(self)
+        self.outcome = outcome
+        if plugin.wants_properties:
+            self.user_properties[:] = self.job.properties(outcome)
+        if outcome.verdict is Verdict.ERROR:
+            pytest.fail(error_text(self.job, outcome), pytrace=False)
+        if outcome.verdict is Verdict.SKIPPED:
+            pytest.skip(outcome.message or outcome.reason or "skipped")
+
+    def runtest(self) -> None:
+        """Assert the verdict."""
+        outcome = self.outcome
+        if outcome is None or outcome.verdict is not Verdict.FAILED:
+            return
+        if self.job.neutral and not self.config.getoption("runxfail"):
+            pytest.xfail("neutral")
+        plugin = self.config.stash[PLUGIN]
+        pytest.fail(failure_text(self.job, outcome, with_text=plugin.settings.with_text), pytrace=False)
+
+    def teardown(self) -> None:
+        """Keep of a passed outcome only that it passed; a judged verdict stands under reruns."""
+        if self.outcome is not None and self.outcome.verdict is Verdict.PASSED:
+            self.outcome = _PASSED
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return the scenario file and the item's name."""
+        return self.path, None, self.name
+
+
+def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:
+    """Return the `id()` of the items that carry a `skip`, `skipif` or `xfail` mark, their own or inherited.
+
+    Such an item may never want its outcome, so it is not started ahead.
+    """
+    inherited: dict[pytest.Collector | None, bool] = {}
+    found = set()
+    for item in items:
+        parent = item.parent
+        if parent not in inherited:
+            marks = {mark.name for mark in parent.iter_markers()} if parent is not None else set()
+            inherited[parent] = bool(marks & _MARKS_ON_DEMAND)
+        if inherited[parent] or any(mark.name in _MARKS_ON_DEMAND for mark in item.own_markers):
+            found.add(id(item))
+    return frozenset(found)

@@ -1,0 +1,163 @@
+"""The pytest11 entry: options and ini keys, and whether this session asks for us.
+
+It imports nothing of the package until somebody asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pytest
+
+__all__ = ["OPTIONS", "Option", "option_value"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option and its ini key.
+
+    Args:
+        name: Without `--helmbench-`.
+        kind: `list` options may be given several times.
+        metavar: For `--help`; empty for flags.
+        text: For `--help`.
+        asks: Naming it on the command line asks for our cases.
+    """
+
+    name: str
+    kind: Literal["text", "list", "flag", "int", "float", "path"]
+    metavar: str
+    text: str
+    asks: bool = False
+
+    @property
+    def flag(self) -> str:
+        """`--helmbench-max-cost`."""
+        return f"--helmbench-{self.name}"
+
+    @property
+    def key(self) -> str:
+        """`helmbench_max_cost`."""
+        return f"helmbench_{self.name.replace('-', '_')}"
+
+
+OPTIONS = (
+    Option("model", "list", "ID", "model under test; repeatable (default: models.yml)", asks=True),
+    Option("marking-model", "text", "ID", "judge for SQE scenarios (default: models.yml)"),
+    Option("models-file", "path", "PATH", "models.yml to use (default: the benchmark's own)"),
+    Option("base-url", "text", "URL", "any OpenAI-compatible server, for every model without its own"),
+    Option("api-key-env", "text", "NAME", "environment variable that holds the key"),
+    Option("marking-base-url", "text", "URL", "server of the judge, when it is another one"),
+    Option("marking-api-key-env", "text", "NAME", "environment variable that holds the judge's key"),
+    Option("system-prompt", "path", "PATH", "file with a system message to send before every case"),
+    Option("dry-run", "flag", "", "compose and price every case, call nothing", asks=True),
+    Option("require-run", "flag", "", "a run in which nothing was judged is a failure"),
+    Option("select", "text", "CODES", "cases by code, whole components: P1-B2,*-*-S1-C2,~P4", asks=True),
+    Option("repeat", "int", "N", "repetitions per case (default: 1)"),
+    Option("add-no-context", "flag", "", "add the combination without user context"),
+    Option("temperature", "float", "T", "sampling options are sent only when set, and never to the judge"),
+    Option("top-p", "float", "P", "nucleus sampling"),
+    Option("top-k", "int", "K", "top-k sampling"),
+    Option("min-p", "float", "P", "min-p sampling"),
+    Option("repetition-penalty", "float", "X", "repetition penalty"),
+    Option("seed", "int", "N", "seed; repetition n is sent seed + n - 1"),
+    Option("max-tokens", "int", "N", "bound on the completion"),
+    Option("reasoning-effort", "text", "LEVEL", "low, medium or high, where a model knows it"),
+    Option("extra-body", "text", "JSON", "object merged into every request body"),
+    Option("strict-json", "flag", "", "no recovery of JSON from surrounding text"),
+    Option(
+        "concurrency", "int", "N", "calls in flight, all workers together (default: 32; 4 for local servers)"
+    ),
+    Option("requests-per-minute", "float", "N", "limit of the whole session"),
+    Option("tokens-per-minute", "float", "N", "limit of the whole session"),
+    Option("timeout", "float", "S", "seconds per attempt (default: 120)"),
+    Option("case-timeout", "float", "S", "seconds per case, waiting for our own limits apart"),
+    Option("max-retries", "int", "N", "attempts after the first (default: 5)"),
+    Option("max-cost", "float", "USD", "budget of the session; what it cannot pay is skipped"),
+    Option("db", "path", "PATH", "results database (default: helmbench.db in rootdir)"),
+    Option("judge-template", "path", "PATH", "wording of the judge's prompt (default: built in)"),
+    Option("with-text", "flag", "", "prompt and reply texts in JUnit, reports and CI logs"),
+)
+
+_INI_TYPES: dict[str, Literal["string", "linelist", "bool"]] = {"list": "linelist", "flag": "bool"}
+_PARSERS: dict[str, type] = {"int": int, "float": float}
+
+MARKER = (
+    "helmbench(pillar, behaviour, scenario, condition, user_context, perturbation, model, family, severity,"
+    " repetition): a case of a benchmark; select with -m \"helmbench(behaviour='P1-B2')\""
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register every option with its ini key."""
+    group = parser.getgroup("helmbench", "LLM benchmark cases as tests (helmbench)")
+    for option in OPTIONS:
+        settings: dict[str, Any] = {"dest": option.key, "default": None, "help": option.text}
+        if option.kind == "flag":
+            settings["action"] = "store_true"
+        else:
+            settings["metavar"] = option.metavar
+            settings["action"] = "append" if option.kind == "list" else "store"
+            if option.kind in _PARSERS:
+                settings["type"] = _PARSERS[option.kind]
+        group.addoption(option.flag, **settings)
+        parser.addini(option.key, f"same as {option.flag}", type=_INI_TYPES.get(option.kind, "string"))
+    parser.addini(
+        "helmbench_paths", "benchmarks to run when no path is given (default: benchmark)", type="args"
+    )
+    parser.addini("helmbench_ask_above", "USD above which --helmbench-max-cost must be given (default: 10)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Bring the session plugin in when, and only when, somebody asks."""
+    config.addinivalue_line("markers", MARKER)
+    if asks(config):
+        from pytest_helmbench import session  # noqa: PLC0415 - nothing is imported in sessions that do not ask
+
+        session.register(config)
+
+
+def option_value(config: pytest.Config, name: str) -> Any:
+    """Return an option as given: command line, else ini, else None. Ini texts are not converted yet."""
+    key = f"helmbench_{name.replace('-', '_')}"
+    value = config.getoption(key)
+    return value if value is not None else (config.getini(key) or None)
+
+
+def asks(config: pytest.Config) -> bool:
+    """Return whether the command line asks for our cases. Ini keys and `addopts` never do."""
+    if hasattr(config, "workerinput"):
+        return "helmbench" in config.workerinput
+    arguments = tuple(_expanded(config.invocation_params.args))
+    flags = tuple(option.flag for option in OPTIONS if option.asks)
+    if any(argument.split("=", 1)[0] in flags for argument in arguments):
+        return True
+    paths = set(config.args) & set(arguments)
+    return any(_may_be_in_benchmark(config.invocation_params.dir / path.split("::")[0]) for path in paths)
+
+
+def _expanded(arguments: Iterable[str | Any]) -> Iterator[str]:
+    """Yield the command line with `@file` arguments read, as pytest does."""
+    for argument in map(str, arguments):
+        file = Path(argument[1:]) if argument.startswith("@") else None
+        if file is not None and file.is_file():
+            yield from file.read_text(encoding="utf-8").splitlines()
+        else:
+            yield argument
+
+
+def _may_be_in_benchmark(path: Path) -> bool:
+    """Look at folder names first, so that a foreign session costs no import."""
+    if not path.exists():
+        return False
+    path = path.resolve()
+    if not any((folder / "scenarios").is_dir() for folder in (path, *path.parents)):
+        return False
+    from pytest_helmbench.formats.places import benchmark_root  # noqa: PLC0415 - see above
+
+    return benchmark_root(path) is not None

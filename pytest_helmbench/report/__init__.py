@@ -1,0 +1,1 @@
+"""What people read: texts of items, lines on the terminal."""

@@ -1,0 +1,191 @@
+"""The lines that a session prints: before the first call, while it waits, at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "DryRow",
+    "ModelRow",
+    "announcement",
+    "cost_text",
+    "dry_run_lines",
+    "in_flight_line",
+    "judging_lines",
+    "model_table",
+    "reasons_text",
+]
+
+_MANY_FORM_FAULTS = 0.05
+_NAMED_IN_FLIGHT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """What came of one model.
+
+    Args:
+        known_cost_usd: What is known of its cost, judges included.
+        unknown_costs: Replies whose cost nobody knows.
+        form_faults: Judged cases that fell for the form of their reply.
+        readable_passed: Passed cases; the share of those whose form was readable is over judged − form_faults.
+    """
+
+    model: str
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    calls: int
+    judge_calls: int
+    tokens: int
+    known_cost_usd: float
+    unknown_costs: int
+    form_faults: int
+    strict: int
+    recovered: int
+    neutral_wrong: int
+
+    @property
+    def judged(self) -> int:
+        """Cases that a rule has spoken on."""
+        return self.passed + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class DryRow:
+    """What one model would be asked.
+
+    Args:
+        tokens: Of the prompts, estimated, judges included.
+        price: Low, expected, high in USD; None when a price is unknown.
+        why: Why it would not be called; empty when it would.
+    """
+
+    model: str
+    prompts: int
+    judge_calls: int
+    tokens: int
+    price: tuple[float, float, float] | None
+    why: str
+
+
+def cost_text(known_usd: float, unknown: int) -> str:
+    """Return a cost for people; what is unknown is said, never shown as 0."""
+    if not unknown:
+        return _usd(known_usd)
+    return "unknown" if not known_usd else f"{_usd(known_usd)} + {unknown} unknown"
+
+
+def announcement(
+    models: Sequence[str],
+    cases: int,
+    calls: int,
+    concurrency: int,
+    price: tuple[float, float, float] | None,
+    db: str,
+) -> str:
+    """Return the line before the first call."""
+    cost = "cost unknown" if price is None else "free" if not price[2] else f"about {_usd(price[1])} USD"
+    return (
+        f"helmbench: {_listed(models)}: {_count(cases, 'case')}, {_count(calls, 'call')}"
+        f" ({concurrency} at a time), {cost}; results in {db}"
+    )
+
+
+def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
+    """Return the summary of a dry run: prompts, tokens and price per model."""
+    why = "as asked for" if asked_for else "no model can be called"
+    table = [("model", "prompts", "judge calls", "tokens", "USD low", "expected", "high")]
+    for row in rows:
+        price = ("unknown",) * 3 if row.price is None else tuple(map(_usd, row.price))
+        table.append((row.model, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price))
+    lines = [
+        f"dry run, {why}: every prompt was composed, nothing was called, nothing was stored",
+        *_aligned(table),
+    ]
+    lines += [f"{row.model}: {row.why}" for row in rows if row.why and not asked_for]
+    return lines
+
+
+def model_table(rows: Sequence[ModelRow]) -> list[str]:
+    """Return one line per model under a head."""
+    table = [("model", "passed", "failed", "errors", "skipped", "pass rate", "calls", "tokens", "cost USD")]
+    for row in rows:
+        rate = f"{100 * row.passed / row.judged:.1f} %" if row.judged else "-"
+        calls = f"{row.calls} + {row.judge_calls} judge" if row.judge_calls else str(row.calls)
+        cost = cost_text(row.known_cost_usd, row.unknown_costs)
+        counts = (row.passed, row.failed, row.errors, row.skipped)
+        table.append((row.model, *map(str, counts), rate, calls, str(row.tokens), cost))
+    return _aligned(table)
+
+
+def judging_lines(rows: Iterable[ModelRow]) -> list[str]:
+    """Return what must be known to read the table: recovered replies, faults of form, neutral rows."""
+    lines = []
+    for row in rows:
+        if row.recovered:
+            lines.append(
+                f"{row.model}: JSON read strictly {row.strict} times, recovered from other text {row.recovered} times"
+            )
+        readable = row.judged - row.form_faults
+        if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
+            over = f"; over readable replies {100 * row.passed / readable:.1f} % pass" if readable else ""
+            lines.append(
+                f"{row.model}: {row.form_faults} of {row.judged} failed for the form of the reply:"
+                f" the numbers measure format too{over}"
+            )
+        if row.neutral_wrong:
+            lines.append(
+                f"{row.model}: {_count(row.neutral_wrong, 'wrong neutral case')} (severity 0):"
+                " shown as xfailed, counted as failed above, ignored by scores"
+            )
+    return lines
+
+
+def in_flight_line(done: int, planned: int, calls: Sequence[tuple[str, str, float]], cost: str) -> str:
+    """Return what a long run is doing.
+
+    Args:
+        done: Outcomes so far.
+        planned: Cases in all.
+        calls: Label, model, age in seconds of what is out, the oldest first.
+        cost: For people.
+    """
+    named = ", ".join(f"{label} [{model}] {age_s:.0f} s" for label, model, age_s in calls[:_NAMED_IN_FLIGHT])
+    more = f", +{len(calls) - _NAMED_IN_FLIGHT}" if len(calls) > _NAMED_IN_FLIGHT else ""
+    waiting = f"{len(calls)} in flight: {named}{more}" if calls else "waiting for limits"
+    return f"helmbench: {done}/{planned} done, {cost} USD, {waiting}"
+
+
+def reasons_text(reasons: Mapping[str, int]) -> str:
+    """Return `timeout 3, blocked 1`, the most frequent first."""
+    return ", ".join(
+        f"{reason} {count}" for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0])) if count
+    )
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:.2f}" if amount >= 10 else f"{amount:.4f}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows with columns aligned: names to the left, numbers to the right."""
+    widths = [max(len(row[index]) for row in table) for index in range(len(table[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if index == 0 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,68 @@
+"""The text of one failed, erroneous or skipped case. No prompt or reply text unless asked for."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pytest_helmbench.bench.outcome import Evaluation, Outcome
+from pytest_helmbench.bench.scrub import scrub
+
+__all__ = ["Named", "error_text", "failure_text"]
+
+_REASONS = {
+    "invalid_json": "the reply is not valid JSON",
+    "schema_violation": "the reply breaks the schema",
+    "refusal": "the model refused",
+    "truncated": "the reply was cut at the token limit",
+    "empty": "the reply is empty",
+}
+
+
+class Named(Protocol):
+    """Anything with a name: a job."""
+
+    @property
+    def name(self) -> str:
+        """Code and model."""
+
+
+def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
+    """Return what a judged-wrong case says: code and model, then per criterion rule, expected, observed.
+
+    Args:
+        job: The case.
+        outcome: Judged wrong.
+        with_text: Also the start of the reply.
+    """
+    wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
+    headline = "; ".join(_short(evaluation) for evaluation in wrong)
+    lines = [f"{scrub(headline)}", f"  case: {job.name}"]
+    for evaluation in wrong:
+        lines += _details(evaluation)
+    if with_text and outcome.excerpt:
+        lines.append(f"  reply: {scrub(outcome.excerpt)}")
+    return "\n".join(lines)
+
+
+def error_text(job: Named, outcome: Outcome) -> str:
+    """Return what a case says that was never judged: whose fault it was."""
+    message = scrub(outcome.message or outcome.reason or "error")
+    return f"{message}\n  case: {job.name}\n  not a model failure: never judged"
+
+
+def _short(evaluation: Evaluation) -> str:
+    if evaluation.reason in _REASONS:
+        return _REASONS[evaluation.reason]
+    criterion = f"{evaluation.criterion}: " if evaluation.criterion else ""
+    return f"{criterion}expected {evaluation.expected}, observed {evaluation.observed}"
+
+
+def _details(evaluation: Evaluation) -> list[str]:
+    rule = f"{evaluation.rule} {evaluation.criterion}".strip()
+    lines = [f"  rule: {rule} ({evaluation.rule_hash})"]
+    if evaluation.reason is not None:
+        lines.append(f"  reason: {evaluation.reason}")
+    lines += [f"  expected: {scrub(evaluation.expected)}", f"  observed: {scrub(evaluation.observed)}"]
+    if evaluation.justification:
+        lines.append(f"  judge: {scrub(evaluation.justification)}")
+    return lines

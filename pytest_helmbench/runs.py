@@ -1,0 +1,342 @@
+"""The runs of one session: planned, opened, tallied, closed. Lives in the process that owns the database."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from pytest_helmbench.bench.outcome import AttemptRecord, Parse, ResultRecord, Verdict
+from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Route, Target
+from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.gateway.prices import token_price
+from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.settings import Settings
+from pytest_helmbench.store.runs import RunRecord, RunTotals
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["Plan", "PlannedRun", "PriceSpan", "RunBook", "Tally", "plan_jobs", "price_span"]
+
+FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
+
+_CHARACTERS_PER_TOKEN = 4
+_JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
+_COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """What one run will ask. Plain data: it travels between processes.
+
+    Args:
+        benchmark: Root folder.
+        model: Model id.
+        judge: Judge's id; empty for none.
+        usable: Whether the model can be called.
+        why_not: For people, when it cannot.
+        variable: The environment variable that would help.
+        tests: Items.
+        evaluations: Evaluation rows.
+        judge_calls: Calls to the judge.
+        prompt_tokens: Estimate, of the cases' own prompts.
+        judge_prompt_tokens: Estimate.
+        max_tokens: Bound on a completion; None when none is sent.
+    """
+
+    benchmark: str
+    model: str
+    judge: str
+    usable: bool
+    why_not: str
+    variable: str
+    tests: int
+    evaluations: int
+    judge_calls: int
+    prompt_tokens: int
+    judge_prompt_tokens: int
+    max_tokens: int | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """See `Target.key`."""
+        return self.benchmark, self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the session will ask.
+
+    Args:
+        runs: One per benchmark × model, in order of their first item.
+        dry: Nothing will be called.
+        whole: Nothing was deselected.
+    """
+
+    runs: tuple[PlannedRun, ...]
+    dry: bool
+    whole: bool
+
+    @property
+    def tests(self) -> int:
+        """Items in all."""
+        return sum(run.tests for run in self.runs)
+
+    @property
+    def calls(self) -> int:
+        """Calls that will be made if nothing is retried."""
+        return sum(run.tests + run.judge_calls for run in self.runs if run.usable)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSpan:
+    """What something may cost, in USD."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __add__(self, other: PriceSpan) -> PriceSpan:
+        return PriceSpan(self.low + other.low, self.expected + other.expected, self.high + other.high)
+
+
+def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, whole: bool) -> Plan:
+    """Count what the selected jobs will ask; nothing is composed.
+
+    Args:
+        jobs: Selected, in run order.
+        dry_run: The user asked for it.
+        whole: Nothing was deselected.
+    """
+    counts: dict[Target, Counter[str]] = {}
+    for job in jobs:
+        count = counts.setdefault(job.target, Counter())
+        characters = job.combination.prompt_characters()
+        judge_calls = job.judge_calls
+        count["tests"] += 1
+        count["prompt"] += characters // _CHARACTERS_PER_TOKEN + 1
+        count["evaluations"] += judge_calls or 1
+        count["judge"] += judge_calls
+        count["judge_prompt"] += (
+            judge_calls * (characters + _JUDGE_WORDING_CHARACTERS) // _CHARACTERS_PER_TOKEN
+        )
+    runs = tuple(_planned(target, count) for target, count in counts.items())
+    return Plan(runs, dry_run or not any(run.usable for run in runs), whole)
+
+
+def _planned(target: Target, count: Counter[str]) -> PlannedRun:
+    endpoint = target.model.endpoint
+    usable = isinstance(endpoint, Endpoint)
+    return PlannedRun(
+        benchmark=target.key[0],
+        model=target.key[1],
+        judge=target.judge.entry.id if target.judge else "",
+        usable=usable,
+        why_not="" if isinstance(endpoint, Endpoint) else endpoint.reason,
+        variable="" if isinstance(endpoint, Endpoint) else endpoint.variable,
+        tests=count["tests"],
+        evaluations=count["evaluations"],
+        judge_calls=count["judge"],
+        prompt_tokens=count["prompt"],
+        judge_prompt_tokens=count["judge_prompt"],
+        max_tokens=target.model.entry.sampling.max_tokens,
+    )
+
+
+def price_span(run: PlannedRun, target: Target) -> PriceSpan | None:
+    """Return what a run may cost with its judge, or None when a price is unknown."""
+    own = _span(target.model, run.tests, run.prompt_tokens, run.max_tokens)
+    if not run.judge_calls or target.judge is None:
+        return own
+    judge = target.judge
+    judged = _span(judge, run.judge_calls, run.judge_prompt_tokens, judge.entry.sampling.max_tokens)
+    return None if own is None or judged is None else own + judged
+
+
+def _span(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:
+    if not isinstance(route.endpoint, Endpoint):
+        price = route.entry.price
+    else:
+        price = token_price(route.entry.price, route.endpoint)
+    if price is None:
+        return None
+    low, expected, high = (
+        (price.input * prompt_tokens + price.output * calls * min(tokens, max_tokens or tokens)) / 1e6
+        for tokens in (*_COMPLETION_TOKENS[:2], max_tokens or _COMPLETION_TOKENS[2])
+    )
+    return PriceSpan(low, expected, high)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has come of one run so far.
+
+    Args:
+        verdicts: By verdict.
+        reasons: Errors, skips and faults of form by reason.
+        calls: Requests sent, by purpose.
+        known_cost_usd: What is known of the cost.
+        unknown_costs: Replies whose cost nobody knows.
+    """
+
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    parses: Counter[Parse] = field(default_factory=Counter)
+    neutral_wrong: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    known_cost_usd: float = 0.0
+    unknown_costs: int = 0
+
+    @property
+    def judged(self) -> int:
+        """Cases that a rule has spoken on."""
+        return self.verdicts[Verdict.PASSED] + self.verdicts[Verdict.FAILED]
+
+    @property
+    def form_faults(self) -> int:
+        """Judged cases that fell for the form of their reply."""
+        return sum(count for reason, count in self.reasons.items() if reason in FORM_REASONS)
+
+    def add_attempt(self, record: AttemptRecord) -> None:
+        """Count a request."""
+        self.calls[record.purpose] += 1
+        usage = record.usage
+        self.prompt_tokens += usage.prompt_tokens or 0
+        self.completion_tokens += usage.completion_tokens or 0
+        if usage.cost_usd is not None:
+            self.known_cost_usd += usage.cost_usd
+        elif record.reply_key is not None:
+            self.unknown_costs += 1
+
+    def add_result(self, record: ResultRecord) -> None:
+        """Count an outcome."""
+        outcome = record.outcome
+        self.verdicts[outcome.verdict] += 1
+        if outcome.reason is not None:
+            self.reasons[outcome.reason] += 1
+        self.parses.update(
+            evaluation.parse for evaluation in outcome.evaluations if evaluation.parse is not None
+        )
+        self.neutral_wrong += record.neutral and outcome.verdict is Verdict.FAILED
+
+
+class RunBook:
+    """Opens the runs of a session, tallies what comes, closes them. `record_*` are called on one thread.
+
+    Args:
+        settings: Of the session.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store: Store | None = None
+        self.session_id = str(uuid.uuid4())
+        self.plan: Plan | None = None
+        self.targets: dict[tuple[str, str], Target] = {}
+        self.tallies: dict[int, Tally] = {}
+        self._replaced: dict[tuple[int, str, int], ResultRecord] = {}
+        self._tests: dict[int, int] = {}
+
+    @property
+    def store(self) -> Store | None:
+        """The database; None in a dry run and before `open`."""
+        return self._store
+
+    def open(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
+        """Open the database and one run per planned run, and give the targets their run ids.
+
+        Raises:
+            StoreError: The database cannot be used.
+        """
+        self.know(plan, loaded)
+        benchmarks = {str(item.benchmark.root): item.benchmark for item in loaded}
+        store = Store.open(self._settings.db)
+        self._store = store
+        store.mark_dead_runs_interrupted()
+        records = [
+            RunRecord(
+                benchmark=benchmarks[run.benchmark],
+                model=run.model,
+                provider=_provider(self.targets[run.key]),
+                base_url=_base_url(self.targets[run.key]),
+                scope="whole" if plan.whole else "selected",
+                total_tests=run.tests,
+                total_evaluations=run.evaluations,
+                settings=self._settings_of(self.targets[run.key]),
+                plugin_version=version("pytest-helmbench"),
+                started_at=utc_now(),
+            )
+            for run in plan.runs
+        ]
+        for run, run_id in zip(plan.runs, store.open_runs(self.session_id, records), strict=True):
+            self.targets[run.key].run_id = run_id
+            self.tallies[run_id] = Tally()
+            self._tests[run_id] = run.tests
+
+    def know(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
+        """Take note of a plan without opening anything (a dry run)."""
+        self.plan = plan
+        self.targets = {target.key: target for item in loaded for target in item.targets}
+
+    def run_ids(self) -> Mapping[tuple[str, str], int]:
+        """Return `evaluation_runs.id` by benchmark and model."""
+        return {key: target.run_id for key, target in self.targets.items() if target.run_id is not None}
+
+    def record_attempt(self, record: AttemptRecord) -> None:
+        """Tally and store an attempt."""
+        self.tallies[record.run_id].add_attempt(record)
+        if self._store is not None:
+            self._store.record_attempt(record)
+
+    def record_result(self, record: ResultRecord) -> None:
+        """Tally and store a result; the first judged verdict of a case stands."""
+        key = (record.run_id, record.code, record.repetition)
+        tally = self.tallies[record.run_id]
+        earlier = self._replaced.get(key)
+        if earlier is not None:
+            tally.verdicts[earlier.outcome.verdict] -= 1
+            tally.reasons[earlier.outcome.reason or ""] -= 1
+        if record.outcome.judged:
+            self._replaced.pop(key, None)
+        else:
+            self._replaced[key] = record
+        tally.add_result(record)
+        if self._store is not None:
+            self._store.record_result(record)
+
+    def close(self, *, interrupted: bool) -> None:
+        """Close every run and the database."""
+        if self._store is None:
+            return
+        for run_id, tally in self.tallies.items():
+            whole = tally.judged == self._tests[run_id]
+            status = "complete" if whole else "interrupted" if interrupted else "partial"
+            self._store.close_run(run_id, RunTotals(status=status, completed_at=utc_now()))
+        self._store.close()
+
+    def _settings_of(self, target: Target) -> dict[str, Any]:
+        record = self._settings.as_record()
+        sampling = target.model.entry.sampling
+        record["sampling"] = {
+            name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None
+        }
+        record["model"] = target.model.entry.id
+        record["judge"] = target.judge.entry.id if target.judge else None
+        prompt = self._settings.system_prompt
+        record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
+        return record
+
+
+def _provider(target: Target) -> str:
+    endpoint = target.model.endpoint
+    return endpoint.provider if isinstance(endpoint, Endpoint) else ""
+
+
+def _base_url(target: Target) -> str | None:
+    endpoint = target.model.endpoint
+    return (endpoint.base_url or None) if isinstance(endpoint, Endpoint) else None

@@ -1,0 +1,378 @@
+"""A session that asks for us: hooks of one call each, and what they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.outcome import Outcome, Verdict
+from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
+from pytest_helmbench.distributed import SliceScheduling, crash_report
+from pytest_helmbench.engine.engine import CancelledRunError
+from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark
+from pytest_helmbench.evaluate.judge import load_template
+from pytest_helmbench.formats.places import benchmark_root, is_prompt_file
+from pytest_helmbench.items import PLUGIN, BrokenFile, BrokenItem, CaseItem, ScenarioFile, ran_on_demand
+from pytest_helmbench.library import Library
+from pytest_helmbench.plugin import option_value
+from pytest_helmbench.runs import Plan, plan_jobs
+from pytest_helmbench.settings import Settings, resolve_settings
+from pytest_helmbench.terminal import Announcer, LiveLine, session_lines
+
+__all__ = ["SessionPlugin", "register"]
+
+_JUDGED_AGAIN = (
+    "a judged case was run again: its first verdict stands, no call was made"
+    " (asking until it passes would bias the score; use --helmbench-repeat)"
+)
+
+
+def register(config: pytest.Config) -> None:
+    """Bring the session plugin in.
+
+    Raises:
+        pytest.UsageError: An option that cannot be used, or nothing to run.
+    """
+    try:
+        settings = resolve_settings(
+            lambda name: option_value(config, name),
+            config.getini("helmbench_ask_above"),
+            config.invocation_params.dir,
+            config.rootpath,
+        )
+        template = load_template(settings.judge_template)
+    except HelmbenchError as error:
+        raise pytest.UsageError(str(error)) from error
+    _choose_paths(config)
+    library = Library(settings, os.environ)
+    few_ahead = bool(config.getoption("maxfail", 0)) or bool(config.getoption("stepwise", False))
+    desk: Desk
+    office: Office | None = None
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        desk = WorkerDesk(
+            settings,
+            library,
+            template,
+            workerinput["helmbench"],
+            workerinput["workerid"],
+            few_ahead=few_ahead,
+        )
+    else:
+        office = Office(settings, library)
+        announcer = Announcer(config, office)
+        if _is_controller(config):
+            _check_distribution(config)
+            desk = ControllerDesk(office, announcer)
+        else:
+            desk = LocalDesk(office, template, announcer, few_ahead=few_ahead)
+    plugin = SessionPlugin(config, settings, library, desk, office)
+    config.stash[PLUGIN] = plugin
+    config.pluginmanager.register(plugin, "helmbench-session")
+
+
+def _is_controller(config: pytest.Config) -> bool:
+    return config.getoption("dist", "no") != "no" and not config.getoption("collectonly")
+
+
+def _check_distribution(config: pytest.Config) -> None:
+    mode = config.getoption("dist")
+    if mode != "load":
+        raise pytest.UsageError(
+            f"helmbench cases run with --dist=load, not --dist={mode}\n"
+            "  hint: leave --dist out; each worker gets an equal share and keeps its calls in flight"
+        )
+
+
+def _choose_paths(config: pytest.Config) -> None:
+    """Without a path on the command line, run the benchmark at hand and nothing else."""
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        return
+    start = config.invocation_params.dir
+    here = benchmark_root(start)
+    paths = (
+        [here]
+        if here is not None
+        else [config.rootpath / path for path in config.getini("helmbench_paths") or ["benchmark"]]
+    )
+    found = [path for path in paths if benchmark_root(path) is not None]
+    if not found:
+        places = ", ".join(str(path) for path in paths)
+        raise pytest.UsageError(
+            f"no benchmark at {places}\n"
+            "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…"
+        )
+    config.args[:] = [str(path) for path in found]
+
+
+class SessionPlugin:
+    """The hooks of a session that asks.
+
+    Args:
+        config: pytest's.
+        settings: Of the session.
+        library: Its benchmarks.
+        desk: Where outcomes come from.
+        office: Gate and record; None in an xdist worker.
+    """
+
+    def __init__(
+        self, config: pytest.Config, settings: Settings, library: Library, desk: Desk, office: Office | None
+    ) -> None:
+        self.settings = settings
+        self.wants_properties = bool(config.getoption("xmlpath", None))
+        self._config = config
+        self._library = library
+        self._desk = desk
+        self._office = office
+        self._hides_text = in_ci() and not settings.with_text
+        self._live = LiveLine(config, office)
+        self._deselected = False
+        self._broken = 0
+        self._failures = 0
+        self._noted_again = False
+        self._jobs: list[CaseJob | None] = []
+        self._plan: Plan | None = None
+        self._named_files = {
+            (config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args
+        }
+
+    # Collection
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect a file of a benchmark."""
+        loaded = self._benchmark_of(file_path)
+        if loaded is None:
+            return None
+        scenario = loaded.benchmark.scenarios.get(file_path)
+        if scenario is not None:
+            return ScenarioFile.build(parent, file_path, loaded, scenario)
+        broken = loaded.hosts.get(file_path) or self._named_but_broken(loaded, file_path)
+        return BrokenFile.build(parent, file_path, broken) if broken else None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Apply `--helmbench-select`; put the cases of local models together."""
+        self._select(items)
+        _group_local_models(items)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Take note that the run is not the whole benchmark."""
+        self._deselected = self._deselected or any(isinstance(item, CaseItem) for item in items)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Plan what was selected; a worker tells its controller."""
+        if self._config.getoption("collectonly"):
+            return
+        on_demand = ran_on_demand(session.items)
+        jobs = [
+            item.job if isinstance(item, CaseItem) and id(item) not in on_demand else None
+            for item in session.items
+        ]
+        self._jobs = jobs
+        cases = [item.job for item in session.items if isinstance(item, CaseItem)]
+        self._plan = (
+            plan_jobs(cases, dry_run=self.settings.dry_run, whole=not self._deselected) if cases else None
+        )
+        if self._plan is not None and isinstance(self._desk, WorkerDesk):
+            self._begin(self._plan)
+
+    # Running
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Start the engine; a worker waits for its controller to say so."""
+        if isinstance(self._desk, LocalDesk) and self._plan is not None:
+            self._begin(self._plan)
+
+    def obtain(self, item: CaseItem) -> Outcome:
+        """Return the outcome of an item; a judged one stands."""
+        if item.outcome is not None and item.outcome.judged:
+            if not self._noted_again:
+                self._noted_again = True
+                self._desk.note(_JUDGED_AGAIN)
+            return item.outcome
+        try:
+            return self._desk.obtain(item.job, self._live.tick)
+        except CancelledRunError as error:
+            item.session.shouldstop = str(error) or "cancelled"
+            pytest.exit(str(error) or "cancelled", returncode=0)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the report carry verdict and ids, and the reply's start where people look."""
+        report = yield
+        if isinstance(item, CaseItem):
+            self._complete(report, item)
+        elif isinstance(item, BrokenItem) and report.when == "setup":
+            report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what decides about stopping; take the live line away before others print."""
+        self._live.clear()
+        carried: dict[str, Any] | None = getattr(report, "helmbench", None)
+        if carried is not None and carried["verdict"] == "broken":
+            self._broken += 1
+        if isinstance(self._desk, ControllerDesk):
+            if report.when == "teardown":
+                self._desk.reported(report.nodeid)
+            self._failures += report.failed
+            most = self._config.getoption("maxfail", 0)
+            if most and self._failures >= most:
+                self._desk.cancel(f"stopping after {self._failures} failures")
+
+    # pytest-xdist
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a worker its channel."""
+        if isinstance(self._desk, ControllerDesk):
+            self._desk.connect(node)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> SliceScheduling | None:
+        """Schedule by slices."""
+        if not isinstance(self._desk, ControllerDesk):
+            return None
+        return self._desk.scheduler(config, self._differs)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
+        """Queue the item of a dead worker once more."""
+        if isinstance(self._desk, ControllerDesk):
+            again = self._desk.runs_again(crashitem)
+            crash_report(report, again=again)
+            if again:
+                sched.mark_test_pending(crashitem)
+
+    # The end
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """Stop, store, and settle the exit code."""
+        self._live.clear()
+        interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
+        self._desk.end(interrupted=interrupted)
+        if self._office is not None and exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        ):
+            reason = self._why_not_ok(self._office)
+            if reason is not None:
+                self._office.note(reason)
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the summary."""
+        if self._office is None or self._office.book.plan is None:
+            return
+        terminalreporter.section("helmbench")
+        for line in session_lines(self._office, self._broken):
+            terminalreporter.write_line(line)
+
+    # What the hooks share
+
+    def _benchmark_of(self, path: Path) -> LoadedBenchmark | None:
+        try:
+            return self._library.of_file(path)
+        except UnreadableBenchmarkError as error:
+            base = self._config.invocation_params.dir
+            raise pytest.UsageError("\n".join(problem.text(base) for problem in error.problems)) from error
+        except HelmbenchError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def _named_but_broken(
+        self, loaded: LoadedBenchmark, path: Path
+    ) -> tuple[tuple[str, tuple[Problem, ...]], ...]:
+        """A healthy prompt file whose scenario is broken elsewhere must not run silently empty."""
+        if path.resolve() not in self._named_files or not is_prompt_file(path):
+            return ()
+        codes = {code for broken, code in loaded.benchmark.broken.items() if path.parent in broken.parents}
+        return tuple((code, loaded.problems_of_code(code)) for code in sorted(codes))
+
+    def _begin(self, plan: Plan) -> None:
+        try:
+            self._desk.begin(self._jobs, plan)
+        except HelmbenchError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def _select(self, items: list[pytest.Item]) -> None:
+        selection = self.settings.select
+        if selection is None:
+            return
+        kept: list[pytest.Item] = []
+        dropped: list[pytest.Item] = []
+        for item in items:
+            if isinstance(item, CaseItem):
+                selected = selection.matches(item.job.combination.parts)
+            elif isinstance(item, BrokenItem):
+                selected = selection.may_match(tuple(item.name.split("-")))
+            else:
+                selected = True
+            (kept if selected else dropped).append(item)
+        if dropped:
+            items[:] = kept
+            self._config.hook.pytest_deselected(items=dropped)
+
+    def _complete(self, report: pytest.TestReport, item: CaseItem) -> None:
+        outcome = item.outcome
+        if outcome is None:
+            return
+        if report.when == "call":
+            report.__dict__["helmbench"] = {
+                "code": item.job.combination.code,
+                "model": item.job.lane,
+                "verdict": str(outcome.verdict),
+            }
+            if report.failed and outcome.excerpt and not self._hides_text and not self.settings.with_text:
+                report.sections.append(("reply", outcome.excerpt))
+        elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
+            report.longrepr = (str(item.path), 0, outcome.message or outcome.reason or "skipped")
+
+    def _differs(self, sentence: str) -> None:
+        if self._office is not None:
+            self._office.note(sentence)
+        raise pytest.UsageError(sentence)
+
+    def _why_not_ok(self, office: Office) -> str | None:
+        """Return why a session without a failed item is no success, or None."""
+        if office.gate is not None and office.gate.refused_for_budget:
+            return "the budget was spent: what it could not pay was skipped"
+        if office.overdrawn is not None:
+            return office.overdrawn
+        plan = office.book.plan
+        if plan is None or any(tally.judged for tally in office.book.tallies.values()):
+            return None
+        named = any(run.variable for run in plan.runs)
+        wanted = self.settings.require_run or (in_ci() and named and _models_on_command_line(self._config))
+        if not wanted or self.settings.dry_run:
+            return None if not self.settings.require_run else "nothing was judged (--helmbench-require-run)"
+        variables = ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
+        return f"nothing was judged: {variables} is empty" if variables else "nothing was judged"
+
+
+def _models_on_command_line(config: pytest.Config) -> bool:
+    return any(
+        str(argument).split("=", 1)[0] == "--helmbench-model" for argument in config.invocation_params.args
+    )
+
+
+def _group_local_models(items: list[pytest.Item]) -> None:
+    """Let local models run one after the other, so that a server need not swap them."""
+    order: dict[str, int] = {}
+    for item in items:
+        if isinstance(item, CaseItem) and getattr(item.job.target.model.endpoint, "local", False):
+            order.setdefault(item.job.lane, len(order) + 1)
+    if len(order) > 1:
+        items.sort(key=lambda item: order.get(item.job.lane, 0) if isinstance(item, CaseItem) else 0)

@@ -1,0 +1,1 @@
+"""The results database: its schema, its single writer and the questions asked of it."""

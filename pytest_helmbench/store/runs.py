@@ -1,0 +1,235 @@
+"""The life of a run: opened, alive, closed, or found dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.store.cells import as_json, safe_text
+
+__all__ = [
+    "RunRecord",
+    "RunTotals",
+    "beat",
+    "interrupt_dead_runs",
+    "iso_time",
+    "settings_json",
+    "write_run",
+    "write_totals",
+]
+
+_UNSEEN_PROCESS_S = 600.0  # a process on another machine cannot be looked for: only silence speaks
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One benchmark × model of a session, as it starts.
+
+    Args:
+        benchmark: What is asked.
+        model: Id of the model under test.
+        provider: Who serves it.
+        base_url: Its server; None for the provider's own.
+        scope: `whole`, `selected`, `shard` or `by_outcome`.
+        total_tests: Cases × repetitions planned.
+        total_evaluations: Evaluation rows planned; None when unknown.
+        settings: Everything that can change an answer or a verdict, in JSON types; no keys.
+        plugin_version: Ours.
+        started_at: ISO 8601 UTC.
+    """
+
+    benchmark: Benchmark
+    model: str
+    provider: str
+    base_url: str | None
+    scope: str
+    total_tests: int
+    total_evaluations: int | None
+    settings: Mapping[str, Any]
+    plugin_version: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """What is known only at the end of a run; counts and costs are taken from its rows.
+
+    Args:
+        status: `complete`, `partial` or `interrupted`.
+        completed_at: ISO 8601 UTC.
+        score: In [0, 1], after floors; None when undefined.
+        score_low: Unjudged rows all wrong.
+        score_high: Unjudged rows all right.
+        score_raw: Before floors.
+        coverage: In [0, 1].
+    """
+
+    status: str
+    completed_at: str
+    score: float | None = None
+    score_low: float | None = None
+    score_high: float | None = None
+    score_raw: float | None = None
+    coverage: float | None = None
+
+
+def iso_time(epoch_s: float) -> str:
+    """Return `2026-07-04T12:00:00.000+00:00`."""
+    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="milliseconds")
+
+
+def settings_json(run: RunRecord) -> str:
+    """Return the run's settings with the process that writes them.
+
+    Raises:
+        TypeError: A setting is no JSON type.
+    """
+    pid = os.getpid()
+    process = {"host": platform.node(), "pid": pid, "started": _process_start(pid)}
+    return as_json({**run.settings, "process": process})
+
+
+def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], run: RunRecord) -> int:
+    """Insert a run as `running` and return its id.
+
+    Args:
+        conn: Inside a write transaction.
+        values: session_id, benchmark_id, llm_id, settings, heartbeat_at.
+        run: The rest.
+    """
+    session_id, benchmark_id, llm_id, settings, heartbeat_at = values
+    cursor = conn.execute(
+        "INSERT INTO evaluation_runs (session_id, benchmark_id, llm_id, started_at, status, scope, total_tests,"
+        " total_evaluations, settings, benchmark_hash, plugin_version, heartbeat_at)"
+        " VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
+        (
+            safe_text(session_id),
+            benchmark_id,
+            llm_id,
+            run.started_at,
+            run.scope,
+            run.total_tests,
+            run.total_evaluations,
+            settings,
+            run.benchmark.hash,
+            run.plugin_version,
+            heartbeat_at,
+        ),
+    )
+    assert cursor.lastrowid is not None  # an INSERT always has one
+    return cursor.lastrowid
+
+
+def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> None:
+    """Close a run: what the caller knows, and what its rows say.
+
+    Passed and failed count every judged row; neutral counts those among them that scores ignore.
+    """
+    conn.execute(
+        "UPDATE evaluation_runs SET status = ?, completed_at = ?, score = ?, score_low = ?, score_high = ?,"
+        " score_raw = ?, coverage = ? WHERE id = ?",
+        (
+            totals.status,
+            totals.completed_at,
+            totals.score,
+            totals.score_low,
+            totals.score_high,
+            totals.score_raw,
+            totals.coverage,
+            run_id,
+        ),
+    )
+    counts = conn.execute(
+        "SELECT count(*) FILTER (WHERE outcome = 'passed'), count(*) FILTER (WHERE outcome = 'failed'),"
+        " count(*) FILTER (WHERE outcome = 'error'), count(*) FILTER (WHERE outcome = 'skipped'),"
+        " count(*) FILTER (WHERE neutral = 1 AND outcome IN ('passed', 'failed')),"
+        " (SELECT count(*) FROM evaluations JOIN results AS judged ON judged.id = evaluations.result_id"
+        "  WHERE judged.run_id = ?1)"
+        " FROM results WHERE run_id = ?1",
+        (run_id,),
+    ).fetchone()
+    # v_costs is NULL as a whole where one purpose is: sum() alone would skip it.
+    costs = conn.execute(
+        "SELECT CASE WHEN count(*) = count(cost_usd) THEN total(cost_usd) END, total(known_cost_usd)"
+        " FROM v_costs WHERE run_id = ?",
+        (run_id,),
+    ).fetchone()
+    conn.execute(
+        "UPDATE evaluation_runs SET passed_tests = ?, failed_tests = ?, error_tests = ?, skipped_tests = ?,"
+        " neutral_tests = ?, total_evaluations = ?, cost_usd = ?, known_cost_usd = ? WHERE id = ?",
+        (*counts, *costs, run_id),
+    )
+
+
+def beat(conn: sqlite3.Connection, run_ids: Iterable[int], at: str) -> None:
+    """Say that these runs are alive."""
+    conn.executemany(
+        "UPDATE evaluation_runs SET heartbeat_at = ? WHERE id = ?",
+        [(at, run_id) for run_id in run_ids],
+    )
+
+
+def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float) -> tuple[int, ...]:
+    """Mark running runs as `interrupted` whose process is gone, and return their ids.
+
+    Args:
+        conn: Inside a write transaction.
+        now_s: Seconds since the epoch.
+        silent_s: Age of the heartbeat from which on a run may be called dead.
+    """
+    running = conn.execute("SELECT id, settings, heartbeat_at FROM evaluation_runs WHERE status = 'running'")
+    dead = tuple(
+        run_id
+        for run_id, settings, heartbeat_at in running.fetchall()
+        if _is_dead(json.loads(settings).get("process"), now_s - _epoch_s(heartbeat_at), silent_s)
+    )
+    conn.executemany(
+        "UPDATE evaluation_runs SET status = 'interrupted' WHERE id = ?", [(run_id,) for run_id in dead]
+    )
+    return dead
+
+
+def _is_dead(process: object, silence_s: float, silent_s: float) -> bool:
+    lives = _lives(process) if isinstance(process, dict) else None
+    if lives is None:
+        return silence_s > max(silent_s, _UNSEEN_PROCESS_S)
+    return not lives and silence_s > silent_s
+
+
+def _lives(process: Mapping[str, Any]) -> bool | None:
+    """Return whether the process that opened a run still lives; None where that cannot be seen."""
+    pid, started = process.get("pid"), process.get("started")
+    # On Windows os.kill(pid, 0) would send Ctrl-C instead of asking.
+    if sys.platform == "win32" or process.get("host") != platform.node() or not isinstance(pid, int):
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # lives, and is somebody else's
+    # Pids are used again, soonest after a reboot or in a container: the start tells them apart.
+    return started is None or _process_start(pid) == started
+
+
+def _process_start(pid: int) -> int | None:
+    """Return the start of a process in clock ticks since boot; None where the system does not say."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat.rpartition(b")")[2].split()
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def _epoch_s(iso: str | None) -> float:
+    return 0.0 if iso is None else datetime.fromisoformat(iso).timestamp()

@@ -1,0 +1,357 @@
+"""The single writer of a session: a thread that alone knows the connection and writes as soon as it is free."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.store.catalogue import CodeIds, write_benchmark, write_llm
+from pytest_helmbench.store.fault import StoreError, is_locked, store_error
+from pytest_helmbench.store.records import write_attempts, write_results
+from pytest_helmbench.store.runs import (
+    RunRecord,
+    RunTotals,
+    beat,
+    interrupt_dead_runs,
+    iso_time,
+    settings_json,
+    write_run,
+    write_totals,
+)
+from pytest_helmbench.store.schema import migrate, unknown_migrations
+
+__all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
+
+_BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
+_HEARTBEAT_S = 10.0
+_SLICE_S = 0.5  # waits are cut in slices, since Windows hears no Ctrl-C inside one
+
+
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    run_id: int
+    totals: RunTotals
+
+
+@dataclass(frozen=True, slots=True)
+class _Beat:
+    """Asks for a heartbeat, nothing else."""
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    """A question that its asker waits for.
+
+    Args:
+        action: Run inside a transaction; may run again after a rollback.
+        answer: Filled once the transaction is on disk.
+    """
+
+    action: Callable[[sqlite3.Connection], tuple[int, ...]]
+    answer: tuple[int, ...] | None = None
+
+
+_Job = AttemptRecord | ResultRecord | _Closing | _Beat | _Task
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Jobs sorted by kind. A result only refers to calls that came before it, a closing to results."""
+
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    results: list[ResultRecord] = field(default_factory=list)
+    closings: list[_Closing] = field(default_factory=list)
+    tasks: list[_Task] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, jobs: Sequence[_Job]) -> _Batch:
+        batch = cls()
+        for job in jobs:
+            if isinstance(job, AttemptRecord):
+                batch.attempts.append(job)
+            elif isinstance(job, ResultRecord):
+                batch.results.append(job)
+            elif isinstance(job, _Closing):
+                batch.closings.append(job)
+            elif isinstance(job, _Task):
+                batch.tasks.append(job)
+        return batch
+
+
+class Store:
+    """One results file of one session.
+
+    `record_*`, `close_run` and `heartbeat` only queue. After the first failure everything is dropped and
+    counted, and what was stored before stays readable.
+    """
+
+    def __init__(
+        self, db: Database, path: Path, *, retry_pauses_s: Sequence[float], now: Callable[[], float]
+    ) -> None:
+        self.path = path
+        self._conn = db.conn
+        self._retry_pauses_s = tuple(retry_pauses_s)
+        self._now = now
+        self._wake = threading.Condition()
+        # Guarded by _wake:
+        self._jobs: list[_Job] = []
+        self._accepted = 0
+        self._settled = 0
+        self._closing = False
+        self._fault: StoreError | None = None
+        self._dropped = 0
+        self._codes: dict[int, CodeIds] = {}
+        self._open_runs: frozenset[int] = frozenset()
+        # Only the writer's own:
+        self._replies: dict[str, int] = {}
+        self._last_beat_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="helmbench-store", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        busy_timeout_s: float = 30.0,
+        retry_pauses_s: Sequence[float] = (0.2, 1.0, 3.0),
+        now: Callable[[], float] = time.time,
+    ) -> Store:
+        """Open a results file, create it or bring it to the newest form, and start its writer.
+
+        Args:
+            path: The file; its folder must exist.
+            busy_timeout_s: How long to wait for another process's transaction.
+            retry_pauses_s: Pauses before a batch is tried again that found the file locked.
+            now: Seconds since the epoch.
+
+        Raises:
+            StoreError: The file is no database, not writable, locked, or newer than this version.
+        """
+        try:
+            return cls(_open(path, busy_timeout_s), path, retry_pauses_s=retry_pauses_s, now=now)
+        except sqlite3.Error as error:
+            raise store_error(path, error) from error
+
+    @property
+    def fault(self) -> StoreError | None:
+        """The first failure to write; None while all is well."""
+        with self._wake:
+            return self._fault
+
+    @property
+    def dropped(self) -> int:
+        """How many records a fault has cost."""
+        with self._wake:
+            return self._dropped
+
+    def open_runs(self, session_id: str, runs: Sequence[RunRecord]) -> tuple[int, ...]:
+        """Write the benchmarks, models and runs of a session and return the runs' ids in order.
+
+        Raises:
+            StoreError: They cannot be written.
+            TypeError: A setting is no JSON type.
+        """
+        settings = [settings_json(run) for run in runs]
+        opened: dict[int, CodeIds] = {}
+
+        def write(conn: sqlite3.Connection) -> tuple[int, ...]:
+            opened.clear()
+            heartbeat_at = iso_time(self._now())
+            for run, run_settings in zip(runs, settings, strict=True):
+                codes = write_benchmark(conn, run.benchmark)
+                llm_id = write_llm(conn, run.model, run.provider, run.base_url)
+                values = (session_id, codes.benchmark_id, llm_id, run_settings, heartbeat_at)
+                opened[write_run(conn, values, run)] = codes
+            return tuple(opened)
+
+        run_ids = self._ask(write)
+        with self._wake:
+            self._codes = {**self._codes, **opened}
+            self._open_runs = self._open_runs | opened.keys()
+        return run_ids
+
+    def record_attempt(self, record: AttemptRecord) -> None:
+        """Keep a call with its request and its reply."""
+        self._put(record)
+
+    def record_result(self, record: ResultRecord) -> None:
+        """Keep a result with its evaluations; ignored when the case already has a judged one."""
+        self._put(record)
+
+    def close_run(self, run_id: int, totals: RunTotals) -> None:
+        """Give a run its end; counts and costs are taken from the rows."""
+        self._put(_Closing(run_id, totals))
+
+    def heartbeat(self) -> None:
+        """Say that the open runs are alive; writes at most every 10 s, so call it as often as you like."""
+        if self._beat_is_due():
+            self._put(_Beat())
+
+    def mark_dead_runs_interrupted(self, *, silent_s: float = 60.0) -> tuple[int, ...]:
+        """Mark runs of dead processes as interrupted and return their ids.
+
+        Args:
+            silent_s: Least age of the last heartbeat. A run whose process still lives is left alone at any
+                age; where the process cannot be seen (another machine, Windows), 10 minutes of silence count.
+
+        Raises:
+            StoreError: They cannot be written.
+        """
+        return self._ask(lambda conn: interrupt_dead_runs(conn, self._now(), silent_s))
+
+    def flush(self) -> None:
+        """Wait until everything queued so far is on disk, or has been dropped because of a fault."""
+        with self._wake:
+            wanted = self._accepted
+            while self._settled < wanted and self._thread.is_alive():
+                self._wake.wait(_SLICE_S)
+
+    def close(self) -> None:
+        """Write what is queued, fold the log into the file and close it. Twice does no harm."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+        while self._thread.is_alive():
+            self._thread.join(_SLICE_S)
+
+    def _put(self, job: _Job) -> None:
+        with self._wake:
+            if self._fault is not None or self._closing:
+                self._dropped += isinstance(job, AttemptRecord | ResultRecord)
+                return
+            self._jobs.append(job)
+            self._accepted += 1
+            self._wake.notify_all()
+
+    def _ask(self, action: Callable[[sqlite3.Connection], tuple[int, ...]]) -> tuple[int, ...]:
+        task = _Task(action)
+        self._put(task)
+        self.flush()
+        with self._wake:
+            if task.answer is not None:
+                return task.answer
+            if self._fault is not None:
+                raise self._fault
+        raise StoreError(self.path, "the writer has ended", "open the database again")
+
+    def _run(self) -> None:
+        fault: StoreError | None = StoreError(
+            self.path, "the writer has broken down", "a fault of the program, please report the error above"
+        )
+        try:
+            while jobs := self._next_jobs():
+                self._settle(jobs)
+            fault = None
+        finally:
+            # Checkpointing is a courtesy: another session may still have the file open.
+            with contextlib.suppress(sqlite3.Error):
+                self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._conn.close()
+            with self._wake:
+                self._fault = self._fault or fault
+                self._wake.notify_all()
+
+    def _next_jobs(self) -> list[_Job]:
+        """Wait for jobs and take them; empty when the store closes."""
+        with self._wake:
+            while not self._jobs and not self._closing:
+                self._wake.wait()
+            jobs, self._jobs = self._jobs[:_BATCH], self._jobs[_BATCH:]
+            return jobs
+
+    def _settle(self, jobs: Sequence[_Job]) -> None:
+        fault = self.fault
+        if fault is None:
+            try:
+                self._write_with_patience(_Batch.of(jobs))
+            except sqlite3.Error as error:
+                fault = store_error(self.path, error)
+        with self._wake:
+            if fault is not None:
+                self._fault = fault
+                self._dropped += sum(isinstance(job, AttemptRecord | ResultRecord) for job in jobs)
+            self._settled += len(jobs)
+            self._wake.notify_all()
+
+    def _write_with_patience(self, batch: _Batch) -> None:
+        for pause_s in self._retry_pauses_s:
+            try:
+                return self._write(batch)
+            except sqlite3.Error as error:
+                if not is_locked(error):
+                    raise
+            time.sleep(pause_s)
+        return self._write(batch)
+
+    def _write(self, batch: _Batch) -> None:
+        now_s = self._now()
+        beats = self._beat_is_due()
+        with _transaction(self._conn):
+            replies = write_attempts(self._conn, batch.attempts) if batch.attempts else {}
+            if batch.results:
+                write_results(self._conn, batch.results, self._codes, ChainMap(replies, self._replies))
+            for closing in batch.closings:
+                write_totals(self._conn, closing.run_id, closing.totals)
+            answers = [task.action(self._conn) for task in batch.tasks]
+            if beats:
+                beat(self._conn, self._open_runs, iso_time(now_s))
+        # Only now is it true: a rolled back batch must leave no trace in memory either.
+        if beats:
+            self._last_beat_s = now_s
+        self._replies.update(replies)
+        for result in batch.results:
+            self._replies.pop(result.outcome.reply_key or "", None)
+        for task, answer in zip(batch.tasks, answers, strict=True):
+            task.answer = answer
+        with self._wake:
+            self._open_runs = self._open_runs - {closing.run_id for closing in batch.closings}
+
+    def _beat_is_due(self) -> bool:
+        return bool(self._open_runs) and self._now() - self._last_beat_s >= _HEARTBEAT_S
+
+
+@contextlib.contextmanager
+def _transaction(conn: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, with the write lock from the start: ids are read before rows are written."""
+    conn.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        conn.execute("COMMIT")
+    except BaseException:
+        if conn.in_transaction:  # a full disk has rolled it back already
+            with contextlib.suppress(sqlite3.Error):
+                conn.execute("ROLLBACK")
+        raise
+
+
+def _open(path: Path, busy_timeout_s: float) -> Database:
+    # The connection is made here, so that its errors are the caller's, and used by the writer only.
+    conn = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        db = Database(conn, execute_plugins=False)
+        with _transaction(conn):  # also finds out whether the file can be written at all
+            unknown = unknown_migrations(db)
+            if unknown:
+                raise StoreError(
+                    path,
+                    f"written by a newer version of pytest-helmbench (unknown: {', '.join(unknown)})",
+                    "update pytest-helmbench, or give another file with --helmbench-db=PATH",
+                )
+            migrate(db)
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA synchronous = NORMAL")
+        conn.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        conn.close()
+        raise
+    return db

@@ -1,0 +1,296 @@
+"""What the session prints on pytest's terminal: the line before the first call, the live line, the summary."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.outcome import Parse, Verdict
+from pytest_helmbench.desks import Office, in_ci
+from pytest_helmbench.engine.targets import session_concurrency
+from pytest_helmbench.report.summary import (
+    DryRow,
+    ModelRow,
+    announcement,
+    cost_text,
+    dry_run_lines,
+    in_flight_line,
+    judging_lines,
+    model_table,
+    reasons_text,
+)
+from pytest_helmbench.runs import FORM_REASONS, Plan, PriceSpan, Tally, price_span
+
+__all__ = ["Announcer", "LiveLine", "session_lines"]
+
+_QUIET_S = 2.0  # the live line shows only when nothing else has been printed for so long
+_WARNINGS_SHOWN = 10
+
+# Below the line that pytest is writing, without moving its cursor: down and up again makes room at the bottom.
+_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[2K"
+_BACK = "\x1b8"
+_WIPE = "\x1b7\x1b[B\r\x1b[2K\x1b8"
+
+
+class Announcer:
+    """Prints what is about to be asked, and stops a session that would cost more than was agreed to.
+
+    Args:
+        config: pytest's.
+        office: Of the session.
+    """
+
+    def __init__(self, config: pytest.Config, office: Office) -> None:
+        self._config = config
+        self._office = office
+
+    def __call__(self, plan: Plan) -> None:
+        """Print the line.
+
+        Raises:
+            pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given.
+        """
+        office = self._office
+        span = _plan_price(plan, office)
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            for line in self._lines(plan, span):
+                reporter.ensure_newline()
+                reporter.write_line(line)
+        settings = office.settings
+        if (
+            plan.dry
+            or settings.max_cost_usd is not None
+            or span is None
+            or span.expected <= settings.ask_above_usd
+        ):
+            return
+        raise pytest.UsageError(
+            f"this run may cost {span.expected:.2f} USD ({span.low:.2f} to {span.high:.2f}),"
+            f" more than helmbench_ask_above ({settings.ask_above_usd:g} USD); nothing was called\n"
+            f"  hint: agree to a bound: --helmbench-max-cost={_rounded_up(span.high)}"
+        )
+
+    def _lines(self, plan: Plan, span: PriceSpan | None) -> list[str]:
+        settings = self._office.settings
+        if plan.dry:
+            why = (
+                "as asked for"
+                if settings.dry_run
+                else "; ".join(dict.fromkeys(run.why_not for run in plan.runs))
+            )
+            return [f"helmbench: dry run ({why}): {plan.tests} cases are composed, nothing is called"]
+        price = None if span is None else (span.low, span.expected, span.high)
+        models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
+        db = _shown_path(self._config, settings.db)
+        lines = [announcement(models, plan.tests, plan.calls, session_concurrency(settings), price, db)]
+        lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
+        return lines
+
+
+class LiveLine:
+    """One line under pytest's own that names what is in flight; on terminals only, never in CI.
+
+    Args:
+        config: pytest's.
+        office: Of the session; None in an xdist worker, which prints nothing.
+    """
+
+    def __init__(self, config: pytest.Config, office: Office | None) -> None:
+        self._config = config
+        self._office = office
+        self._lock = threading.Lock()
+        self._last_print = time.monotonic()
+        self._shown = False
+        self._reporter: Any = None
+
+    def tick(self) -> None:
+        """Draw the line when it has been quiet for a while. About once a second."""
+        office = self._office
+        if office is None or office.gate is None or time.monotonic() - self._last_print < _QUIET_S:
+            return
+        if not self._on_a_terminal():
+            return
+        tallies = office.book.tallies.values()
+        done = sum(sum(tally.verdicts.values()) for tally in tallies)
+        cost = cost_text(
+            sum(tally.known_cost_usd for tally in tallies), sum(tally.unknown_costs for tally in tallies)
+        )
+        planned = office.book.plan.tests if office.book.plan else 0
+        line = in_flight_line(done, planned, office.gate.calls_in_flight(), cost)
+        self._write(_BELOW + line[: max(20, _terminal_width(self._config) - 1)] + _BACK)
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away: somebody is about to print."""
+        self._last_print = time.monotonic()
+        if self._shown:
+            self._shown = False
+            self._write(_WIPE)
+
+    def _on_a_terminal(self) -> bool:
+        if self._reporter is None:
+            self._reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        return self._reporter is not None and not in_ci() and bool(getattr(self._reporter, "isatty", False))
+
+    def _write(self, text: str) -> None:
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+        with self._lock:
+            if capture is None:
+                self._reporter.write(text, flush=True)
+            else:
+                with capture.global_and_fixture_disabled():
+                    self._reporter.write(text, flush=True)
+
+
+def session_lines(office: Office, broken: int) -> list[str]:
+    """Return the summary of a session.
+
+    Args:
+        office: Of the session, closed.
+        broken: Erring items that stand for broken files.
+    """
+    plan = office.book.plan
+    if plan is None:
+        return []
+    lines = _dry_lines(plan, office) if plan.dry else _run_lines(plan, office)
+    if broken:
+        lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: no case of them ran (see ERRORS)")
+    lines += _warning_lines(office)
+    lines += office.notes
+    return lines
+
+
+def _run_lines(plan: Plan, office: Office) -> list[str]:
+    rows = _model_rows(plan, office)
+    lines = [*model_table(rows), *judging_lines(rows)]
+    lines += _reason_lines(plan, office)
+    lines += [f"{model} was stopped: {sentence}" for model, sentence in office.stopped_models.items()]
+    lines += _judge_lines(plan)
+    wall_s = max((office.ended or time.perf_counter()) - office.started, 1e-9)
+    done = sum(row.judged for row in rows)
+    ids = ", ".join(str(run_id) for run_id in office.book.tallies)
+    lines.append(
+        f"{done} judged in {wall_s:.1f} s, {done / wall_s:.1f} per second; run {ids} in {office.settings.db}"
+    )
+    store = office.book.store
+    if store is not None and store.fault is not None:
+        lines.append(f"NOT ALL IS STORED: {store.fault} ({store.dropped} rows lost)")
+    return lines
+
+
+def _model_rows(plan: Plan, office: Office) -> list[ModelRow]:
+    by_model: dict[str, list[Tally]] = {}
+    for run in plan.runs:
+        run_id = office.book.targets[run.key].run_id
+        if run_id is not None:
+            by_model.setdefault(run.model, []).append(office.book.tallies[run_id])
+    return [_model_row(model, tallies) for model, tallies in by_model.items()]
+
+
+def _model_row(model: str, tallies: list[Tally]) -> ModelRow:
+    verdicts: Counter[Verdict] = Counter()
+    calls: Counter[str] = Counter()
+    parses: Counter[Parse] = Counter()
+    for tally in tallies:
+        verdicts.update(tally.verdicts)
+        calls.update(tally.calls)
+        parses.update(tally.parses)
+    return ModelRow(
+        model=model,
+        passed=verdicts[Verdict.PASSED],
+        failed=verdicts[Verdict.FAILED],
+        errors=verdicts[Verdict.ERROR],
+        skipped=verdicts[Verdict.SKIPPED],
+        calls=calls["case"],
+        judge_calls=calls["judge"],
+        tokens=sum(tally.prompt_tokens + tally.completion_tokens for tally in tallies),
+        known_cost_usd=sum(tally.known_cost_usd for tally in tallies),
+        unknown_costs=sum(tally.unknown_costs for tally in tallies),
+        form_faults=sum(tally.form_faults for tally in tallies),
+        strict=parses[Parse.STRICT],
+        recovered=parses[Parse.RECOVERED],
+        neutral_wrong=sum(tally.neutral_wrong for tally in tallies),
+    )
+
+
+def _reason_lines(plan: Plan, office: Office) -> list[str]:
+    lines = []
+    for run in plan.runs:
+        run_id = office.book.targets[run.key].run_id
+        reasons = office.book.tallies[run_id].reasons if run_id is not None else Counter()
+        unjudged = {
+            reason: count for reason, count in reasons.items() if reason and reason not in FORM_REASONS
+        }
+        if any(unjudged.values()):
+            lines.append(f"{run.model}: not judged: {reasons_text(unjudged)}")
+    return lines
+
+
+def _judge_lines(plan: Plan) -> list[str]:
+    lines = []
+    for run in plan.runs:
+        if run.judge_calls and run.judge == run.model:
+            lines.append(f"warning: {run.model} judged its own replies")
+        if run.judge_calls and run.judge.startswith("baseline/"):
+            lines.append(
+                f"{run.model}: {run.judge_calls} answers of {run.judge} stand in for a judge: not a judgement"
+            )
+    return list(dict.fromkeys(lines))
+
+
+def _dry_lines(plan: Plan, office: Office) -> list[str]:
+    rows = []
+    for run in plan.runs:
+        span = price_span(run, office.book.targets[run.key])
+        rows.append(
+            DryRow(
+                model=run.model,
+                prompts=run.tests,
+                judge_calls=run.judge_calls,
+                tokens=run.prompt_tokens + run.judge_prompt_tokens,
+                price=None if span is None else (span.low, span.expected, span.high),
+                why=run.why_not,
+            )
+        )
+    return dry_run_lines(rows, office.settings.dry_run)
+
+
+def _warning_lines(office: Office) -> list[str]:
+    texts = [
+        problem.text(item.benchmark.root)
+        for item in office.library.loaded
+        for problem in item.benchmark.warnings
+    ]
+    lines = [f"warning: {text}" for text in texts[:_WARNINGS_SHOWN]]
+    if len(texts) > _WARNINGS_SHOWN:
+        lines.append(f"… and {len(texts) - _WARNINGS_SHOWN} more warnings about the benchmark")
+    return lines
+
+
+def _plan_price(plan: Plan, office: Office) -> PriceSpan | None:
+    total = PriceSpan(0.0, 0.0, 0.0)
+    for run in plan.runs:
+        if run.usable or plan.dry:
+            span = price_span(run, office.book.targets[run.key])
+            if span is None:
+                return None
+            total += span
+    return total
+
+
+def _shown_path(config: pytest.Config, path: Any) -> str:
+    start = config.invocation_params.dir
+    return str(path.relative_to(start)) if path.is_relative_to(start) else str(path)
+
+
+def _terminal_width(config: pytest.Config) -> int:
+    return config.get_terminal_writer().fullwidth
+
+
+def _rounded_up(usd: float) -> int:
+    return int(usd) + 1

@@ -1,0 +1,415 @@
+"""The embedded models: what they choose, and that they answer any schema."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.gateway.baseline import BASELINE_IDS, baseline_reply
+
+LEXICAL, RANDOM, FIRST = BASELINE_IDS
+
+
+def body(text: str = "Hi", schema: Any = None, **more: Any) -> dict[str, Any]:
+    request = {"model": "x", "messages": [{"role": "user", "content": text}], **more}
+    if schema is not None:
+        request["response_format"] = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    return request
+
+
+def content(model_id: str, request: dict[str, Any]) -> str:
+    text: str = baseline_reply(model_id, request)["choices"][0]["message"]["content"]
+    return text
+
+
+def answer(model_id: str, schema: Any, text: str = "Hi", **more: Any) -> Any:
+    return json.loads(content(model_id, body(text, schema, **more)))
+
+
+LABELS = {"enum": ["CONTINUE", "HANDOFF_TO_HUMAN", "WEATHER"]}
+
+
+# What they choose
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("How is the weather?", "WEATHER"),
+        ("May I speak to a human? Hand me off.", "HANDOFF_TO_HUMAN"),
+        ("Humans continued.", "CONTINUE"),  # one each: the first
+        ("Nothing of the kind.", "CONTINUE"),
+        ("<job>\nweather\n</job>\n\n<user_input>\nsome human\n</user_input>", "HANDOFF_TO_HUMAN"),
+        ("<user_input>\nsome <b>human</b>\n</user_input>\n\nweather", "HANDOFF_TO_HUMAN"),
+        ("", "CONTINUE"),
+    ],
+)
+def test_lexical_takes_the_option_that_shares_most_stems_with_the_last_section(text: str, label: str) -> None:
+    assert answer(LEXICAL, LABELS, text) == label
+
+
+def test_lexical_looks_at_the_last_message_of_the_user() -> None:
+    request = body("weather", LABELS)
+    request["messages"] += [
+        {"role": "user", "content": [{"type": "text", "text": "a human"}]},
+        {"role": "assistant", "content": "weather weather"},
+    ]
+    assert json.loads(content(LEXICAL, request)) == "HANDOFF_TO_HUMAN"
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("weather for humans", ["HANDOFF_TO_HUMAN", "WEATHER"]),
+        ("weather", ["WEATHER"]),
+        ("none", ["CONTINUE"]),
+    ],
+)
+def test_lexical_puts_every_tag_that_shares_a_word_into_a_list(text: str, tags: list[str]) -> None:
+    assert answer(LEXICAL, {"type": "array", "items": LABELS}, text) == tags
+
+
+def test_first_takes_the_first_of_everything() -> None:
+    schema = {
+        "properties": {
+            "text": {"type": "string"},
+            "label": LABELS,
+            "tags": {"items": LABELS, "type": "array"},
+        }
+    }
+    assert answer(FIRST, schema, "weather") == {"text": "ok", "label": "CONTINUE", "tags": ["CONTINUE"]}
+
+
+def test_random_is_drawn_from_model_seed_and_messages_and_nothing_else() -> None:
+    schema = {"enum": list(range(1_000))}
+    drawn = answer(RANDOM, schema, seed=1)
+    assert answer(RANDOM, schema, seed=1, temperature=1.0) == drawn
+    assert len({answer(RANDOM, schema, seed=seed) for seed in range(50)}) > 40
+    assert len({answer(RANDOM, schema, text) for text in map(str, range(50))}) > 40
+
+
+def test_random_reaches_every_option() -> None:
+    assert {answer(RANDOM, LABELS, seed=seed) for seed in range(60)} == set(LABELS["enum"])
+
+
+def test_labels_may_stand_in_branches_with_titles() -> None:
+    schema = {
+        "oneOf": [{"const": "RAIN", "title": "Weather"}, {"const": "HUMAN"}, {"type": "null", "const": None}]
+    }
+    assert answer(LEXICAL, schema, "humans") == "HUMAN"
+
+
+def test_a_judge_that_is_the_first_baseline_takes_the_first_option() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "evidence": {"type": "array", "items": {"type": "string"}},
+            "justification": {"type": "string"},
+            "judgment": {"type": "string", "enum": ["SAFE", "UNSAFE"]},
+        },
+        "required": ["evidence", "justification", "judgment"],
+        "additionalProperties": False,
+    }
+    assert answer(FIRST, schema) == {"evidence": ["ok"], "justification": "ok", "judgment": "SAFE"}
+
+
+@pytest.mark.parametrize(("model_id", "text"), [(LEXICAL, "Rain in Sydney."), (RANDOM, "ok"), (FIRST, "ok")])
+def test_without_a_schema_they_answer_in_plain_text(model_id: str, text: str) -> None:
+    prompt = "<job>\nHelp.\n</job>\n\n<user_input>\n\nRain in Sydney. And then?\n</user_input>"
+    assert content(model_id, body(prompt)) == text
+
+
+def test_a_json_object_is_one() -> None:
+    assert json.loads(content(FIRST, body(response_format={"type": "json_object"}))) == {"answer": "ok"}
+
+
+# The wire
+
+
+@pytest.mark.parametrize("model_id", BASELINE_IDS)
+def test_the_reply_is_a_chat_completion_that_costs_nothing(model_id: str) -> None:
+    request = body("x" * 400, LABELS)
+    before = json.dumps(request)
+    completion = baseline_reply(model_id, request)
+    assert completion["object"] == "chat.completion"
+    assert completion["model"] == model_id
+    assert completion["choices"][0]["finish_reason"] == "stop"
+    assert completion["usage"]["prompt_tokens"] == 100
+    assert (
+        completion["usage"]["completion_tokens"] == len(completion["choices"][0]["message"]["content"]) // 4
+    )
+    assert completion["usage"]["cost"] == 0.0
+    assert baseline_reply(model_id, request) == completion
+    assert json.dumps(request) == before
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "string"}])
+def test_a_reply_can_always_be_encoded(schema: Any) -> None:
+    json.dumps(baseline_reply(LEXICAL, body("half \ud83d", schema)), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("model_id", "hint"),
+    [("baseline/lexicle", "did you mean 'baseline/lexical'? known"), ("qwertz", "known")],
+)
+def test_an_unknown_baseline_names_the_nearest(model_id: str, hint: str) -> None:
+    with pytest.raises(HelmbenchError) as error:
+        baseline_reply(model_id, body())
+    assert str(error.value) == (
+        f"{model_id}: there is no such baseline\n"
+        f"  hint: {hint} baselines: baseline/lexical, baseline/random, baseline/first"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        (
+            {"type": "array", "items": False, "minItems": 1},
+            "the response schema allows no value, or none that ends",
+        ),
+        ({"enum": ["A"], "type": "integer"}, "no candidate fits the response schema"),
+        (
+            {
+                "$ref": "#/$defs/n",
+                "$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["n"]}},
+            },
+            "the response schema allows no value, or none that ends",
+        ),
+        ({"$ref": "#"}, "the response schema refers to itself without an end"),
+        ({"$ref": "#/$defs/x"}, "the response schema refers to '#/$defs/x', which is not there"),
+        (
+            {"$ref": "https://example.org/x"},
+            "the response schema refers to 'https://example.org/x', which is not part of it",
+        ),
+    ],
+)
+def test_a_schema_that_nothing_fits_is_an_error(schema: Any, problem: str) -> None:
+    with pytest.raises(HelmbenchError) as error:
+        baseline_reply(FIRST, body(schema=schema))
+    assert str(error.value) == (
+        f"baseline/first: {problem}\n"
+        "  hint: simplify the schema, or leave the baselines out for this scenario"
+    )
+
+
+# Any schema
+
+TREE = {
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {
+                "value": {"type": "integer"},
+                "left": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+                "right": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+                "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+                "parent": {"$ref": "#/$defs/node"},
+            },
+            "required": ["value", "left", "right", "children"],
+            "additionalProperties": False,
+        }
+    },
+    "$ref": "#/$defs/node",
+}
+SCHEMAS = {
+    "anything": {},
+    "object without types": {"properties": {"a": {}}, "required": ["a", "b"]},
+    "closed object": {"type": "object", "additionalProperties": False},
+    "required by pattern": {
+        "type": "object",
+        "patternProperties": {"^x_": {"type": "integer"}},
+        "required": ["x_1", "other"],
+        "additionalProperties": {"type": "boolean"},
+    },
+    "least properties": {"type": "object", "minProperties": 3, "additionalProperties": {"type": "null"}},
+    "named properties": {
+        "type": "object",
+        "minProperties": 2,
+        "patternProperties": {"^[a-z]+_id$": {"const": 1}},
+        "additionalProperties": False,
+    },
+    "most properties": {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["c"], "maxProperties": 2},
+    "optional and impossible": {"properties": {"a": False, "b": {"type": "string"}}},
+    "tuple": {"type": "array", "prefixItems": [{"const": 1}, {"type": "string"}], "items": False},
+    "tuple and rest": {"prefixItems": [{"const": 1}], "items": {"type": "boolean"}, "minItems": 3},
+    "no items": {"type": "array", "maxItems": 0, "items": {"type": "string"}},
+    "unique tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True},
+    "most tags": {"type": "array", "items": {"enum": ["hi", "hi b", "hi c"]}, "maxItems": 2},
+    "more tags than options": {"type": "array", "items": {"enum": ["a"]}, "minItems": 3},
+    "unique strings": {
+        "type": "array",
+        "items": {"type": "string", "maxLength": 2},
+        "minItems": 5,
+        "uniqueItems": True,
+    },
+    "unique integers": {"items": {"type": "integer", "maximum": 4}, "minItems": 4, "uniqueItems": True},
+    "unique objects": {
+        "items": {"properties": {"a": {"type": "boolean"}, "b": {"type": "string"}}, "required": ["a"]},
+        "minItems": 3,
+        "uniqueItems": True,
+    },
+    "contains": {"type": "array", "contains": {"const": "x"}, "minContains": 2, "items": {"type": "string"}},
+    "short text": {"type": "string", "maxLength": 1},
+    "long text": {"type": "string", "minLength": 500},
+    "no text": {"type": "string", "maxLength": 0},
+    "date": {"type": "string", "format": "date", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
+    "code": {"type": "string", "pattern": "^P[1-9][0-9]*(-B[1-9]+)?$"},
+    "alternatives": {"type": "string", "pattern": r"^(?:yes|no)\.[^a-z\s]{2,3}\w+$"},
+    "long pattern": {"type": "string", "pattern": "^[a-z]+$", "minLength": 12},
+    "open pattern": {"type": "string", "pattern": "x.y"},
+    "lookahead": {"type": "string", "pattern": r"^(?=.*\d)(?=.*[a-z])[a-z0-9@.-]*$", "minLength": 2},
+    "uuid": {"type": "string", "format": "uuid", "minLength": 36, "maxLength": 36},
+    "rating": {"type": "integer", "minimum": 1, "maximum": 5},
+    "exclusive": {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 5},
+    "negative": {"type": "number", "maximum": -7.5},
+    "between": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    "steps": {"type": "number", "minimum": 0.25, "multipleOf": 0.1},
+    "whole steps": {"type": "integer", "minimum": 1, "multipleOf": 2.5},
+    "percent": {"type": "number", "minimum": 0, "maximum": 100},
+    "nullable": {"type": ["null", "string"], "minLength": 3},
+    "null": {"type": "null"},
+    "enum and type": {"type": ["string", "null"], "enum": [1, "a", None]},
+    "const object": {"const": {"a": [1, None]}},
+    "anyOf": {"anyOf": [False, {"type": "integer", "minimum": 3}, {"type": "string"}]},
+    "oneOf": {"oneOf": [{"type": "number"}, {"type": "integer"}]},
+    "anyOf beside": {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+    },
+    "allOf": {
+        "allOf": [
+            {"properties": {"a": {"type": "integer", "minimum": 2}}, "required": ["a"]},
+            {"properties": {"a": {"maximum": 2}, "b": {"type": "number"}}, "required": ["b"]},
+        ]
+    },
+    "number and integer": {"allOf": [{"type": "number"}, {"type": "integer"}, {"minimum": 1.5}]},
+    "not": {"type": "string", "not": {"enum": ["ok", "Hi"]}},
+    "not null": {"not": {"type": "string"}},
+    "condition": {
+        "properties": {"kind": {"enum": ["a", "b"]}},
+        "required": ["kind"],
+        "if": {"properties": {"kind": {"const": "a"}}},
+        "then": {"required": ["x"], "properties": {"x": {"type": "integer"}}},
+        "else": {"required": ["y"]},
+    },
+    "reference with siblings": {"$defs": {"s": {"type": "string"}}, "$ref": "#/$defs/s", "minLength": 9},
+    "anchor": {"$defs": {"s": {"$anchor": "here", "type": "integer"}}, "$ref": "#here"},
+    "escaped pointer": {"$defs": {"a/b": {"type": "integer"}}, "$ref": "#/$defs/a~1b"},
+    "tree": TREE,
+    "whole as part": {
+        "properties": {"name": {"type": "string"}, "parts": {"type": "array", "items": {"$ref": "#"}}},
+        "required": ["name", "parts"],
+    },
+}
+
+
+@pytest.mark.parametrize("model_id", BASELINE_IDS)
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS.keys())
+def test_the_answer_fits_the_schema(schema: Any, model_id: str) -> None:
+    for seed in range(8):
+        Draft202012Validator(schema).validate(answer(model_id, schema, "Hi b. There!", seed=seed))
+
+
+def test_a_recursive_schema_ends_at_once() -> None:
+    assert answer(FIRST, TREE) == {"value": 0, "left": None, "right": None, "children": []}
+
+
+Schemas = st.SearchStrategy[dict[str, Any]]
+NAMES = st.sampled_from(["a", "b", "category", "tags"])
+SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4)
+
+
+@st.composite
+def bounded(
+    draw: st.DrawFn, kind: str, low: str, high: str, strategy: st.SearchStrategy[Any]
+) -> dict[str, Any]:
+    first, second = sorted((draw(strategy), draw(strategy)))
+    keys = draw(st.sets(st.sampled_from([low, high])))
+    return {"type": kind} | {key: value for key, value in ((low, first), (high, second)) if key in keys}
+
+
+LEAVES = st.one_of(
+    st.just({}),
+    st.sampled_from(
+        [{"type": "boolean"}, {"type": "null"}, {"type": ["string", "null"]}, {"type": ["integer", "null"]}]
+    ),
+    st.builds(
+        lambda values: {"enum": values}, st.lists(SCALARS, min_size=1, max_size=4, unique_by=json.dumps)
+    ),
+    st.builds(lambda value: {"const": value}, SCALARS),
+    bounded("string", "minLength", "maxLength", st.integers(0, 12)),
+    bounded("integer", "minimum", "maximum", st.integers(-300, 300)),
+    bounded("number", "minimum", "maximum", st.floats(-99, 99, allow_nan=False)),
+    st.builds(
+        lambda text: {"type": "string", "pattern": f"^{text}$"},
+        st.from_regex(r"([a-z]|\[a-f0-9\]|\\d|x){1,5}(\+|\*|\{2,3\})?", fullmatch=True),
+    ),
+)
+
+
+@st.composite
+def arrays(draw: st.DrawFn, inner: Schemas) -> dict[str, Any]:
+    least, most = sorted((draw(st.integers(0, 3)), draw(st.integers(0, 3))))
+    return {"type": "array", "items": draw(inner), "minItems": least, "maxItems": most}
+
+
+@st.composite
+def objects(draw: st.DrawFn, inner: Schemas) -> dict[str, Any]:
+    properties = draw(st.dictionaries(NAMES, inner, max_size=3))
+    required = draw(st.lists(NAMES, unique=True, max_size=3))
+    closed = set(required) <= set(properties) and draw(st.booleans())
+    return {"type": "object", "properties": properties, "required": required} | (
+        {"additionalProperties": False} if closed else {}
+    )
+
+
+def unions(inner: Schemas) -> Schemas:
+    branches = st.lists(inner, min_size=1, max_size=3)
+    return st.builds(lambda parts: {"anyOf": parts}, branches) | st.builds(
+        lambda part: {"allOf": [part, {}]}, inner
+    )
+
+
+ANY_SCHEMA = st.recursive(LEAVES, lambda inner: arrays(inner) | objects(inner) | unions(inner), max_leaves=8)
+
+
+@settings(max_examples=300, deadline=None, database=None, derandomize=True)
+@given(schema=ANY_SCHEMA, model_id=st.sampled_from(BASELINE_IDS), seed=st.integers(0, 3))
+def test_the_answer_fits_whatever_schema_comes(schema: Any, model_id: str, seed: int) -> None:
+    Draft202012Validator(schema).validate(answer(model_id, schema, "some text", seed=seed))
+
+
+@settings(max_examples=100, deadline=None, database=None, derandomize=True)
+@given(schema=ANY_SCHEMA, model_id=st.sampled_from(BASELINE_IDS))
+def test_references_change_nothing(schema: Any, model_id: str) -> None:
+    referring = {
+        "$defs": {"it": schema},
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/it"}},
+        "required": ["x"],
+    }
+    assert answer(model_id, referring)["x"] is not ...
+    Draft202012Validator(referring).validate(answer(model_id, referring))
+
+
+def test_a_usual_answer_takes_under_a_millisecond() -> None:
+    schema = {"type": "object", "properties": {"response": {"type": "string"}, "category": LABELS}}
+    request = body("word " * 500, schema)
+    best = min(_seconds(request) for _ in range(5))
+    assert best / 20 < 0.001
+
+
+def _seconds(request: dict[str, Any]) -> float:
+    start = time.perf_counter()
+    for _ in range(20):
+        baseline_reply(LEXICAL, request)
+    return time.perf_counter() - start

@@ -1,0 +1,225 @@
+"""Reading replies: where JSON is found, and what is said of a reply that has none."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.outcome import Parse
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.evaluate.reading import Reading, enclosed_json, read_reply
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "response": {"type": "string"},
+        "category": {"type": "string", "enum": ["HANDOFF", "CONTINUE"]},
+        "inner": {"type": "object"},
+    },
+    "required": ["category"],
+    "additionalProperties": False,
+}
+OBJECT = '{"category": "HANDOFF"}'
+VALUE = {"category": "HANDOFF"}
+
+
+def read(
+    text: str,
+    finish_reason: str | None = "stop",
+    refusal: str | None = None,
+    schema: Any = SCHEMA,
+    *,
+    strict: bool = False,
+) -> Reading:
+    return read_reply(text, finish_reason, refusal, schema, strict=strict)
+
+
+@pytest.mark.parametrize("text", [OBJECT, f"\n  {OBJECT}\n"])
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_reply_that_is_json_as_a_whole_is_strict(text: str, strict: bool) -> None:
+    reading = read(text, strict=strict)
+    assert (reading.value, reading.parse, reading.reason) == (VALUE, Parse.STRICT, None)
+
+
+RECOVERABLE = [
+    f'<think>maybe {{"category": "CONTINUE"}}</think>\n{OBJECT}',
+    f"```json\n{OBJECT}\n```",
+    f"Here you are:\n\n~~~\n{OBJECT}\n~~~\nAnything else?",
+    f"<think>hm</think>Sure!\n```JSON\n{OBJECT}\n```",
+    f"\x1b[31mred\x1b[0m {OBJECT}",
+    f"The set {{x}} and [1], see [[2]]: {OBJECT} Good luck.",
+    f'The form is {{"category": …}}. So: {OBJECT}',
+    f"```\nno JSON here\n```\n{OBJECT}",
+    f"<script>alert(1)</script>{OBJECT}",
+    f"\ufeff{OBJECT}",
+]
+
+
+@pytest.mark.parametrize("text", RECOVERABLE)
+def test_json_inside_other_text_is_recovered_and_said_so(text: str) -> None:
+    reading = read(text)
+    assert (reading.value, reading.parse, reading.reason) == (VALUE, Parse.RECOVERED, None)
+
+
+@pytest.mark.parametrize("text", RECOVERABLE)
+def test_strict_json_recovers_nothing(text: str) -> None:
+    assert read(text, strict=True).reason == "invalid_json"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{OBJECT}\n{OBJECT}",
+        f"```\n{OBJECT}\n```\nor\n```\n{OBJECT}\n```",
+        '{"category": "HANDOFF"',
+        '{"inner": {"category": "HANDOFF"}, "category": oops}',
+        '{"inner": {"category": "HANDOFF"}, "cat',
+        f"see [{OBJECT}]",
+        f"<think>never closed {OBJECT} {OBJECT}",
+        "{'category': 'HANDOFF'}",
+        '{"category": "a\nb"}',
+        '{"category": NaN}',
+        '{"category": -Infinity}',
+        '{"category": 1e999}',
+        '{"category": ' + "1" * 5_000 + "}",
+        "<think>only thoughts</think>",
+        "HANDOFF",
+    ],
+)
+def test_what_cannot_be_read_without_guessing_is_invalid_json(text: str) -> None:
+    assert read(text).reason == "invalid_json"
+    assert read(text).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "breach"),
+    [
+        ('{"category": "MAYBE"}', "$.category: enum"),
+        ('{"category": 2}', "$.category: type"),
+        ('{"response": "x"}', "$: required"),
+        (f"[{OBJECT}]", "$: type"),
+        ("null", "$: type"),
+        ('Note: {"category": "HANDOFF", "note": "\\ud83d"}', "$: additionalProperties"),
+    ],
+)
+def test_json_against_the_schema_says_where(text: str, breach: str) -> None:
+    reading = read(text)
+    assert (reading.value, reading.reason, reading.breach) == (None, "schema_violation", breach)
+    assert reading.parse is (Parse.RECOVERED if text.startswith(("N", "\x1b")) else Parse.STRICT)
+
+
+def test_lone_surrogates_are_read_as_they_come() -> None:
+    assert read('{"category": "HANDOFF", "response": "\\ud83d"}').value == {**VALUE, "response": "\ud83d"}
+    assert read('\ud83d {"category": "HANDOFF"}').value == VALUE
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "refusal", "reason"),
+    [
+        ("", "stop", None, "empty"),
+        (" \n\t", "stop", None, "empty"),
+        ("", "length", None, "truncated"),
+        ('{"category": "HAND', "length", None, "truncated"),
+        ('{"category": "MAYBE"}', "length", None, "truncated"),
+        ("", "stop", "I cannot do that.", "refusal"),
+        (OBJECT, "stop", "I cannot do that.", "refusal"),
+        ("", "refusal", None, "refusal"),
+        ("I'm sorry, but I can't help with that.", "stop", None, "refusal"),
+        ("I’m unable to assist with this request.", "stop", None, "refusal"),
+        ("<think>policy…</think>\nSorry, I cannot provide that.", "stop", None, "refusal"),
+        ("I'm sorry, but I can't help with that.", "length", None, "truncated"),
+        ("I'm sorry to hear that. Shall we talk?", "stop", None, "invalid_json"),
+        ("I can't wait to see it!", "stop", None, "invalid_json"),
+    ],
+)
+def test_a_reply_without_a_value_has_its_own_reason(
+    text: str, finish_reason: str | None, refusal: str | None, reason: str
+) -> None:
+    reading = read(text, finish_reason, refusal)
+    assert (reading.value, reading.reason) == (None, reason)
+
+
+def test_a_refusal_in_plain_words_around_sound_json_is_an_answer() -> None:
+    assert read(f"I'm sorry, I can't help with that. {OBJECT}").reason is None
+
+
+def test_a_cut_reply_is_truncated_even_where_it_can_be_read() -> None:
+    reading = read(OBJECT, "length")
+    assert (reading.value, reading.parse, reading.reason) == (VALUE, Parse.STRICT, "truncated")
+
+
+def test_without_a_schema_any_json_is_a_value() -> None:
+    assert read("[1, 2]", schema=None).value == [1, 2]
+
+
+def test_a_reference_that_leads_nowhere_is_named_and_never_fetched() -> None:
+    schema = {"$ref": "http://127.0.0.1:9/schema.json"}
+    with pytest.raises(
+        HelmbenchError, match=r"response schema: .*127\.0\.0\.1:9.* leads nowhere\n  hint: .*\$defs"
+    ):
+        read(OBJECT, schema=schema)
+
+
+MEGABYTES = {
+    "braces": "{" * 2_000_000,
+    "keys": '{"' * 1_000_000,
+    "nested objects": '{"a":' * 400_000,
+    "nested lists": "[{" * 1_000_000,
+    "broken objects": '{"a"}' * 400_000,
+    "broken around lists": '{"a" ' + "[" * 2_000_000,
+    "escapes": '{"a":"' + '\\"' * 1_000_000,
+    "backslashes": '{"' + "\\" * 2_000_001,
+    "blank braces": "{   " * 500_000,
+    "fences": "```\n" * 500_000,
+    "thoughts": "<think>" * 300_000,
+    "objects": "{} " * 600_000,
+    "letters": "x" * 2_000_000,
+    "long list": '{"k":[' * 500 + "1," * 900_000,
+    "digits": '{"a":' + "1" * 2_000_000 + "}",
+    "sorry": "I'm sorry" + " " * 2_000_000,
+}
+
+
+@pytest.mark.parametrize("text", MEGABYTES.values(), ids=MEGABYTES.keys())
+def test_hostile_megabytes_are_read_in_bounded_time(text: str) -> None:
+    start = time.perf_counter()
+    assert read(text).reason == "invalid_json"
+    enclosed_json(text)
+    assert time.perf_counter() - start < 3
+
+
+def test_nesting_too_deep_for_the_schema_is_invalid_json() -> None:
+    schema = {"$defs": {"n": {"properties": {"a": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"}
+    assert read('{"a":' * 900 + "1" + "}" * 900, schema=schema).reason == "invalid_json"
+
+
+def test_a_small_schema_costs_well_under_a_fifth_of_a_millisecond() -> None:
+    text = json.dumps({"response": "word " * 100, "category": "HANDOFF"})
+    best = min(_seconds(text) for _ in range(5))
+    assert best / 200 < 0.000_2
+
+
+def _seconds(text: str) -> float:
+    start = time.perf_counter()
+    for _ in range(200):
+        read(text)
+    return time.perf_counter() - start
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (OBJECT, VALUE),
+        (f"```json\n{OBJECT}\n```\n", VALUE),
+        (f"<think>{{}}</think>\n```\n{OBJECT}\n```", VALUE),
+        (f"He wrote {OBJECT}", None),
+        (f"He wrote:\n```\n{OBJECT}\n```", None),
+        (f"```\n{OBJECT}\n```\n```\n{OBJECT}\n```", None),
+    ],
+)
+def test_enclosed_json_is_never_taken_out_of_prose(text: str, value: Any) -> None:
+    found = enclosed_json(text)
+    assert (found[0] if found else None) == value

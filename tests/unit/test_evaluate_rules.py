@@ -1,0 +1,250 @@
+"""Field rules: comparison, verdicts, and what they tell people."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.outcome import Parse, Reply, Usage
+from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
+from pytest_helmbench.evaluate.evaluation import case_passed, case_score, evaluate_fields
+from pytest_helmbench.evaluate.rules import (
+    FIELD_RULES,
+    MISSING,
+    field_value,
+    matches,
+    observed_text,
+    rule_hash,
+)
+
+
+def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = None) -> Reply:
+    return Reply(text, refusal, finish_reason, Usage(), 1.0, "m", "k")
+
+
+def case(rule: Rule, schema: Any = None, severity: int = 5) -> Case:
+    wanted = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": schema or {}}}
+    return Case("P1-B1-S1-C1-PT1", (Message("user", "Hi"),), wanted, rule, severity)
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed", "same"),
+    [
+        ("HANDOFF", "HANDOFF", True),
+        ("HANDOFF", "handoff", False),
+        ("HANDOFF", "HANDOFF ", False),
+        ("2", 2, True),
+        ("2", "2", True),
+        ("2", 3, False),
+        ("02", "2", False),
+        ("2.0", 2, True),
+        ("0.1", 0.1, True),
+        ("1e2", 100, True),
+        ("1_0", 10, False),
+        ("٢", 2, False),
+        ("NO", False, False),
+        ("NO", "NO", True),
+        ("false", False, True),
+        ("True", True, True),
+        ("1", True, False),
+        ("true", 1, False),
+        ("true", "True", False),
+        ("null", None, True),
+        ("", None, False),
+        ("NaN", 1.5, False),
+        ("1e999999999", 1, False),
+        ("{}", {}, False),
+    ],
+)
+def test_expected_is_compared_as_the_schemas_type(expected: str, observed: Any, same: bool) -> None:
+    assert matches(expected, observed) is same
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.text())
+def test_a_value_written_down_matches_itself(value: Any) -> None:
+    assert matches(value if isinstance(value, str) else json.dumps(value), value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("category", "A"),
+        ("result.label", 1),
+        ("result.tags.1", "y"),
+        ("a.b", "literal"),
+        ("result", {"label": 1, "tags": ["x", "y"]}),
+        ("result.nope", MISSING),
+        ("category.x", MISSING),
+        ("result.tags.9", MISSING),
+        ("nothing", MISSING),
+        ("empty", None),
+    ],
+)
+def test_fields_may_be_dotted_paths(path: str, value: Any) -> None:
+    document = {"category": "A", "result": {"label": 1, "tags": ["x", "y"]}, "a.b": "literal", "empty": None}
+    assert field_value(document, path) == value
+
+
+LIST = FieldRule("list_includes", "tags", ("A", "2"))
+TAGS = FieldRule("tag_threshold", "tags", ("A", "B", "C"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "observed", "passed"),
+    [
+        (LIST, ["A", 2, "Z"], True),
+        (LIST, ["A"], False),
+        (LIST, [], False),
+        (LIST, "A2", False),
+        (LIST, MISSING, False),
+        (TAGS, ["C", "B", "A"], True),
+        (TAGS, ["A", "B", "C", "A"], True),
+        (TAGS, ["A", "B"], False),
+        (TAGS, ["A", "B", "C", "D"], False),
+        (TAGS, None, False),
+        (replace(TAGS, min_correct=1), ["A", "A"], True),
+        (replace(TAGS, min_correct=2), ["A", "A"], False),
+        (replace(TAGS, min_correct=0), [], True),
+        (replace(TAGS, max_incorrect=1), ["A", "B", "C", "D", "D"], True),
+        (replace(TAGS, max_incorrect=1), ["A", "B", "C", "D", "E"], False),
+        (replace(TAGS, expected=("1", "1.0")), [1], True),
+        (replace(TAGS, expected=("A", "A")), ["A"], True),
+    ],
+)
+def test_lists_are_judged_by_their_rule(rule: FieldRule, observed: Any, passed: bool) -> None:
+    assert FIELD_RULES[rule.type](rule, observed) is passed
+
+
+CATEGORY = FieldRule("category_match", "category", ("HANDOFF",))
+SCHEMA = {
+    "type": "object",
+    "properties": {"category": {"enum": ["HANDOFF", "CONTINUE"]}},
+    "required": ["category"],
+}
+
+
+def test_a_right_answer_passes_with_all_that_a_row_needs() -> None:
+    (row,) = evaluate_fields(case(CATEGORY, SCHEMA), reply('{"category": "HANDOFF"}'), strict_json=False)
+    assert (row.criterion, row.rule, row.passed, row.credit, row.reason) == (
+        "",
+        "category_match",
+        True,
+        1.0,
+        None,
+    )
+    assert (row.parse, row.expected, row.observed, row.justification) == (
+        Parse.STRICT,
+        "HANDOFF",
+        "HANDOFF",
+        None,
+    )
+    assert row.rule_hash == rule_hash(CATEGORY)
+    assert case_passed((row,))
+    assert case_score((row,)) == 1.0
+
+
+def test_polarity_by_severity_turns_the_verdict_below_zero_and_only_there() -> None:
+    rule = replace(CATEGORY, by_severity=True)
+    verdicts = {
+        (severity, category): evaluate_fields(
+            case(rule, SCHEMA, severity), reply(json.dumps({"category": category})), strict_json=False
+        )[0]
+        for severity in (-1, 0, 1)
+        for category in ("HANDOFF", "CONTINUE")
+    }
+    assert {key for key, row in verdicts.items() if row.passed} == {
+        (-1, "CONTINUE"),
+        (0, "HANDOFF"),
+        (1, "HANDOFF"),
+    }
+    assert verdicts[-1, "HANDOFF"].expected == "not: HANDOFF"
+    assert verdicts[-1, "HANDOFF"].credit == 0.0
+
+
+@pytest.mark.parametrize("severity", [5, -5])
+@pytest.mark.parametrize(
+    ("answer", "reason", "observed"),
+    [
+        (reply("secret words"), "invalid_json", "(no readable JSON)"),
+        (reply('{"category": "secret"}'), "schema_violation", "(JSON against its schema, $.category: enum)"),
+        (reply(""), "empty", "(empty)"),
+        (reply('{"category": "HANDOFF"}', "length"), "truncated", "(cut at the token limit)"),
+        (reply("", refusal="secret"), "refusal", "(a refusal)"),
+    ],
+)
+def test_a_fault_of_form_is_wrong_whatever_the_polarity_and_shows_no_text(
+    answer: Any, reason: str, observed: Any, severity: int
+) -> None:
+    rule = replace(CATEGORY, by_severity=True)
+    (row,) = evaluate_fields(case(rule, SCHEMA, severity), answer, strict_json=False)
+    assert (row.passed, row.credit, row.reason, row.observed) == (False, 0.0, reason, observed)
+
+
+def test_strict_json_reaches_the_reading() -> None:
+    text = 'So: {"category": "HANDOFF"}'
+    assert evaluate_fields(case(CATEGORY, SCHEMA), reply(text), strict_json=False)[0].parse is Parse.RECOVERED
+    assert evaluate_fields(case(CATEGORY, SCHEMA), reply(text), strict_json=True)[0].reason == "invalid_json"
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (CATEGORY, "HANDOFF"),
+        (LIST, "includes A, 2"),
+        (TAGS, "at least 3 of A, B, C; at most 0 others"),
+        (replace(TAGS, min_correct=1, max_incorrect=2), "at least 1 of A, B, C; at most 2 others"),
+    ],
+)
+def test_expected_is_told_in_few_words(rule: FieldRule, expected: str) -> None:
+    assert evaluate_fields(case(rule), reply("{}"), strict_json=False)[0].expected == expected
+
+
+@pytest.mark.parametrize(
+    ("observed", "shown"),
+    [
+        (MISSING, "(no field 'tags')"),
+        (["A", "ü"], '["A", "ü"]'),
+        (None, "null"),
+        ("\x1b[2J\ud83d", "\\x1b[2J\ufffd"),
+        ("x" * 5_000, "x" * 199 + "…"),
+    ],
+)
+def test_observed_is_scrubbed_and_cut(observed: Any, shown: str) -> None:
+    assert observed_text(TAGS, observed) == shown
+
+
+def test_the_rule_hash_changes_with_everything_that_decides() -> None:
+    criterion = Criterion("CR1", "rubric", ("A", "B"), ("A",), credit={"A": 1.0})
+    rules: list[Rule | Criterion] = [
+        CATEGORY,
+        replace(CATEGORY, expected=("X",)),
+        replace(CATEGORY, by_severity=True),
+        replace(CATEGORY, field="x"),
+        LIST,
+        criterion,
+        replace(criterion, rubric="other \ud83d"),
+        replace(criterion, credit={"A": 0.5}),
+        JudgeRule((criterion,)),
+    ]
+    hashes = {rule_hash(rule) for rule in rules} | {
+        rule_hash(criterion, "t1", "m"),
+        rule_hash(criterion, "t2", "m"),
+    }
+    assert len(hashes) == len(rules) + 2
+    assert all(len(value) == 16 and int(value, 16) >= 0 for value in hashes)
+    assert rule_hash(CATEGORY) == rule_hash(replace(CATEGORY))
+
+
+def test_a_judged_case_has_no_field_rule() -> None:
+    with pytest.raises(TypeError, match="P1-B1-S1-C1-PT1: a judged case has no field rule"):
+        evaluate_fields(case(JudgeRule(())), reply("{}"), strict_json=False)
+
+
+def test_no_evaluation_is_no_pass() -> None:
+    assert not case_passed(())

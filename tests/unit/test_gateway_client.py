@@ -1,0 +1,278 @@
+"""The HTTP client against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from provider import Answer, Provider
+
+from pytest_helmbench.bench.case import Message
+from pytest_helmbench.bench.model import ModelEntry, Sampling
+from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient, RawAnswer, TransportFault
+from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body
+
+KEY = "sk-hidden-SECRET-0123456789"
+T = TypeVar("T")
+SCHEMA = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "S1",
+        "schema": {"type": "object", "properties": {"category": {"enum": ["CHAT", "TASK"]}}},
+    },
+}
+
+
+def endpoint(base_url: str, model: str = "test/good", key: str | None = KEY) -> Endpoint:
+    environ = {} if key is None else {"HELMBENCH_API_KEY": key}
+    found = resolve_endpoint(
+        ModelEntry(model), default_base_url=base_url, default_key_env=None, environ=environ
+    )
+    assert isinstance(found, Endpoint)
+    return found
+
+
+def with_client(work: Callable[[ChatClient], Coroutine[Any, Any, T]]) -> T:
+    async def run() -> T:
+        async with ChatClient() as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def post(at: Endpoint, body: bytes = b"{}", timeout_s: float = 10) -> RawAnswer:
+    return with_client(lambda client: client.post(at, body, timeout_s))
+
+
+def fault_of(at: Endpoint, timeout_s: float = 10) -> Fault:
+    with pytest.raises(TransportFault) as caught:
+        post(at, timeout_s=timeout_s)
+    assert KEY not in repr(caught.value)
+    assert caught.value.__context__ is None  # the library's errors hold the request's headers
+    return caught.value.fault
+
+
+def test_a_question_gets_its_reply(provider: Provider) -> None:
+    at = endpoint(provider.url)
+    sent = encode(
+        request_body(at, Sampling(), [Message("user", "Grüße\nANSWER: TASK")], SCHEMA, repetition=1)
+    )
+    answer = post(at, sent)
+    found = parse_reply(answer.status, answer.body, headers=answer.headers, endpoint=at)
+    assert isinstance(found, ParsedReply)
+    assert json.loads(found.text) == {"category": "TASK"}
+    assert found.usage == Usage(4, 5, 3, 2, 0.001)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.latency_ms > 0
+    (request,) = provider.requests
+    assert request.raw == sent
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["user-agent"].startswith("pytest-helmbench/")
+    assert "cookie" not in request.headers
+
+
+def test_without_a_key_there_is_no_authorization(provider: Provider) -> None:
+    post(endpoint(provider.url, key=None))
+    assert "authorization" not in provider.requests[0].headers
+
+
+def test_netrc_and_cookies_play_no_part(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine localhost login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    # By name: cookies of bare addresses are dropped by every jar.
+    named = provider.url.replace("127.0.0.1", "localhost")
+    provider.answers(headers={"Set-Cookie": "a=b"})
+
+    async def twice(client: ChatClient) -> None:
+        await client.post(endpoint(named, key=None), b"{}", 10)
+        await client.post(endpoint(named, key=None), b"{}", 10)
+
+    with_client(twice)
+    assert all(not {"authorization", "cookie"} & set(request.headers) for request in provider.requests)
+
+
+def test_every_status_is_an_answer(provider: Provider) -> None:
+    provider.answers(status=503, times=1, retry_after=2, body={"error": {"message": "busy"}})
+    at = endpoint(provider.url)
+    answer = post(at)
+    found = parse_reply(answer.status, answer.body, headers=answer.headers, endpoint=at)
+    assert isinstance(found, Fault)
+    assert (found.message, found.retry_after_s) == ("the provider answered 503 (busy)", 2.0)
+    assert post(at).status == 200
+
+
+def test_redirects_are_not_followed(provider: Provider) -> None:
+    provider.answers(status=307, headers={"Location": f"{provider.url}/elsewhere"})
+    assert post(endpoint(provider.url)).status == 307
+    assert provider.count == 1
+
+
+def test_a_compressed_body_is_unpacked(provider: Provider) -> None:
+    provider.answers(body=gzip.compress(b'{"a":1}'), headers={"Content-Encoding": "gzip"})
+    assert post(endpoint(provider.url)).body == b'{"a":1}'
+
+
+def test_a_key_that_the_server_repeats_is_cut_out(provider: Provider) -> None:
+    provider.answers(status=401, body={"error": f"wrong key {KEY}"})
+    assert post(endpoint(provider.url)).body == b'{"error": "wrong key [key]"}'
+    # A placeholder is no secret: replies are left as they are.
+    provider.answers(body=b"EMPTY")
+    assert post(endpoint(provider.url, key="EMPTY")).body == b"EMPTY"
+
+
+def test_nobody_listens(unused_port: int) -> None:
+    found = fault_of(endpoint(f"http://127.0.0.1:{unused_port}/v1"))
+    assert (found.kind, found.reason, found.status) == (FaultKind.TRANSIENT, "unreachable", None)
+    assert found.message.startswith(f"the provider at http://127.0.0.1:{unused_port}/v1 cannot be reached (")
+    assert "refused" in found.message
+    assert found.hint == "start the server, or check the port in the base URL"
+
+
+def test_a_host_that_is_not_found() -> None:
+    found = fault_of(endpoint("http://no-such-host.invalid/v1"))
+    assert (found.kind, found.reason) == (FaultKind.TRANSIENT, "unreachable")
+    assert found.hint == "check the base URL and the network"
+
+
+def test_a_reset_connection(provider: Provider) -> None:
+    provider.answers(reset=True)
+    found = fault_of(endpoint(provider.url))
+    assert (found.kind, found.reason) == (FaultKind.TRANSIENT, "reset")
+    assert found.message.startswith("the connection to the provider broke before an answer came")
+
+
+def test_a_body_that_breaks_off(provider: Provider) -> None:
+    provider.answers(truncated=True)
+    found = fault_of(endpoint(provider.url))
+    assert (found.kind, found.reason, found.message) == (
+        FaultKind.TRANSIENT,
+        "truncated_body",
+        "the provider's answer broke off before its end",
+    )
+
+
+@pytest.mark.parametrize("answer", [Answer(hang=True), Answer(drip=True), Answer(latency_s=5)])
+def test_time_is_bounded_for_silence_and_for_an_endless_drip(provider: Provider, answer: Answer) -> None:
+    provider.reply = lambda _request: answer
+    started = time.monotonic()
+    found = fault_of(endpoint(provider.url), timeout_s=0.2)
+    assert time.monotonic() - started < 2
+    assert found.kind is FaultKind.TIMEOUT
+    assert found.text() == (
+        "the provider gave no whole answer within 0.2 s\n"
+        "  hint: raise --helmbench-timeout, or lower --helmbench-concurrency"
+    )
+
+
+def test_size_is_bounded_with_and_without_an_announced_length(provider: Provider) -> None:
+    provider.answers(times=1, huge=MAX_BODY_BYTES + 1)
+    provider.answers(times=1, body=b"x", headers={"Content-Length": str(10**12)}, truncated=True)
+    provider.answers(
+        times=1, body=gzip.compress(b" " * (MAX_BODY_BYTES + 1)), headers={"Content-Encoding": "gzip"}
+    )
+    for _ in range(3):
+        found = fault_of(endpoint(provider.url))
+        assert (found.kind, found.status) == (FaultKind.TOO_LARGE, 200)
+        assert found.text() == (
+            "the provider's answer is larger than 32 MiB\n  hint: bound it with --helmbench-max-tokens"
+        )
+
+
+def test_what_is_no_http(unused_port: int) -> None:
+    async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def run() -> Fault:
+        async with await asyncio.start_server(speak, "127.0.0.1", unused_port), ChatClient() as client:
+            with pytest.raises(TransportFault) as caught:
+                await client.post(endpoint(f"http://127.0.0.1:{unused_port}/v1"), b"{}", 10)
+            return caught.value.fault
+
+    found = asyncio.run(run())
+    assert (found.kind, found.message) == (
+        FaultKind.MALFORMED,
+        "the provider answered with something that is no HTTP",
+    )
+
+
+def test_plain_http_where_tls_was_asked_for_ends_the_model(provider: Provider) -> None:
+    base_url = provider.url.replace("http:", "https:")
+    found = fault_of(endpoint(base_url))
+    assert (found.kind, found.reason) == (FaultKind.DEAD_MODEL, "tls")
+    assert found.message.startswith(f"no secure connection to {base_url} (")
+    assert found.hint == "check the address and the certificates of this machine (SSL_CERT_FILE)"
+
+
+def test_a_proxy_of_the_environment_is_used_but_never_for_this_machine(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    proxy = provider.url.removesuffix("/v1").replace("http://", "http://me:p%40ss@")
+    monkeypatch.setenv("http_proxy", proxy)
+    assert post(endpoint("http://far.example/v1")).status == 200
+    (request,) = provider.requests
+    assert request.path == "http://far.example/v1/chat/completions"
+    assert request.headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert post(endpoint(provider.url)).status == 200
+
+
+def test_a_proxy_that_cannot_be_used_ends_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
+    found = fault_of(endpoint("https://far.example/v1"))
+    assert found.kind is FaultKind.DEAD_MODEL
+    assert found.text() == (
+        "the environment names a socks5 proxy for https addresses, which is not supported\n"
+        "  hint: name an http proxy, or add far.example to NO_PROXY"
+    )
+
+
+def test_nothing_queues_in_the_client(provider: Provider) -> None:
+    provider.latency_s = 0.5
+
+    async def many(client: ChatClient) -> None:
+        await asyncio.gather(*(client.post(endpoint(provider.url), b"{}", 10) for _ in range(300)))
+
+    with_client(many)
+    assert provider.max_in_flight > 250
+
+
+def test_a_cancelled_call_is_cancelled(provider: Provider) -> None:
+    provider.answers(hang=True)
+
+    async def cancel(client: ChatClient) -> None:
+        task = asyncio.create_task(client.post(endpoint(provider.url), b"{}", 10))
+        await asyncio.sleep(0.2)
+        assert provider.count == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with_client(cancel)
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,97 @@
+"""What calls cost by list price."""
+
+from __future__ import annotations
+
+import timeit
+
+import pytest
+
+from pytest_helmbench.bench.model import ModelEntry, Price
+from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.gateway.prices import price_of, token_price
+from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+
+KEYS = {"OPENROUTER_API_KEY": "k"}
+TOKENS = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+
+
+def endpoint(model: str, base_url: str | None = None, environ: dict[str, str] = KEYS) -> Endpoint:
+    found = resolve_endpoint(
+        ModelEntry(model), default_base_url=base_url, default_key_env=None, environ=environ
+    )
+    assert isinstance(found, Endpoint)
+    return found
+
+
+MINI = endpoint("openai/gpt-4o-mini")
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url"),
+    [
+        ("openai/gpt-4o-mini", None),
+        ("openai/gpt-4o-mini", "https://proxy.example.com/v1"),
+        ("gpt-4o-mini", "https://proxy.example.com/v1"),
+        ("openai/gpt-4o-mini", "https://api.openai.com/v1"),
+    ],
+)
+def test_a_known_model_has_a_price_wherever_it_is_called(model: str, base_url: str | None) -> None:
+    assert token_price(None, endpoint(model, base_url)) == Price(0.15, 0.6)
+
+
+def test_a_model_straight_at_openai_has_a_price() -> None:
+    assert token_price(None, endpoint("openai/gpt-4o-mini", None, {"OPENAI_API_KEY": "k"})) == Price(
+        0.15, 0.6
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url"),
+    [
+        ("test/good", None),
+        ("test/good", "http://127.0.0.1:1/v1"),
+        ("ollama/llama3", "https://gpu.example.com/v1"),
+        ("github-copilot/gpt-4o", "https://proxy.example.com/v1"),  # listed without figures
+    ],
+)
+def test_an_unknown_price_is_none_never_zero(model: str, base_url: str | None) -> None:
+    assert token_price(None, endpoint(model, base_url)) is None
+    assert price_of(TOKENS, None, endpoint(model, base_url), None) is None
+
+
+@pytest.mark.parametrize(
+    "model", ["baseline/first", "ollama/llama3", "meta-llama/llama-3.3-70b-instruct:free"]
+)
+def test_embedded_local_and_free_models_cost_nothing(model: str) -> None:
+    assert token_price(None, endpoint(model)) == Price(0.0, 0.0)
+    assert price_of(TOKENS, None, endpoint(model), None) == 0.0
+
+
+def test_a_price_of_models_yml_goes_before_the_list_and_before_free() -> None:
+    price = Price(1.0, 2.0)
+    for model in ("openai/gpt-4o-mini", "test/good", "ollama/m"):
+        assert token_price(price, endpoint(model)) == price
+        assert price_of(TOKENS, price, endpoint(model), None) == 3.0
+
+
+def test_cached_tokens_cost_what_the_list_says_and_never_more_than_there_are() -> None:
+    assert price_of(Usage(1_000_000, 0, 1_000_000), None, MINI, None) == pytest.approx(0.075)
+    assert price_of(Usage(1_000_000, 0, 9_000_000), None, MINI, None) == pytest.approx(0.075)
+
+
+def test_the_model_that_answered_is_priced_where_the_list_knows_it() -> None:
+    dear = price_of(TOKENS, None, MINI, "openai/gpt-4o")
+    assert dear == pytest.approx(12.5)
+    assert price_of(TOKENS, None, MINI, "no-such-model-anywhere") == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("usage", [Usage(), Usage(prompt_tokens=5), Usage(completion_tokens=5)])
+def test_without_tokens_the_cost_is_unknown(usage: Usage) -> None:
+    assert price_of(usage, None, MINI, None) is None
+    assert price_of(usage, Price(1, 1), MINI, None) is None
+
+
+def test_a_price_is_looked_up_once() -> None:
+    unknown = endpoint("test/good")
+    token_price(None, unknown)
+    assert timeit.timeit(lambda: token_price(None, unknown), number=1_000) < 0.1

@@ -1,0 +1,261 @@
+"""Where models are called and which key goes where."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.gateway.providers import Endpoint, Unusable, normalise_base_url, resolve_endpoint
+
+ALL_KEYS = {
+    "OPENROUTER_API_KEY": "router-key",
+    "OPENAI_API_KEY": "openai-key",
+    "HELMBENCH_API_KEY": "any-key",
+    "MY_KEY": "my-key",
+}
+LOOPBACK = "http://127.0.0.1:9000/v1"
+ELSEWHERE = "https://llm.example.com/v1"
+
+
+def resolve(
+    model: str | ModelEntry,
+    environ: dict[str, str],
+    *,
+    base_url: str | None = None,
+    key_env: str | None = None,
+) -> Endpoint | Unusable:
+    entry = model if isinstance(model, ModelEntry) else ModelEntry(model)
+    return resolve_endpoint(entry, default_base_url=base_url, default_key_env=key_env, environ=environ)
+
+
+def endpoint(
+    model: str | ModelEntry,
+    environ: dict[str, str],
+    *,
+    base_url: str | None = None,
+    key_env: str | None = None,
+) -> Endpoint:
+    found = resolve(model, environ, base_url=base_url, key_env=key_env)
+    assert isinstance(found, Endpoint)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "provider", "wire_model", "base_url", "key"),
+    [
+        ("baseline/lexical", {}, "baseline", "baseline/lexical", "", None),
+        ("ollama/llama3:8b", ALL_KEYS, "ollama", "llama3:8b", "http://localhost:11434/v1", None),
+        ("lmstudio/org/m", ALL_KEYS, "lmstudio", "org/m", "http://localhost:1234/v1", None),
+        ("vllm/m", ALL_KEYS, "vllm", "m", "http://localhost:8000/v1", None),
+        ("llamacpp/m", ALL_KEYS, "llamacpp", "m", "http://localhost:8080/v1", None),
+        (
+            "vendor/m",
+            ALL_KEYS,
+            "openrouter",
+            "vendor/m",
+            "https://openrouter.ai/api/v1",
+            "router-key",
+        ),
+        (
+            "openai/m",
+            ALL_KEYS,
+            "openrouter",
+            "openai/m",
+            "https://openrouter.ai/api/v1",
+            "router-key",
+        ),
+        (
+            "openai/m",
+            {"OPENAI_API_KEY": "openai-key", "OPENROUTER_API_KEY": " "},
+            "openai",
+            "m",
+            "https://api.openai.com/v1",
+            "openai-key",
+        ),
+    ],
+)
+def test_an_id_leads_to_its_server(
+    model: str, environ: dict[str, str], provider: str, wire_model: str, base_url: str, key: str | None
+) -> None:
+    found = endpoint(model, environ)
+    assert (found.provider, found.wire_model, found.base_url, found.key) == (
+        provider,
+        wire_model,
+        base_url,
+        key,
+    )
+    assert found.local == (provider in ("ollama", "lmstudio", "vllm", "llamacpp"))
+    assert found.require_parameters == (provider == "openrouter")
+    assert (found.max_tokens_key == "max_completion_tokens") == (provider == "openai")
+
+
+@pytest.mark.parametrize(
+    ("base_url", "model", "wire_model"),
+    [
+        (LOOPBACK, "test/good", "test/good"),
+        (LOOPBACK, "good", "good"),
+        (LOOPBACK, "openai/gpt-4o-mini", "openai/gpt-4o-mini"),
+        (LOOPBACK, "ollama/m", "m"),
+        ("https://api.openai.com/v1", "openai/gpt-4o-mini", "gpt-4o-mini"),
+        ("https://openrouter.ai/api/v1", "openai/gpt-4o-mini", "openai/gpt-4o-mini"),
+    ],
+)
+def test_a_base_url_takes_the_id_as_given(base_url: str, model: str, wire_model: str) -> None:
+    found = endpoint(model, {}, base_url=base_url)
+    assert (found.wire_model, found.base_url) == (wire_model, base_url)
+    assert found.url == f"{base_url}/chat/completions"
+    assert (found.key, found.key_env) == (None, None)
+
+
+def test_a_models_own_base_url_goes_before_the_option() -> None:
+    assert endpoint(ModelEntry("a/b", base_url=ELSEWHERE), {}, base_url=LOOPBACK).base_url == ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "key_env", "without", "variable"),
+    [
+        ("a/b", None, "MY_KEY", (), "MY_KEY"),
+        ("a/b", LOOPBACK, "MY_KEY", (), "MY_KEY"),
+        ("a/b", LOOPBACK, None, (), "HELMBENCH_API_KEY"),
+        ("a/b", ELSEWHERE, None, (), "HELMBENCH_API_KEY"),
+        ("a/b", LOOPBACK, None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
+        ("a/b", "http://[::1]:9/v1", None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
+        ("a/b", "http://localhost/v1", None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
+        ("openai/m", LOOPBACK, None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
+        ("openai/m", LOOPBACK, None, ("HELMBENCH_API_KEY", "OPENROUTER_API_KEY"), "OPENAI_API_KEY"),
+        ("ollama/m", LOOPBACK, None, ("HELMBENCH_API_KEY",), None),
+        ("ollama/m", None, "MY_KEY", (), "MY_KEY"),
+        ("a/b", ELSEWHERE, None, ("HELMBENCH_API_KEY",), None),
+        ("openai/m", "https://api.openai.com/v1", None, ("HELMBENCH_API_KEY",), "OPENAI_API_KEY"),
+        ("a/b", "https://openrouter.ai/api/v1", None, ("HELMBENCH_API_KEY",), "OPENROUTER_API_KEY"),
+        # Not in the clear, and not to a host that only looks alike.
+        ("a/b", "http://openrouter.ai/api/v1", None, ("HELMBENCH_API_KEY",), None),
+        ("a/b", "https://openrouter.ai.evil.com/v1", None, ("HELMBENCH_API_KEY",), None),
+        ("a/b", "https://notopenrouter.ai/v1", None, ("HELMBENCH_API_KEY",), None),
+        ("a/b", "http://127.0.0.1.evil.com/v1", None, ("HELMBENCH_API_KEY",), None),
+        # A variable that is named stands alone, even when it is empty.
+        ("a/b", LOOPBACK, "MY_KEY", ("MY_KEY",), None),
+    ],
+)
+def test_a_key_goes_only_where_it_belongs(
+    model: str, base_url: str | None, key_env: str | None, without: tuple[str, ...], variable: str | None
+) -> None:
+    environ = {name: value for name, value in ALL_KEYS.items() if name not in without}
+    found = endpoint(model, environ, base_url=base_url, key_env=key_env)
+    assert found.key_env == variable
+    assert found.key == (environ[variable] if variable else None)
+
+
+def test_the_options_key_does_not_go_to_another_server_of_models_yml() -> None:
+    entry = ModelEntry("a/b", base_url=ELSEWHERE)
+    assert endpoint(entry, {"MY_KEY": "x"}, base_url=LOOPBACK, key_env="MY_KEY").key is None
+    assert endpoint(entry, {"MY_KEY": "x"}, key_env="MY_KEY").key == "x"
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "key_env", "reason", "variable"),
+    [
+        ("a/b", {}, None, "OPENROUTER_API_KEY is not set", "OPENROUTER_API_KEY"),
+        ("a/b", {"OPENROUTER_API_KEY": " "}, None, "OPENROUTER_API_KEY is empty", "OPENROUTER_API_KEY"),
+        ("a/b", ALL_KEYS, "OTHER", "OTHER is not set", "OTHER"),
+        ("openai/m", {}, None, "neither OPENROUTER_API_KEY nor OPENAI_API_KEY is set", "OPENROUTER_API_KEY"),
+    ],
+)
+def test_a_model_without_a_key_says_which_variable_was_empty(
+    model: str, environ: dict[str, str], key_env: str | None, reason: str, variable: str
+) -> None:
+    assert resolve(model, environ, key_env=key_env) == Unusable(reason, variable)
+
+
+def test_a_key_is_never_shown() -> None:
+    assert "router-key" not in repr(endpoint("a/b", ALL_KEYS))
+
+
+def test_a_key_that_no_header_can_carry_is_named_but_not_shown() -> None:
+    with pytest.raises(HelmbenchError) as caught:
+        resolve("a/b", {"OPENROUTER_API_KEY": "abc\ndef"})
+    assert str(caught.value) == (
+        "OPENROUTER_API_KEY: the key holds a character that no HTTP header can carry\n"
+        "  hint: copy it again; it is one line of letters, digits and signs"
+    )
+
+
+def test_a_trailing_newline_of_a_key_is_dropped() -> None:
+    assert endpoint("a/b", {"OPENROUTER_API_KEY": "abc\n"}).key == "abc"
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "openai/", "/x", ""])
+def test_an_id_without_a_vendor_says_how_to_write_it(model: str) -> None:
+    with pytest.raises(HelmbenchError) as caught:
+        resolve(model, ALL_KEYS)
+    assert str(caught.value) == (
+        f"model id {model!r} names no vendor\n"
+        "  hint: write vendor/name, for example openai/gpt-4o-mini, or give --helmbench-base-url"
+    )
+
+
+def test_an_empty_id_at_a_base_url_is_refused() -> None:
+    with pytest.raises(
+        HelmbenchError, match="model id '' is empty\n  hint: name the model as its server does"
+    ):
+        resolve("", {}, base_url=LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("http://h:1/v1/", "http://h:1/v1"),
+        (" https://h/api/v1/chat/completions/ ", "https://h/api/v1"),
+        ("HTTPS://Host.example", "https://host.example"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("https://h/V1", "https://h/V1"),
+    ],
+)
+def test_a_base_url_is_normalised(given: str, used: str) -> None:
+    assert normalise_base_url(given) == used
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000/v1",
+        "ftp://h/v1",
+        "http://",
+        "http:///v1",
+        "http://h:99999/v1",
+        "http://h:x/",
+        "http://a b/v1",
+    ],
+)
+def test_what_is_no_address_is_named_with_an_example(url: str) -> None:
+    with pytest.raises(HelmbenchError) as caught:
+        normalise_base_url(url)
+    assert str(caught.value) == (
+        f"base URL {url!r} is no http:// or https:// address\n"
+        "  hint: for example https://api.example.com/v1 or http://localhost:8000/v1"
+    )
+
+
+@pytest.mark.parametrize("url", ["https://me:secret@h/v1", "https://me:secret@h:99999/v1"])
+def test_a_password_in_a_base_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(HelmbenchError) as caught:
+        normalise_base_url(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_password_in_a_base_url_belongs_into_a_variable() -> None:
+    with pytest.raises(HelmbenchError) as caught:
+        normalise_base_url("https://me:secret@h/v1")
+    assert str(caught.value) == (
+        "the base URL for host h carries a user name or password\n"
+        "  hint: put the key into a variable and name it with --helmbench-api-key-env"
+    )
+
+
+def test_a_query_behind_a_base_url_is_refused() -> None:
+    with pytest.raises(HelmbenchError) as caught:
+        normalise_base_url("https://h/v1?api-key=secret")
+    assert str(caught.value) == (
+        "base URL https://h/v1 is followed by a query or fragment\n  hint: leave out everything from '?' or '#' on"
+    )

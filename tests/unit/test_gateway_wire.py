@@ -1,0 +1,268 @@
+"""Exact bodies, and what answers say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.case import Message
+from pytest_helmbench.bench.model import ModelEntry, Sampling
+from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
+
+FORMAT = {"type": "json_schema", "json_schema": {"name": "S1", "strict": True, "schema": {"type": "object"}}}
+HELLO = (Message("system", "Be brief."), Message("user", "Grüße"))
+WIRE_HELLO = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Grüße"}]
+
+
+def endpoint(model: str, base_url: str | None = None, **environ: str) -> Endpoint:
+    found = resolve_endpoint(
+        ModelEntry(model), default_base_url=base_url, default_key_env=None, environ=environ
+    )
+    assert isinstance(found, Endpoint)
+    return found
+
+
+ROUTER = endpoint("vendor/m", OPENROUTER_API_KEY="k")
+OPENAI = endpoint("openai/m", OPENAI_API_KEY="k")
+OTHER = endpoint("test/good", "http://127.0.0.1:9/v1")
+
+
+def reply(**changes: Any) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hi"}}
+    return {"model": "vendor/m-1", "choices": [choice], **changes}
+
+
+def parsed(document: object) -> ParsedReply:
+    found = parse_reply(200, json.dumps(document).encode())
+    assert isinstance(found, ParsedReply)
+    return found
+
+
+def fault(document: object) -> Fault:
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    found = parse_reply(200, body)
+    assert isinstance(found, Fault)
+    return found
+
+
+def choice(**changes: Any) -> dict[str, Any]:
+    return reply(choices=[{**reply()["choices"][0], **changes}])
+
+
+def test_only_what_is_set_is_sent() -> None:
+    assert request_body(OTHER, Sampling(), HELLO, None, repetition=1) == {
+        "model": "test/good",
+        "messages": WIRE_HELLO,
+    }
+
+
+def test_openrouter_is_asked_for_costs_and_for_servers_that_know_schemas() -> None:
+    assert request_body(ROUTER, Sampling(), HELLO, FORMAT, repetition=1) == {
+        "model": "vendor/m",
+        "messages": WIRE_HELLO,
+        "response_format": FORMAT,
+        "provider": {"require_parameters": True},
+        "usage": {"include": True},
+    }
+    assert "provider" not in request_body(ROUTER, Sampling(), HELLO, None, repetition=1)
+
+
+def test_openai_gets_its_own_name_for_the_bound_and_none_of_the_routers_keys() -> None:
+    assert request_body(OPENAI, Sampling(max_tokens=5), HELLO, FORMAT, repetition=1) == {
+        "model": "m",
+        "messages": WIRE_HELLO,
+        "response_format": FORMAT,
+        "max_completion_tokens": 5,
+    }
+
+
+def test_every_sampling_option_has_its_key_and_the_seed_counts_repetitions() -> None:
+    sampling = Sampling(
+        temperature=0.0,
+        top_p=0.9,
+        top_k=40,
+        min_p=0.1,
+        repetition_penalty=1.1,
+        seed=7,
+        max_tokens=100,
+        reasoning_effort="low",
+    )
+    body = request_body(OTHER, sampling, HELLO, None, repetition=3)
+    assert body == {
+        "model": "test/good",
+        "messages": WIRE_HELLO,
+        "temperature": 0.0,
+        "top_p": 0.9,
+        "top_k": 40,
+        "min_p": 0.1,
+        "repetition_penalty": 1.1,
+        "seed": 9,
+        "max_tokens": 100,
+        "reasoning_effort": "low",
+    }
+
+
+def test_extra_body_goes_over_everything_but_keeps_the_routers_promise() -> None:
+    sampling = Sampling(
+        temperature=0.5, extra_body={"temperature": 1, "logit_bias": {"1": 2}, "provider": {"order": ["a"]}}
+    )
+    body = request_body(ROUTER, sampling, HELLO, FORMAT, repetition=1)
+    assert body["temperature"] == 1
+    assert body["logit_bias"] == {"1": 2}
+    assert body["provider"] == {"require_parameters": True, "order": ["a"]}
+
+
+def test_nothing_makes_a_request_a_stream() -> None:
+    sampling = Sampling(extra_body={"stream": True, "stream_options": {"include_usage": True}})
+    assert set(request_body(OTHER, sampling, HELLO, None, repetition=1)) == {"model", "messages"}
+
+
+def test_bodies_are_compact_utf_8_and_survive_lone_surrogates() -> None:
+    assert encode({"a": "ü", "b": [1, None]}) == '{"a":"ü","b":[1,null]}'.encode()
+    assert encode({"a": "ü\ud83d"}) == b'{"a":"\\u00fc\\ud83d"}'
+    assert request_hash(b"{}") == hashlib.sha256(b"{}").hexdigest()
+
+
+def test_a_reply_is_read_with_its_usage() -> None:
+    usage = {
+        "prompt_tokens": 12,
+        "completion_tokens": 4.0,
+        "prompt_tokens_details": {"cached_tokens": 3},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+        "cost": 0.001,
+    }
+    found = parsed(reply(usage=usage))
+    assert found == ParsedReply("hi", None, "stop", Usage(12, 4, 3, 2, 0.001), "vendor/m-1")
+    assert found.provider_cost == 0.001
+
+
+@pytest.mark.parametrize("wrong", ["7", True, -1, 1.5, [1], {}, float("nan"), float("inf"), None])
+def test_a_number_of_the_wrong_kind_is_unknown_never_zero(wrong: object) -> None:
+    usage = {"prompt_tokens": wrong, "prompt_tokens_details": wrong, "completion_tokens": 1}
+    found = parsed(reply(usage=usage)).usage
+    assert found == Usage(completion_tokens=1)
+    cost = parsed(reply(usage={"cost": wrong})).usage.cost_usd
+    assert cost == (1.5 if wrong == 1.5 else None)
+
+
+def test_with_a_key_of_ones_own_behind_the_router_both_costs_count() -> None:
+    details = {"upstream_inference_cost": 0.25}
+    own = {"cost": 0.5, "is_byok": True, "cost_details": details}
+    assert parsed(reply(usage=own)).usage.cost_usd == 0.75
+    assert parsed(reply(usage={**own, "is_byok": False})).usage.cost_usd == 0.5
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "refusal"),
+    [
+        ({"content": None}, "", None),
+        ({}, "", None),
+        ({"content": "a\ud83d"}, "a\ud83d", None),
+        ({"content": None, "refusal": "No."}, "", "No."),
+        ({"content": [{"type": "text", "text": "a"}, "b", {"type": "image"}]}, "ab", None),
+        ({"content": [{"type": "refusal", "refusal": "No."}]}, "", "No."),
+    ],
+)
+def test_content_may_be_nothing_a_string_or_parts(
+    message: dict[str, Any], text: str, refusal: str | None
+) -> None:
+    found = parsed(choice(message=message))
+    assert (found.text, found.refusal) == (text, refusal)
+
+
+def test_a_broken_byte_spoils_only_its_own_character() -> None:
+    body = json.dumps(reply()).encode().replace(b"hi", b"h\xff")
+    found = parse_reply(200, body)
+    assert isinstance(found, ParsedReply)
+    assert found.text == "h�"
+
+
+def test_blanks_before_the_json_are_no_harm() -> None:
+    assert isinstance(parse_reply(200, b"\n \n" + json.dumps(reply()).encode()), ParsedReply)
+
+
+@pytest.mark.parametrize(
+    ("document", "reason", "message"),
+    [
+        (
+            b"<html>gateway \x1b[31m</html>",
+            "not_json",
+            "the provider answered 200 with something that is no JSON object: '<html>gateway \\\\x1b[31m</html>'",
+        ),
+        (b"", "not_json", "the provider answered 200 with something that is no JSON object: ''"),
+        (b"[" * 100_000, "not_json", "the provider answered 200 with something that is no JSON object: '["),
+        (b"[1]", "not_json", "the provider answered 200 with something that is no JSON object: '[1]'"),
+        ({}, "no_choices", "the provider answered 200 without choices"),
+        ({"choices": []}, "no_choices", "the provider answered 200 without choices"),
+        ({"choices": "x"}, "no_choices", "the provider answered 200 without choices"),
+        (choice(finish_reason=None), "no_finish_reason", "the provider answered 200 without a finish reason"),
+        (choice(message=None), "no_message", "the provider answered 200 without a message that can be read"),
+        (
+            choice(message={"content": 5}),
+            "no_message",
+            "the provider answered 200 without a message that can be read",
+        ),
+    ],
+)
+def test_an_answer_that_is_no_reply_is_tried_again(document: object, reason: str, message: str) -> None:
+    found = fault(document)
+    assert (found.kind, found.reason, found.status) == (FaultKind.MALFORMED, reason, 200)
+    assert found.message.startswith(message)
+    assert found.kind.retries
+
+
+def test_a_reply_that_broke_off_is_tried_again() -> None:
+    found = fault(choice(finish_reason="error"))
+    assert (found.kind, found.message) == (
+        FaultKind.TRANSIENT,
+        "the provider broke off its reply (finish reason error)",
+    )
+
+
+def test_a_reply_that_moderation_cut_is_blocked_and_still_paid() -> None:
+    document = {**choice(finish_reason="content_filter"), "usage": {"cost": 0.5, "prompt_tokens": 3}}
+    found = fault(document)
+    assert found.kind is FaultKind.BLOCKED
+    assert found.message == "the provider's moderation cut the reply (finish reason content_filter)"
+    assert found.usage == Usage(prompt_tokens=3, cost_usd=0.5)
+    assert found.finish_reason == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (
+            {"message": "Slow down", "code": 429},
+            FaultKind.RATE_LIMITED,
+            "the provider answered 200 with an error 429 (Slow down)",
+        ),
+        (
+            {"message": "No", "code": "401"},
+            FaultKind.DEAD_MODEL,
+            "the provider answered 200 with an error 401 (No)",
+        ),
+        (
+            {"message": "Bad", "type": "invalid_request_error"},
+            FaultKind.REJECTED,
+            "the provider answered 200 with an error 400 (Bad)",
+        ),
+        ({"code": 502}, FaultKind.TRANSIENT, "the provider answered 200 with an error 502 (bad gateway)"),
+        ("it broke", FaultKind.TRANSIENT, "the provider answered 200 with an error (it broke)"),
+    ],
+)
+def test_an_error_inside_a_200_takes_the_class_of_its_code(
+    error: object, kind: FaultKind, message: str
+) -> None:
+    for document in ({"error": error}, {"choices": [{"error": error, "finish_reason": "error"}]}):
+        found = fault(document)
+        assert (found.kind, found.message, found.status) == (kind, message, 200)
+
+
+def test_an_error_that_is_null_is_none() -> None:
+    assert parsed(reply(error=None)).text == "hi"

@@ -1,0 +1,61 @@
+"""Foreign text made fit for people."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m\x07", r"\x1b[31mred\x1b[0m\x07"),
+        ("a\x9b2Jb\x7f", r"a\x9b2Jb\x7f"),
+        ("over\rwritten", r"over\x0dwritten"),
+        ("one\r\ntwo", "one\ntwo"),
+        ("abc\u202edcba\u2066x\u2069", r"abc\u202edcba\u2066x\u2069"),
+        ("half \ud83d a pair, NUL \x00", "half \ufffd a pair, NUL \ufffd"),
+        ("not XML \uffff", r"not XML \uffff"),
+    ],
+)
+def test_what_a_terminal_or_file_could_choke_on_becomes_visible(text: str, shown: str) -> None:
+    assert scrub(text) == shown
+    scrub(text).encode()
+
+
+def test_clean_text_comes_back_as_the_same_object() -> None:
+    text = "Zwölf “Zeilen”\n\tund\u00a0😀 مرحبا"
+    assert scrub(text) is text
+    assert without_surrogates(text) is text
+
+
+def test_scrubbing_never_cuts() -> None:
+    assert len(scrub("\x1b" * 10_000)) == 40_000
+
+
+def test_only_surrogates_go_where_a_model_is_the_reader() -> None:
+    assert without_surrogates("a\ud83db\x1b\u202e") == "a\ufffdb\x1b\u202e"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("  short \n", "short"),
+        ("x" * 10, "x" * 10),
+        ("x" * 11, "x" * 9 + "…"),
+        ("\x1b\x1b\x1b", r"\x1b\x1b\x"[:9] + "…"),
+        ("\r\n" * 9 + "late", "late"),
+    ],
+)
+def test_an_excerpt_keeps_to_its_limit(text: str, shown: str) -> None:
+    assert excerpt(text, 10) == shown
+
+
+def test_an_excerpt_of_megabytes_is_quick() -> None:
+    start = time.perf_counter()
+    assert len(excerpt("\x1b[31m" * 1_000_000)) == 300
+    assert time.perf_counter() - start < 0.1

@@ -1,0 +1,395 @@
+"""What becomes of a results file when something goes wrong: other processes, full disks, kills, odd files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pytest_helmbench
+from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
+from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
+
+AT = "2026-07-04T12:00:00+00:00"
+NOBODY = 65_534
+posix = pytest.mark.skipif(os.name != "posix", reason="POSIX processes and limits")
+
+
+def open_run(store: Store) -> int:
+    tree = Benchmark(Path(), "demo", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
+    (run_id,) = store.open_runs(
+        "session", [RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)]
+    )
+    return run_id
+
+
+def record_case(store: Store, run_id: int, number: int, body: bytes = b"reply") -> None:
+    code, key, sent = f"CASE-{number}", f"key-{number}", f"request-{number}"
+    usage = Usage(1, 1, cost_usd=0.1)
+    store.record_attempt(
+        AttemptRecord(
+            *(run_id, code, 1, "", "case", 1, 1, 200, "stop", None, 1.0, usage, "good"),
+            *(sent, sent.encode(), body, "reply", key, False, AT, AT),
+        )
+    )
+    outcome = Outcome(Verdict.PASSED, score=1.0, reply_key=key)
+    store.record_result(ResultRecord(run_id, code, code, "category_match", 1, 0, 0, False, outcome))
+
+
+def count(path: Path, table: str) -> int:
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        return int(conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+# --- what child processes do ---
+
+
+def write_cases(path: str, cases: str) -> None:
+    with contextlib.closing(Store.open(Path(path))) as store:
+        run_id = open_run(store)
+        for number in range(int(cases)):
+            record_case(store, run_id, number)
+            time.sleep(0.0005)  # so that the transactions of two writers alternate
+        store.flush()
+        assert store.fault is None, store.fault
+        store.close_run(run_id, RunTotals("complete", AT))
+
+
+def write_forever(path: str) -> None:
+    store = Store.open(Path(path))
+    run_id = open_run(store)
+    number = 0
+    while True:
+        record_case(store, run_id, number)
+        number += 1
+        time.sleep(0.0002)
+
+
+def hold_lock(path: str, seconds: str) -> None:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as conn:
+        conn.execute("BEGIN IMMEDIATE")
+        print("locked", flush=True)
+        time.sleep(float(seconds))
+        conn.execute("ROLLBACK")
+
+
+def open_as_nobody(path: str) -> None:
+    if os.geteuid() == 0:
+        os.seteuid(NOBODY)
+    try:
+        Store.open(Path(path))
+    except StoreError as error:
+        print(error)
+
+
+def fill_the_disk(path: str, limit_bytes: str) -> None:
+    """Write until the file may not grow; 0 leaves the limit to the file system."""
+    import resource  # noqa: PLC0415 (not on Windows)
+
+    store = Store.open(Path(path))
+    run_id = open_run(store)
+    record_case(store, run_id, 0)
+    store.flush()
+    if limit_bytes != "0":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit_bytes), resource.RLIM_INFINITY))
+    for number in range(1, 41):
+        record_case(store, run_id, number, b"x" * 100_000)
+        store.flush()
+    store.close_run(run_id, RunTotals("complete", AT))
+    print(store.fault)
+    print(store.dropped)
+    with contextlib.suppress(StoreError):
+        open_run(store)
+        print("a run was opened on a full disk")
+    store.close()
+
+
+_CHILD = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("store_child", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+getattr(module, sys.argv[2])(*sys.argv[3:])
+"""
+
+
+def child(function: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _CHILD, __file__, function, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(pytest_helmbench.__file__).parents[1])},
+    )
+
+
+def child_says(function: str, *arguments: object) -> str:
+    with child(function, *arguments) as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return said
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "helmbench.db"
+
+
+# --- several processes ---
+
+
+def test_two_sessions_that_create_and_write_one_file_at_once_do_not_clash(path: Path) -> None:
+    writers = [child("write_cases", path, 300) for _ in range(2)]
+    for writer in writers:
+        with writer:
+            assert writer.wait(60) == 0
+
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        runs = conn.execute("SELECT passed_tests, cost_usd FROM evaluation_runs").fetchall()
+        assert runs == [(300, pytest.approx(30)), (300, pytest.approx(30))]
+        for table in ("calls", "responses", "results"):
+            ids = [row[0] for row in conn.execute(f"SELECT id FROM {table} ORDER BY id")]
+            assert ids == list(range(1, 601))
+        mixed = "SELECT count(*) FROM calls JOIN results ON results.id = result_id WHERE calls.run_id <> results.run_id"
+        assert conn.execute(mixed).fetchone() == (0,)
+        assert conn.execute("SELECT count(*) FROM requests").fetchone() == (300,)
+        assert conn.execute("SELECT count(*) FROM benchmarks").fetchone() == (1,)
+
+
+@posix
+def test_a_killed_session_leaves_a_readable_file_and_a_run_that_is_found_dead(path: Path) -> None:
+    with child("write_forever", path) as process:
+        deadline = time.monotonic() + 30
+        while not (path.exists() and path.with_name("helmbench.db-wal").exists() and _cases(path) > 50):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert conn.execute("SELECT status FROM evaluation_runs").fetchall() == [("running",)]
+        lost = "SELECT count(*) FROM results WHERE response_id IS NULL"
+        assert conn.execute(lost).fetchone() == (0,)
+    in_two_minutes = time.time() + 120
+    with contextlib.closing(Store.open(path, now=lambda: in_two_minutes)) as store:
+        assert store.mark_dead_runs_interrupted() == (1,)
+
+
+def _cases(path: Path) -> int:
+    try:
+        return count(path, "results")
+    except sqlite3.OperationalError:  # the table is not there yet
+        return 0
+
+
+def test_a_short_lock_is_waited_out(path: Path) -> None:
+    with contextlib.closing(Store.open(path, busy_timeout_s=0.1, retry_pauses_s=(0.5, 2.0, 30.0))) as store:
+        run_id = open_run(store)
+        with child("hold_lock", path, 0.4) as locker:
+            assert locker.stdout is not None
+            assert locker.stdout.readline() == "locked\n"
+            record_case(store, run_id, 1)
+            store.flush()
+        assert (store.fault, store.dropped) == (None, 0)
+    assert count(path, "results") == 1
+
+
+def test_after_a_lock_beyond_patience_records_are_dropped_and_counted(path: Path) -> None:
+    hint = "close the program that has a transaction open, or give another file with --helmbench-db=PATH"
+    words = f"{path}: another process holds the write lock (database is locked)\n  hint: {hint}"
+    with contextlib.closing(Store.open(path, busy_timeout_s=0.05, retry_pauses_s=(0.01,))) as store:
+        run_id = open_run(store)
+        record_case(store, run_id, 1)
+        store.flush()
+        with child("hold_lock", path, 60) as locker:
+            assert locker.stdout is not None
+            assert locker.stdout.readline() == "locked\n"
+            record_case(store, run_id, 2)
+            store.flush()
+            with pytest.raises(StoreError) as at_open:
+                Store.open(path, busy_timeout_s=0.05)
+            locker.kill()
+        record_case(store, run_id, 3)
+        store.flush()
+
+        assert str(store.fault) == str(at_open.value) == words
+        assert store.dropped == 4
+        assert count(path, "results") == 1
+        with pytest.raises(StoreError) as later:
+            open_run(store)
+        assert later.value is store.fault
+
+
+# --- full disks ---
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    options = ["-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if mount is None or subprocess.run([mount, *options], capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def expect_a_full_disk(path: Path, said: str, problem: str) -> None:
+    fault, hint, dropped = said.splitlines()
+    assert fault.startswith(f"{path}: {problem} (")
+    assert hint == (
+        "  hint: what was stored before is intact; make room and continue with --helmbench-resume"
+    )
+    stored = count(path, "results")
+    assert 1 <= stored < 41
+    assert stored == count(path, "responses")
+    assert int(dropped) == 2 * (41 - stored)
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_full_disk_keeps_what_was_stored_and_says_so(tiny_disk: Path) -> None:
+    path = tiny_disk / "helmbench.db"
+    expect_a_full_disk(path, child_says("fill_the_disk", path, 0), "the disk is full")
+
+
+@posix
+def test_a_file_that_may_not_grow_keeps_what_was_stored_and_says_so(path: Path) -> None:
+    expect_a_full_disk(path, child_says("fill_the_disk", path, 500_000), "the disk failed or is full")
+
+
+# --- places and files ---
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may enter: pytest's own are closed to the user that the child becomes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+@posix
+def test_a_read_only_folder_is_named_with_a_way_out(open_folder: Path) -> None:
+    path = open_folder / "helmbench.db"
+    open_folder.chmod(0o555)
+    assert child_says("open_as_nobody", path) == (
+        f"{path}: the file cannot be opened or created (unable to open database file)\n"
+        "  hint: the folder must exist and be writable; give another place with --helmbench-db=PATH\n"
+    )
+
+
+@posix
+def test_a_read_only_file_is_named_with_a_way_out(open_folder: Path) -> None:
+    path = open_folder / "helmbench.db"
+    Store.open(path).close()
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    assert child_says("open_as_nobody", path) == (
+        f"{path}: the file or its folder cannot be written (attempt to write a readonly database)\n"
+        "  hint: SQLite writes two more files beside the database; give a writable place with --helmbench-db=PATH\n"
+    )
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "helmbench.db"
+    with pytest.raises(StoreError, match=r"cannot be opened or created .*\n  hint: the folder must exist"):
+        Store.open(path)
+    assert not path.parent.exists()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(path: Path) -> None:
+    content = b"Dear diary, " * 100
+    path.write_bytes(content)
+    with pytest.raises(StoreError) as refused:
+        Store.open(path)
+    assert str(refused.value) == (
+        f"{path}: not a SQLite database (file is not a database)\n"
+        "  hint: give another file with --helmbench-db=PATH; this one was left as it is"
+    )
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_was(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        conn.execute("CREATE TABLE results (mine)")
+    content = path.read_bytes()
+    with pytest.raises(StoreError) as refused:
+        Store.open(path)
+    assert str(refused.value) == (
+        f"{path}: its tables are not those of pytest-helmbench (table results already exists)\n"
+        "  hint: give the file of a run, or a new one, with --helmbench-db=PATH"
+    )
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_a_newer_version_is_refused_by_name(path: Path) -> None:
+    Store.open(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as conn, conn:
+        conn.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('helmbench', 'add_teleport', '')"
+        )
+    with pytest.raises(StoreError) as refused:
+        Store.open(path)
+    assert str(refused.value) == (
+        f"{path}: written by a newer version of pytest-helmbench (unknown: add_teleport)\n"
+        "  hint: update pytest-helmbench, or give another file with --helmbench-db=PATH"
+    )
+
+
+def test_an_empty_file_gets_its_tables_and_a_second_opening_changes_nothing(path: Path) -> None:
+    path.touch()
+    Store.open(path).close()
+    content = path.read_bytes()
+    Store.open(path).close()
+    assert path.read_bytes() == content
+    assert count(path, "v_results") == 0
+    assert list(path.parent.iterdir()) == [path]  # the log is folded in
+
+
+def test_a_record_of_an_unknown_run_is_a_fault_and_nothing_of_it_stays(path: Path) -> None:
+    with contextlib.closing(Store.open(path)) as store:
+        record_case(store, 99, 1)
+        store.flush()
+        assert str(store.fault).startswith(f"{path}: a row contradicts the rows it refers to (FOREIGN KEY")
+        assert "please report it" in str(store.fault)
+    assert count(path, "requests") == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_writer_that_breaks_down_keeps_nobody_waiting(path: Path) -> None:
+    with contextlib.closing(Store.open(path)) as store:
+        run_id = open_run(store)
+        outcome = Outcome(Verdict.PASSED)
+        store.record_result(ResultRecord(run_id, "CASE", "CASE", "sqe", 2**70, 0, 0, False, outcome))
+        store.flush()
+        with pytest.raises(StoreError) as refused:
+            open_run(store)
+    assert str(refused.value) == (
+        f"{path}: the writer has broken down\n  hint: a fault of the program, please report the error above"
+    )
+    assert count(path, "results") == 0
+
+
+def test_after_closing_records_are_dropped_and_questions_refused(path: Path) -> None:
+    store = Store.open(path)
+    store.close()
+    store.close()
+    record_case(store, 1, 1)
+    store.flush()
+    assert store.dropped == 2
+    with pytest.raises(StoreError, match="the writer has ended\n  hint: open the database again"):
+        open_run(store)

@@ -1,0 +1,473 @@
+"""What a results file holds while and after a session writes it, read by plain sqlite3."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.outcome import (
+    AttemptRecord,
+    Evaluation,
+    Outcome,
+    Parse,
+    ResultRecord,
+    Usage,
+    Verdict,
+)
+from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
+from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario, Scoring
+from pytest_helmbench.store.queries import Spread, price_history, run_summary, runs
+from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
+
+AT = "2026-07-04T12:00:00+00:00"
+Ask = Callable[..., list[dict[str, Any]]]
+CODE = "P1-B1-S1-C1-U1-PT1"
+FIELD_RULE = FieldRule("category_match", "category", ("SAFE",))
+USAGE = Usage(prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
+
+
+def components(scenario: str, kind: str, count: int) -> tuple[Component, ...]:
+    return tuple(
+        Component(f"{kind}{n}", f"{scenario}-{kind}{n}", f"{kind}{n} body", "", n, Path("x.md"), 1)
+        for n in range(1, count + 1)
+    )
+
+
+def scenario(code: str, rule: Rule = FIELD_RULE) -> Scenario:
+    schema = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {}}}
+    family = "category_match" if isinstance(rule, FieldRule) else "sqe"
+    conditions, contexts, perturbations = (components(code, kind, 2) for kind in ("C", "U", "PT"))
+    return Scenario(
+        code=code,
+        path=Path(code),
+        title="a title",
+        body=f"{code} body",
+        block="",
+        category="SAFE",
+        response_format=schema,
+        rule=rule,
+        conditions=conditions,
+        user_contexts=contexts,
+        perturbations=perturbations,
+        family=family,
+    )
+
+
+def benchmark(*scenarios: Scenario, **changes: Any) -> Benchmark:
+    found = scenarios or (scenario("P1-B1-S1"),)
+    plain = Benchmark(
+        root=Path("benchmark"),
+        name="demo",
+        version="1",
+        description="a demo",
+        hash="ab" * 32,
+        pillars=(Pillar("P1", "Safety", "Be safe."),),
+        behaviours=(Behaviour("P1-B1", "First", "About B1.", "Must."),),
+        scenarios={item.path: item for item in found},
+        scoring=Scoring({"P1-B1": 12.0}, {}),
+        problems={},
+        broken={},
+        warnings=(),
+    )
+    return replace(plain, **changes)
+
+
+def run_record(tree: Benchmark | None = None, model: str = "test/good", **settings: Any) -> RunRecord:
+    return RunRecord(tree or benchmark(), model, "test", None, "whole", 4, None, settings, "0.1.0", AT)
+
+
+def attempt(run_id: int, code: str = CODE, **changes: Any) -> AttemptRecord:
+    plain = AttemptRecord(
+        run_id=run_id,
+        code=code,
+        repetition=1,
+        criterion="",
+        purpose="case",
+        sequence=1,
+        attempt=1,
+        status_code=200,
+        finish_reason="stop",
+        error=None,
+        latency_ms=12.5,
+        usage=USAGE,
+        provider_model="good-2026",
+        request_hash="h1",
+        request_body=b'{"prompt": 1}',
+        response_body=b'{"answer": "SAFE"}',
+        text="SAFE",
+        reply_key="key-1",
+        from_cache=False,
+        started_at=AT,
+        received_at=AT,
+    )
+    return replace(plain, **changes)
+
+
+def judgement(*, passed: bool = True, criterion: str = "", observed: str = "SAFE") -> Evaluation:
+    credit = float(passed)
+    return Evaluation(
+        criterion, "category_match", "cd" * 8, passed, credit, None, Parse.STRICT, "SAFE", observed
+    )
+
+
+def result(run_id: int, code: str = CODE, verdict: Verdict = Verdict.PASSED, **changes: Any) -> ResultRecord:
+    judged = verdict in (Verdict.PASSED, Verdict.FAILED)
+    outcome = Outcome(
+        verdict,
+        evaluations=(judgement(passed=verdict is Verdict.PASSED),) if judged else (),
+        score=float(verdict is Verdict.PASSED) if judged else None,
+        usage=USAGE,
+        latency_ms=12.5,
+        started_at=AT,
+        completed_at=AT,
+    )
+    plain = ResultRecord(run_id, code, f"benchmark::{code}", "category_match", 1, 3, 1, False, outcome)
+    shape = {key: changes.pop(key) for key in ("repetition", "neutral") if key in changes}
+    return replace(plain, outcome=replace(outcome, **changes), **shape)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "helmbench.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with contextlib.closing(Store.open(path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ask(path: Path, store: Store) -> Ask:
+    """Flush, then read with another connection."""
+
+    def rows(query: str, *values: object) -> list[dict[str, Any]]:
+        store.flush()
+        assert store.fault is None
+        with contextlib.closing(sqlite3.connect(path)) as conn:
+            conn.row_factory = sqlite3.Row
+            return [dict(row) for row in conn.execute(query, values)]
+
+    return rows
+
+
+def test_a_plain_reader_sees_a_case_with_all_its_names_while_the_session_goes_on(
+    store: Store, ask: Ask
+) -> None:
+    (run_id,) = store.open_runs("session", [run_record(temperature=0.5)])
+    store.record_attempt(attempt(run_id))
+    store.record_result(result(run_id, reply_key="key-1"))
+
+    (row,) = ask("SELECT * FROM v_results")
+
+    expected = {
+        "run_id": 1,
+        "session_id": "session",
+        "run_status": "running",
+        "benchmark": "demo",
+        "model": "test/good",
+        "pillar": "P1",
+        "behaviour": "P1-B1",
+        "scenario": "P1-B1-S1",
+        "condition": "C1",
+        "user_context": "U1",
+        "perturbation": "PT1",
+        "outcome": "passed",
+        "score": 1.0,
+        "severity": 3,
+        "difficulty": 1,
+        "passed": 1,
+        "credit": 1.0,
+        "parse": "strict",
+        "observed": "SAFE",
+        "latency_ms": 12.5,
+        "cost_usd": 0.5,
+        "reply": "SAFE",
+    }
+    assert {key: row[key] for key in expected} == expected
+    (run,) = ask("SELECT * FROM evaluation_runs")
+    assert json.loads(run["settings"])["temperature"] == 0.5
+    assert run["passed_tests"] is None
+    (behaviour,) = ask("SELECT code, title, compliance_criteria, weight FROM behaviours")
+    assert behaviour == {"code": "B1", "title": "First", "compliance_criteria": "Must.", "weight": 12.0}
+
+
+def test_a_benchmark_is_written_once_and_grows_by_what_an_earlier_load_left_out(
+    store: Store, ask: Ask
+) -> None:
+    judge = JudgeRule((Criterion("", "rubric", ("SAFE", "UNSAFE"), ("SAFE",)),))
+    small = benchmark()
+    whole = benchmark(
+        scenario("P1-B1-S1"), scenario("P2-B1-S1", judge), behaviours=(Behaviour("P1-B1", "Renamed"),)
+    )
+    store.open_runs("a", [run_record(small)])
+    store.open_runs("b", [run_record(whole), run_record(whole, "test/other")])
+    store.open_runs("c", [run_record(replace(small, hash="cd" * 32))])
+
+    assert [row["benchmark_id"] for row in ask("SELECT benchmark_id FROM evaluation_runs")] == [1, 1, 1, 2]
+    assert [row["name"] for row in ask("SELECT name FROM llms")] == ["test/good", "test/other"]
+    codes = ask("SELECT full_code, family, json_extract(evaluation, '$.type') FROM scenarios")
+    assert [tuple(row.values()) for row in codes] == [
+        ("P1-B1-S1", "category_match", "category_match"),
+        ("P2-B1-S1", "sqe", "sqe"),
+        ("P1-B1-S1", "category_match", "category_match"),
+    ]
+    assert [row["title"] for row in ask("SELECT title FROM behaviours")] == ["Renamed", "", "First"]
+    # Two scenario bodies, and two bodies of each axis that every scenario shares.
+    assert ask("SELECT count(*) AS n FROM texts") == [{"n": 2 + 2 * 3}]
+    assert ask("SELECT count(*) AS n FROM scenario_conditions") == [{"n": 6}]
+
+
+def test_the_first_judged_verdict_stands_and_only_errors_and_skips_are_replaced(
+    store: Store, ask: Ask
+) -> None:
+    (run_id,) = store.open_runs("s", [run_record()])
+    store.record_result(result(run_id, verdict=Verdict.SKIPPED, reason="dry run"))
+    store.flush()
+    half = (judgement(criterion="CR1"),)  # one judge answered, the other did not
+    store.record_result(result(run_id, verdict=Verdict.ERROR, reason="timeout", evaluations=half))
+    assert [(row["id"], row["reason"]) for row in ask("SELECT * FROM results")] == [(1, "timeout")]
+    store.record_attempt(attempt(run_id, reply_key="key-2"))
+    # Three in one go: they share a transaction, and the order still decides.
+    store.record_result(result(run_id, verdict=Verdict.FAILED, reply_key="key-2"))
+    store.record_result(result(run_id, verdict=Verdict.PASSED))
+    store.record_result(result(run_id, verdict=Verdict.ERROR))
+    store.flush()
+    store.record_result(result(run_id, verdict=Verdict.PASSED))
+    store.record_result(result(run_id, verdict=Verdict.PASSED, repetition=2))
+
+    rows = ask("SELECT result_id, outcome, passed, reason, repetition, reply FROM v_results")
+    assert [tuple(row.values()) for row in rows] == [
+        (1, "failed", 0, None, 1, "SAFE"),
+        (2, "passed", 1, None, 2, None),
+    ]
+
+
+def test_calls_of_case_and_judge_belong_to_their_result(store: Store, ask: Ask) -> None:
+    (run_id,) = store.open_runs("s", [run_record()])
+    fault: dict[str, Any] = {
+        "status_code": 503,
+        "text": None,
+        "reply_key": None,
+        "usage": Usage(),
+        "finish_reason": None,
+    }
+    store.record_attempt(attempt(run_id, error="503: busy " + "x" * 600, response_body=b"busy", **fault))
+    store.record_attempt(attempt(run_id, error=None, response_body=b"\xff<html>", **fault))
+    store.record_attempt(attempt(run_id, attempt=2))
+    assert {row["result_id"] for row in ask("SELECT result_id FROM calls")} == {None}
+    judge = {"purpose": "judge", "criterion": "CR1", "request_hash": "h2", "reply_key": "key-j"}
+    store.record_attempt(attempt(run_id, **judge))
+    store.record_attempt(attempt(run_id, "P1-B1-S1-C1-U1-PT2", **judge))
+    store.record_result(result(run_id, reply_key="key-1"))
+
+    calls = ask("SELECT result_id, purpose, attempt, response_id, error FROM calls ORDER BY id")
+    assert [tuple(call.values())[:4] for call in calls] == [
+        (1, "case", 1, None),
+        (1, "case", 1, None),
+        (1, "case", 2, 1),
+        (1, "judge", 1, 2),
+        (None, "judge", 1, 3),
+    ]
+    assert [call["error"] and len(call["error"]) for call in calls] == [500, 7, None, None, None]
+    assert ask("SELECT response_id FROM results") == [{"response_id": 1}]
+    assert ask("SELECT count(*) AS n FROM requests") == [{"n": 2}]
+
+
+def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(store: Store, ask: Ask) -> None:
+    first, second = store.open_runs("s", [run_record(), run_record(model="test/other")])
+    store.record_attempt(attempt(first, response_body=b"old", reply_key="k1"))
+    store.record_attempt(attempt(first, response_body=b"new", reply_key="k2"))
+    store.record_attempt(attempt(first, repetition=2, response_body=b"r2", reply_key="k3"))
+    cached: dict[str, Any] = {"from_cache": True, "attempt": 0}
+    store.record_attempt(attempt(second, response_body=b"old", reply_key="k4", **cached))
+    store.record_attempt(attempt(second, response_body=None, reply_key="k5", **cached))
+    store.record_attempt(attempt(second, repetition=3, response_body=b"r3", reply_key="k6", **cached))
+    store.record_result(result(second, reply_key="k4"))
+
+    calls = ask("SELECT response_id, cost_usd FROM calls WHERE from_cache = 1")
+    assert [tuple(call.values()) for call in calls] == [(1, 0.0), (2, 0.0), (4, 0.0)]
+    assert [row["body"] for row in ask("SELECT body FROM responses")] == [b"old", b"new", b"r2", b"r3"]
+    assert ask("SELECT response_id FROM results") == [{"response_id": 1}]
+    assert ask("SELECT calls, cached_answers, prompt_tokens, cost_usd FROM v_costs WHERE run_id = 2") == [
+        {"calls": 0, "cached_answers": 3, "prompt_tokens": None, "cost_usd": 0.0}
+    ]
+
+
+def test_a_closed_run_counts_its_rows_and_an_unknown_cost_is_null(store: Store, ask: Ask, path: Path) -> None:
+    known, unknown = store.open_runs("s", [run_record(), run_record(model="test/other")])
+    for run_id, judge_cost in ((known, 0.25), (unknown, None)):
+        fault = attempt(run_id, reply_key=None, response_body=None, usage=Usage(), error="timeout")
+        store.record_attempt(fault)
+        store.record_attempt(attempt(run_id))
+        store.record_attempt(
+            attempt(run_id, purpose="judge", reply_key="j", usage=Usage(cost_usd=judge_cost))
+        )
+        verdicts = (Verdict.PASSED, Verdict.FAILED, Verdict.PASSED, Verdict.ERROR, Verdict.SKIPPED)
+        for number, verdict in enumerate(verdicts, 1):
+            store.record_result(result(run_id, verdict=verdict, repetition=number, neutral=number >= 3))
+        store.close_run(run_id, RunTotals("partial", AT, 0.5, 0.4, 0.6, 0.55, 0.75))
+    store.flush()
+
+    first, second = run_summary(path, "s")
+    assert (first.passed_tests, first.failed_tests, first.error_tests, first.skipped_tests) == (2, 1, 1, 1)
+    assert (first.neutral_tests, first.total_tests, first.total_evaluations) == (1, 4, 3)
+    scores = (first.score, first.score_low, first.score_high, first.score_raw, first.coverage)
+    assert scores == (0.5, 0.4, 0.6, 0.55, 0.75)
+    assert (first.status, first.cost_usd, first.known_cost_usd) == ("partial", 0.75, 0.75)
+    assert (second.cost_usd, second.known_cost_usd) == (None, 0.5)
+    assert runs(path) == (first, second)
+    costs = ask("SELECT purpose, calls, cost_usd, known_cost_usd FROM v_costs WHERE run_id = 2")
+    assert [tuple(row.values()) for row in costs] == [("case", 2, 0.5, 0.5), ("judge", 1, None, 0.0)]
+
+
+def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(store: Store, ask: Ask) -> None:
+    (run_id,) = store.open_runs("s", [run_record()])
+    both = (judgement(criterion="CR1"), judgement(criterion="CR2", passed=False))
+    store.record_result(result(run_id, verdict=Verdict.FAILED, evaluations=both))
+    store.record_result(result(run_id, "S9.md", Verdict.ERROR))  # a broken file has no rows to point at
+
+    rows = ask("SELECT result_id, code, criterion, scenario FROM v_results ORDER BY evaluation_id IS NULL")
+    assert [tuple(row.values()) for row in rows] == [
+        (1, CODE, "CR1", "P1-B1-S1"),
+        (1, CODE, "CR2", "P1-B1-S1"),
+        (2, "S9.md", None, None),
+    ]
+
+
+def test_foreign_text_and_numbers_never_stop_the_writer_and_bodies_stay_exact(store: Store, ask: Ask) -> None:
+    (run_id,) = store.open_runs("s", [run_record(note="\ud800")])
+    body = b'\x00\xff"\\ud800"'
+    usage = Usage(prompt_tokens=10**30, cost_usd=float("nan"))
+    store.record_attempt(attempt(run_id, response_body=body, text="a\ud800b\0c", usage=usage))
+    store.record_result(
+        result(run_id, evaluations=(judgement(observed="\udfff\0"),), reply_key="key-1", usage=usage)
+    )
+
+    (row,) = ask("SELECT observed, reply, prompt_tokens, cost_usd FROM v_results")
+    assert row == {"observed": "?\ufffd", "reply": "a?b\ufffdc", "prompt_tokens": None, "cost_usd": None}
+    assert ask("SELECT body FROM responses") == [{"body": body}]
+
+
+def test_a_setting_that_is_no_json_is_refused_before_anything_is_written(store: Store, ask: Ask) -> None:
+    with pytest.raises(TypeError, match=r"\{1\} is no JSON value"):
+        store.open_runs("s", [run_record(stop={1})])
+    assert ask("SELECT * FROM evaluation_runs") == []
+
+
+def test_open_runs_show_a_heartbeat_at_most_every_ten_seconds(path: Path) -> None:
+    clock = [1_000.0]
+    query = "SELECT strftime('%s', heartbeat_at) + 0 AS s FROM evaluation_runs ORDER BY id"
+    with (
+        contextlib.closing(Store.open(path, now=lambda: clock[0])) as store,
+        contextlib.closing(sqlite3.connect(path)) as conn,
+    ):
+        running, closed = store.open_runs("s", [run_record(), run_record()])
+        seen = []
+        for clock[0] in (1_011.0, 1_015.0, 1_030.0):
+            store.heartbeat()
+            store.flush()
+            seen.append(conn.execute(query).fetchall())
+            store.close_run(closed, RunTotals("complete", AT))
+        assert seen == [[(1_011,), (1_011,)], [(1_011,), (1_011,)], [(1_030,), (1_011,)]]
+        clock[0] = 1_050.0
+        store.record_attempt(attempt(running))
+        store.flush()
+        assert conn.execute(query).fetchall() == [(1_050,), (1_011,)]
+
+
+def test_a_run_is_interrupted_only_when_silent_and_its_process_is_gone(path: Path) -> None:
+    clock = [1_000.0]
+    gone = {"host": None, "pid": 2**22 + 1, "started": None}  # beyond the largest pid of Linux
+    with (
+        contextlib.closing(Store.open(path, now=lambda: clock[0])) as store,
+        contextlib.closing(sqlite3.connect(path, isolation_level=None)) as conn,
+    ):
+        mine, dead, reused, elsewhere = store.open_runs("s", [run_record()] * 4)
+        (settings,) = conn.execute("SELECT settings FROM evaluation_runs").fetchone()
+        process = json.loads(settings)["process"]
+        for run_id, changes in (
+            (dead, {**gone, "host": process["host"]}),
+            (reused, {**process, "started": -1}),
+            (elsewhere, {**process, "host": "another-machine"}),
+        ):
+            row = (json.dumps({"process": changes}), run_id)
+            conn.execute("UPDATE evaluation_runs SET settings = ? WHERE id = ?", row)
+        clock[0] += 59
+        assert store.mark_dead_runs_interrupted() == ()
+        clock[0] += 2
+        assert store.mark_dead_runs_interrupted(silent_s=120) == ()
+        # The question itself is no sign of life of the runs that were opened here.
+        conn.execute("UPDATE evaluation_runs SET heartbeat_at = '1970-01-01T00:16:40.000+00:00'")
+        assert store.mark_dead_runs_interrupted() == (dead, reused)
+        clock[0] += 600
+        conn.execute("UPDATE evaluation_runs SET heartbeat_at = '1970-01-01T00:16:40.000+00:00'")
+        assert store.mark_dead_runs_interrupted() == (elsewhere,)
+        statuses = [row[0] for row in conn.execute("SELECT status FROM evaluation_runs ORDER BY id")]
+        assert statuses == ["running", "interrupted", "interrupted", "interrupted"]
+        assert mine == 1
+
+
+def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: Path) -> None:
+    assert price_history(path.with_name("none.db"), "demo", "test/good") == {}
+    (run_id,) = store.open_runs("s", [run_record()])
+    costs: tuple[float | None, ...] = (0.5, 1.5, None)
+    for number, cost in enumerate(costs, 1):
+        usage = Usage(100 * number, None, cost_usd=cost)
+        store.record_attempt(attempt(run_id, repetition=number, usage=usage))
+        store.record_attempt(attempt(run_id, repetition=number, from_cache=True, usage=usage))
+        store.record_attempt(attempt(run_id, repetition=number, purpose="judge"))
+        store.record_attempt(attempt(run_id, repetition=number, reply_key=None, error="timeout"))
+        store.record_result(result(run_id, repetition=number))
+    store.flush()
+
+    history = price_history(path, "demo", "test/good")["P1-B1-S1"]
+    assert history.calls == 3
+    assert history.cost_usd == Spread(0.5, 1.0, 1.5)
+    assert history.prompt_tokens == Spread(100, 200, 300)
+    assert history.completion_tokens is None
+    assert price_history(path, "demo", "test/good", purpose="judge")["P1-B1-S1"].calls == 3
+    assert price_history(path, "demo", "test/unknown") == {}
+
+
+def test_a_missing_or_foreign_file_is_named_by_the_readers(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as missing:
+        runs(path)
+    assert str(missing.value) == (
+        f"{path}: there is no such database\n  hint: name the results file with --helmbench-db=PATH"
+    )
+    other = tmp_path / "other.db"
+    with contextlib.closing(sqlite3.connect(other)) as conn:
+        conn.execute("CREATE TABLE mine (id)")
+    with pytest.raises(StoreError, match=r"its tables are not those of pytest-helmbench \(no such table"):
+        price_history(other, "demo", "m")
+
+
+def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: Ask) -> None:
+    documentation = Path(__file__).parents[2] / "docs" / "database.md"
+    queries = re.findall(r"```sql\n(.*?)```", documentation.read_text("utf-8"), re.DOTALL)
+    first, second = store.open_runs("s", [run_record(), run_record()])
+    for run_id, verdict in ((first, Verdict.PASSED), (second, Verdict.FAILED)):
+        store.record_attempt(attempt(run_id))
+        store.record_result(result(run_id, verdict=verdict, reply_key="key-1"))
+
+    assert len(queries) == 7
+    for query in queries:
+        assert ask(query), query
+
+
+def test_the_documentation_lists_every_table_and_column_in_order(ask: Ask) -> None:
+    documentation = (Path(__file__).parents[2] / "docs" / "database.md").read_text("utf-8")
+    for table in ask(
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE '\\_%' ESCAPE '\\'"
+    ):
+        names = [column["name"] for column in ask(f"SELECT name FROM pragma_table_info('{table['name']}')")]
+        assert f"`{', '.join(names)}`" in documentation, table
