@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -17,12 +17,35 @@ from pytest_helmbench.report.texts import error_text, failure_text
 if TYPE_CHECKING:
     from pytest_helmbench.session import SessionPlugin
 
-__all__ = ["PLUGIN", "BrokenFile", "BrokenItem", "CaseItem", "ScenarioFile", "ran_on_demand"]
+__all__ = ["PLUGIN", "BrokenFile", "BrokenItem", "CaseItem", "CaseText", "ScenarioFile", "ran_on_demand"]
 
 PLUGIN: pytest.StashKey[SessionPlugin] = pytest.StashKey()
 
 _PASSED = Outcome(Verdict.PASSED, score=1.0)
 _MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
+
+
+class CaseText:
+    """The text of a failed report, with its first line as the message of summaries and JUnit.
+
+    Args:
+        text: Headline, then details.
+    """
+
+    class _Crash(NamedTuple):
+        message: str
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.reprcrash = self._Crash(text.partition("\n")[0])
+
+    def __str__(self) -> str:
+        return self.text
+
+    def toterminal(self, writer: Any) -> None:
+        """Write the text as it is."""
+        for line in self.text.splitlines():
+            writer.line(line)
 
 
 class ScenarioFile(pytest.File):

@@ -117,9 +117,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Bring the session plugin in when, and only when, somebody asks."""
     config.addinivalue_line("markers", MARKER)
     if asks(config):
-        from pytest_helmbench import session  # noqa: PLC0415 - nothing is imported in sessions that do not ask
+        from pytest_helmbench.session import register  # noqa: PLC0415 - only sessions that ask pay for it
 
-        session.register(config)
+        register(config)
 
 
 def option_value(config: pytest.Config, name: str) -> Any:

@@ -17,7 +17,15 @@ from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark
 from pytest_helmbench.evaluate.judge import load_template
 from pytest_helmbench.formats.places import benchmark_root, is_prompt_file
-from pytest_helmbench.items import PLUGIN, BrokenFile, BrokenItem, CaseItem, ScenarioFile, ran_on_demand
+from pytest_helmbench.items import (
+    PLUGIN,
+    BrokenFile,
+    BrokenItem,
+    CaseItem,
+    CaseText,
+    ScenarioFile,
+    ran_on_demand,
+)
 from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import option_value
 from pytest_helmbench.runs import Plan, plan_jobs
@@ -221,8 +229,10 @@ class SessionPlugin:
         """Count what decides about stopping; take the live line away before others print."""
         self._live.clear()
         carried: dict[str, Any] | None = getattr(report, "helmbench", None)
-        if carried is not None and carried["verdict"] == "broken":
-            self._broken += 1
+        if carried is not None and self._office is not None:
+            self._broken += carried["verdict"] == "broken"
+            if isinstance(report.longrepr, str):
+                report.longrepr = CaseText(report.longrepr)  # type: ignore[assignment]
         if isinstance(self._desk, ControllerDesk):
             if report.when == "teardown":
                 self._desk.reported(report.nodeid)
@@ -329,7 +339,7 @@ class SessionPlugin:
         outcome = item.outcome
         if outcome is None:
             return
-        if report.when == "call":
+        if report.when == "call" or report.failed:
             report.__dict__["helmbench"] = {
                 "code": item.job.combination.code,
                 "model": item.job.lane,

@@ -255,6 +255,6 @@ def _breach(schema: Mapping[str, Any] | None, value: Any) -> str | None:
         return None
     except Unresolvable as error:
         raise HelmbenchError(
-            f"response schema: {error} leads nowhere\n  hint: put what it refers to under '$defs'"
+            f"response schema: $ref {error.ref!r} leads nowhere\n  hint: put what it refers to under '$defs'"
         ) from error
     return "" if error is None else f"{error.json_path}: {error.validator}"

@@ -34,9 +34,6 @@ _NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\s*\Z", re.ASCI
 class _Missing:
     """A field that the reply does not have: not the same as one that is null."""
 
-    def __repr__(self) -> str:
-        return "MISSING"
-
 
 MISSING: Final = _Missing()
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.bench.codes import BARE_CODE, natural_key
 from pytest_helmbench.bench.tree import Component
 from pytest_helmbench.formats.damage import leaked_frontmatter, linted_headings, stray_components
+from pytest_helmbench.formats.folders import file_order
 from pytest_helmbench.formats.frontmatter import Split, split_component, split_file
 from pytest_helmbench.formats.markdown import Body, Heading, compose, outline
 from pytest_helmbench.formats.places import bare_name
@@ -107,6 +108,7 @@ def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind) -> list
         outlined = outline(text)
         inner = tuple(heading for heading in outlined.headings if heading.start >= start)
         body = Body(text, start, len(text), inner, outlined.fences)
+        reader.findings.add(path, *_code_titles(body))
         place = (code, f"{scenario}-{code}", path, body.first_line())
         components.setdefault(code, _component(reader, split, body, kind, place))
     return list(components.values())
@@ -114,7 +116,7 @@ def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind) -> list
 
 def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
     found = []
-    for path in sorted(folder.iterdir(), key=lambda path: natural_key(path.name)):
+    for path in sorted(folder.iterdir(), key=file_order):
         if path.name.startswith(".") or path.suffix.lower() != ".md" or path.stem.lower() == "readme":
             continue
         if kind.code.match(bare_name(path.stem)):
@@ -134,7 +136,10 @@ def _component(
     code, full_code, path, line = place
     weight = 0
     if split.document is not None:
-        faults = validate(split.document, "component", kind.definition)
+        readable = isinstance(split.document.data, dict)
+        faults = (
+            validate(split.document, "component", kind.definition) if readable else [*split.document.faults]
+        )
         reader.findings.add(path, *faults)
         if all(fault.usable for fault in faults) and not split.faults:
             weight, odd = _weight(split.document, kind)
@@ -181,6 +186,13 @@ def _other_titles(body: Body, kind: Kind) -> Iterator[Fault]:
             message = f"the H1 {heading.title!r} is no bare code of {kind.name}"
             hint = f"write a code such as '# {kind.example}', or use H2 or H3 inside a component"
             yield Fault(heading.line, message, hint)
+
+
+def _code_titles(body: Body) -> Iterator[Fault]:
+    for heading in body.headings:
+        if heading.level == 1 and BARE_CODE.match(heading.title):
+            message = f"the H1 {heading.title!r} is only a code and would stand in the prompt"
+            yield Fault(heading.line, message, "remove the line: the name of the file gives the code")
 
 
 def _start_faults(heading: Heading, components: dict[str, Component]) -> Iterator[Fault]:

@@ -87,12 +87,14 @@ def leaked_frontmatter(body: Body, own_keys: tuple[str, ...]) -> Iterator[Fault]
 
 def stray_components(body: Body) -> Iterator[Fault]:
     """Yield lines of a component that look like the start of another one but are not."""
+    titles = {heading.line for heading in body.headings if heading.level == 1}  # reported as what they are
     for found in _STRAY.finditer(body.text, body.start, body.end):
-        if not body.fenced(found.start()):
+        line = body.line(found.start("code" if found["code"] else "underlined"))
+        if line not in titles and not body.fenced(found.start()):
             code = found["code"] or found["underlined"]
             message = f"the line {found[0].strip()!r} looks like the start of a component, but is none"
             hint = f"a component starts with the line '# {code.upper()}'; otherwise reword the line"
-            yield Fault(body.line(found.start("code" if found["code"] else "underlined")), message, hint)
+            yield Fault(line, message, hint)
 
 
 @lru_cache(maxsize=256)

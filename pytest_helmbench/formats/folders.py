@@ -12,7 +12,7 @@ from pytest_helmbench.bench.codes import natural_key, scenario_code_of
 from pytest_helmbench.formats.places import bare_name, words_of_suffix
 from pytest_helmbench.formats.source import Fault, Findings
 
-__all__ = ["ScenarioFiles", "ScenarioFolder", "files_of", "scenario_folders"]
+__all__ = ["ScenarioFiles", "ScenarioFolder", "file_order", "files_of", "scenario_folders"]
 
 _LEVELS = (re.compile(r"P\d+\Z"), re.compile(r"B\d+\Z"), re.compile(r"S\d+[A-Z]?\Z"))
 _MEANT = re.compile(r"[PBS]\d", re.IGNORECASE)
@@ -59,6 +59,11 @@ class ScenarioFiles:
     rubrics: tuple[Path, ...]
     multi: bool
     faults: tuple[tuple[Path, Fault], ...]
+
+
+def file_order(path: Path) -> tuple[object, ...]:
+    """Return a sort key: by code, a name without readability suffix first."""
+    return natural_key(bare_name(path.stem)), len(path.name), path.name
 
 
 def scenario_folders(scenarios: Path, findings: Findings) -> list[ScenarioFolder]:
@@ -110,9 +115,7 @@ def files_of(folder: ScenarioFolder) -> ScenarioFiles:
     Raises:
         OSError: The folder cannot be listed.
     """
-    names = sorted(
-        (item for item in folder.path.iterdir() if item.is_file()), key=lambda item: natural_key(item.name)
-    )
+    names = sorted((item for item in folder.path.iterdir() if item.is_file()), key=file_order)
     files = [item for item in names if not item.name.startswith(".")]
     texts = [item for item in files if item.suffix == ".md"]
     own = [item for item in texts if bare_name(item.stem) == folder.local]

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,11 @@ def load_response_format(reader: Reader, path: Path, scenario: str) -> Mapping[s
     text = reader.text(path)
     if text is None:
         return None
-    read = _read(text)
+    try:
+        read = _read(text)
+    except RecursionError:
+        reader.findings.add(path, Fault(None, "the response schema is nested too deeply to be read"))
+        return None
     reader.findings.add(path, *read.faults)
     if read.inner is None:
         return None
@@ -72,7 +76,7 @@ def _read(text: str) -> _Read:
         data = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         return _Read(None, False, (Fault(error.lineno, f"this is no valid JSON: {error.msg}"),))
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         return _Read(None, False, (Fault(None, f"this is no valid JSON: {error}"),))
     lines = json_lines(text)
     outer: Place = ()
@@ -333,11 +337,16 @@ def _kinds(part: Mapping[str, Any]) -> tuple[str, ...]:
 def _fits(value: str, kind: str) -> bool:
     if kind == "boolean":
         return value.lower() in _TRUTH
+    number = _number(value)
+    return number is not None and (kind == "number" or number == number.to_integral_value())
+
+
+def _number(written: str) -> Decimal | None:
     try:
-        number = Fraction(value)
-    except (ValueError, ZeroDivisionError):
-        return False
-    return kind == "number" or number.denominator == 1
+        number = Decimal(written)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
 
 
 def _reads_as(written: str, value: Any) -> bool:
@@ -347,5 +356,5 @@ def _reads_as(written: str, value: Any) -> bool:
     if isinstance(value, bool):
         return _TRUTH.get(written.lower()) is value
     if isinstance(value, int | float):
-        return _fits(written, "number") and Fraction(written) == Fraction(str(value))
+        return _number(written) == Decimal(str(value))
     return value is None and written.lower() in ("null", "~")

@@ -71,7 +71,7 @@ def _label(place: Iterable[str | int]) -> str:
     words = ""
     for step in place:
         words += f" entry {step + 1}" if isinstance(step, int) else f".{step}" if words else step
-    return words.strip() or "the whole"
+    return words.strip() or "the file"
 
 
 def _own(error: ValidationError) -> dict[str, Any]:
@@ -96,8 +96,7 @@ def _translated(document: Document, error: ValidationError) -> Iterator[Fault]:
         message = f"{_label(_place(error))} has the key {_instance(error)!r}"
         yield Fault(document.line(*place), message, _own(error).get("description", ""))
         return
-    sentence = _SENTENCES.get(str(error.validator), _other)
-    yield from sentence(document, error)
+    yield from _SENTENCES[str(error.validator)](document, error)
 
 
 def _nearest_branch(error: ValidationError) -> list[ValidationError]:
@@ -151,6 +150,7 @@ def _wrong_type(document: Document, error: ValidationError) -> Iterator[Fault]:
     wanted = _wanted(error)
     names = [wanted] if isinstance(wanted, str) else [name for name in wanted if name != "null"]
     words = " or ".join(_TYPE_WORDS[name] for name in names)
+    words = words.replace("text or a number or true or false", "a value")
     message = f"{_label(_place(error))} is {shown(_instance(error))}, not {words}"
     yield Fault(document.line(*_place(error)), message, _own(error).get("description", ""))
 
@@ -187,14 +187,15 @@ def _twice(document: Document, error: ValidationError) -> Iterator[Fault]:
     yield Fault(document.line(*_place(error)), message, "keep one of them")
 
 
-def _other(document: Document, error: ValidationError) -> Iterator[Fault]:
+def _excluded(document: Document, error: ValidationError) -> Iterator[Fault]:
     place = _place(error)
-    if error.schema is False:  # a key that another type has
-        kind = document.data.get("evaluation", {}).get("type", "category_match")
+    if _wanted(error) == {}:  # a key of another evaluation type
+        kind = document.data["evaluation"].get("type", "category_match")
         message = f"{_label(place)} means nothing for the type {kind}"
         yield Fault(document.line(*place), message, "remove the key, or change the type")
-        return
-    yield Fault(document.line(*place), f"{_label(place)}: {error.message}")
+    else:
+        message = f"{_label(place)} is {shown(_instance(error))}"
+        yield Fault(document.line(*place), message, _own(error).get("description", ""))
 
 
 _SENTENCES: dict[str, Callable[[Document, ValidationError], Iterator[Fault]]] = {
@@ -206,6 +207,7 @@ _SENTENCES: dict[str, Callable[[Document, ValidationError], Iterator[Fault]]] = 
     "minLength": _empty,
     "minimum": _out_of_range,
     "pattern": _wrong_form,
+    "not": _excluded,
     "required": _missing_keys,
     "type": _wrong_type,
     "uniqueItems": _twice,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,9 @@ _AS_WRITTEN = frozenset(
     }
 )
 _KEYS_AS_WRITTEN = frozenset({"credit", "extra_body", "floors", "weights"})
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_DEEPEST = 100
+_SHORT = 1000  # characters; what is shorter cannot nest deeply enough to do harm
 _TAG = "tag:yaml.org,2002:"
 _TYPED = frozenset(_TAG + name for name in ("null", "bool", "int", "float"))
 _TEXT = frozenset(_TAG + name for name in ("str", "timestamp"))
@@ -73,6 +77,7 @@ def parse_yaml(text: str, first_line: int = 1) -> Document:
     """
     builder = _Builder(first_line)
     try:
+        _check_depth(text)
         node = yaml.compose(text, Loader=_LOADER)
         data = None if node is None else builder.value(node, (), as_written=False, keep_keys=False)
     except yaml.MarkedYAMLError as error:
@@ -85,6 +90,20 @@ def parse_yaml(text: str, first_line: int = 1) -> Document:
     except (RecursionError, ValueError) as error:
         return Document(None, {}, (Fault(first_line, f"this is no valid YAML: {error}"),))
     return Document(data, builder.lines, tuple(builder.faults))
+
+
+def _check_depth(text: str) -> None:
+    """Refuse nesting that would overflow the C stack of the YAML composer."""
+    if len(text) <= _SHORT:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deeply")
 
 
 class _Builder:
@@ -151,6 +170,8 @@ class _Builder:
         if node.tag not in _TYPED:
             problem = f"the tag {node.tag!r} is not allowed"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        if node.tag == _TAG + "int" and _DECIMAL.match(node.value) is None:
+            return node.value  # YAML 1.1 would read 010 as 8 and 1:30 as 90
         found = self._constructor.construct_object(node)
         if isinstance(found, float) and not math.isfinite(found):
             self.faults.append(Fault(self._line(node), f"{node.value} is no finite number"))

@@ -97,7 +97,9 @@ def announcement(
 def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
     """Return the summary of a dry run: prompts, tokens and price per model."""
     why = "as asked for" if asked_for else "no model can be called"
-    table = [("model", "prompts", "judge calls", "tokens", "USD low", "expected", "high")]
+    table: list[tuple[str, ...]] = [
+        ("model", "prompts", "judge calls", "tokens", "USD low", "expected", "high")
+    ]
     for row in rows:
         price = ("unknown",) * 3 if row.price is None else tuple(map(_usd, row.price))
         table.append((row.model, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price))
@@ -111,7 +113,9 @@ def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
 
 def model_table(rows: Sequence[ModelRow]) -> list[str]:
     """Return one line per model under a head."""
-    table = [("model", "passed", "failed", "errors", "skipped", "pass rate", "calls", "tokens", "cost USD")]
+    table: list[tuple[str, ...]] = [
+        ("model", "passed", "failed", "errors", "skipped", "pass rate", "calls", "tokens", "cost USD")
+    ]
     for row in rows:
         rate = f"{100 * row.passed / row.judged:.1f} %" if row.judged else "-"
         calls = f"{row.calls} + {row.judge_calls} judge" if row.judge_calls else str(row.calls)

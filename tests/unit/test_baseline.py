@@ -401,11 +401,11 @@ def test_references_change_nothing(schema: Any, model_id: str) -> None:
     Draft202012Validator(referring).validate(answer(model_id, referring))
 
 
-def test_a_usual_answer_takes_under_a_millisecond() -> None:
+def test_a_usual_answer_takes_a_few_milliseconds_at_most() -> None:
     schema = {"type": "object", "properties": {"response": {"type": "string"}, "category": LABELS}}
     request = body("word " * 500, schema)
     best = min(_seconds(request) for _ in range(5))
-    assert best / 20 < 0.001
+    assert best / 20 < 0.005
 
 
 def _seconds(request: dict[str, Any]) -> float:
