@@ -73,7 +73,8 @@ class ScenarioFile(pytest.File):
             for target in self.loaded.targets:
                 for repetition in range(1, settings.repeat + 1):
                     job = CaseJob(combination, target, repetition, neutral, file_id)
-                    item: CaseItem = CaseItem.from_parent(self, name=job.name)
+                    # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
+                    item: CaseItem = CaseItem.from_parent(self, name=job.name, nodeid=job.node_id)
                     item.job = job
                     yield item
 

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_helmbench.bench.outcome import AttemptRecord, Parse, ResultRecord, Verdict
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Route, Target
 from pytest_helmbench.gateway.gateway import utc_now
-from pytest_helmbench.gateway.prices import token_price
+from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers import Endpoint
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.runs import RunRecord, RunTotals
@@ -42,6 +42,7 @@ class PlannedRun:
         tests: Items.
         evaluations: Evaluation rows.
         judge_calls: Calls to the judge.
+        unasked: Calls, judges too, that are not made because the judge cannot be called.
         prompt_tokens: Estimate, of the cases' own prompts.
         judge_prompt_tokens: Estimate.
         max_tokens: Bound on a completion; None when none is sent.
@@ -56,6 +57,7 @@ class PlannedRun:
     tests: int
     evaluations: int
     judge_calls: int
+    unasked: int
     prompt_tokens: int
     judge_prompt_tokens: int
     max_tokens: int | None
@@ -73,12 +75,12 @@ class Plan:
     Args:
         runs: One per benchmark × model, in order of their first item.
         dry: Nothing will be called.
-        whole: Nothing was deselected.
+        scope: `whole`, `selected` or `by_outcome`.
     """
 
     runs: tuple[PlannedRun, ...]
     dry: bool
-    whole: bool
+    scope: str
 
     @property
     def tests(self) -> int:
@@ -88,7 +90,7 @@ class Plan:
     @property
     def calls(self) -> int:
         """Calls that will be made if nothing is retried."""
-        return sum(run.tests + run.judge_calls for run in self.runs if run.usable)
+        return sum(run.tests + run.judge_calls - run.unasked for run in self.runs if run.usable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +105,31 @@ class PriceSpan:
         return PriceSpan(self.low + other.low, self.expected + other.expected, self.high + other.high)
 
 
-def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, whole: bool) -> Plan:
+def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
     """Count what the selected jobs will ask; nothing is composed.
 
     Args:
         jobs: Selected, in run order.
         dry_run: The user asked for it.
-        whole: Nothing was deselected.
+        scope: Of the whole session.
     """
     counts: dict[Target, Counter[str]] = {}
     for job in jobs:
         count = counts.setdefault(job.target, Counter())
         characters = job.combination.prompt_characters()
         judge_calls = job.judge_calls
+        judge = job.target.judge
         count["tests"] += 1
         count["prompt"] += characters // _CHARACTERS_PER_TOKEN + 1
         count["evaluations"] += judge_calls or 1
         count["judge"] += judge_calls
+        if judge_calls and (judge is None or not judge.usable):
+            count["unasked"] += 1 + judge_calls
         count["judge_prompt"] += (
             judge_calls * (characters + _JUDGE_WORDING_CHARACTERS) // _CHARACTERS_PER_TOKEN
         )
     runs = tuple(_planned(target, count) for target, count in counts.items())
-    return Plan(runs, dry_run or not any(run.usable for run in runs), whole)
+    return Plan(runs, dry_run or not any(run.usable for run in runs), scope)
 
 
 def _planned(target: Target, count: Counter[str]) -> PlannedRun:
@@ -140,6 +145,7 @@ def _planned(target: Target, count: Counter[str]) -> PlannedRun:
         tests=count["tests"],
         evaluations=count["evaluations"],
         judge_calls=count["judge"],
+        unasked=count["unasked"],
         prompt_tokens=count["prompt"],
         judge_prompt_tokens=count["judge_prompt"],
         max_tokens=target.model.entry.sampling.max_tokens,
@@ -157,10 +163,10 @@ def price_span(run: PlannedRun, target: Target) -> PriceSpan | None:
 
 
 def _span(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:
-    if not isinstance(route.endpoint, Endpoint):
-        price = route.entry.price
-    else:
+    if isinstance(route.endpoint, Endpoint):
         price = token_price(route.entry.price, route.endpoint)
+    else:
+        price = route.entry.price or list_price(route.entry.id)  # what it will cost once there is a key
     if price is None:
         return None
     low, expected, high = (
@@ -264,7 +270,7 @@ class RunBook:
                 model=run.model,
                 provider=_provider(self.targets[run.key]),
                 base_url=_base_url(self.targets[run.key]),
-                scope="whole" if plan.whole else "selected",
+                scope=plan.scope,
                 total_tests=run.tests,
                 total_evaluations=run.evaluations,
                 settings=self._settings_of(self.targets[run.key]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from pytest_helmbench.distributed import SliceScheduling, crash_report
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark
 from pytest_helmbench.evaluate.judge import load_template
-from pytest_helmbench.formats.places import benchmark_root, is_prompt_file
+from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
 from pytest_helmbench.items import (
     PLUGIN,
     BrokenFile,
@@ -140,7 +140,6 @@ class SessionPlugin:
         self._office = office
         self._hides_text = in_ci() and not settings.with_text
         self._live = LiveLine(config, office)
-        self._deselected = False
         self._broken = 0
         self._failures = 0
         self._noted_again = False
@@ -151,6 +150,20 @@ class SessionPlugin:
         }
 
     # Collection
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Load what the arguments name: what is wrong with a whole benchmark ends the session before it begins."""
+        if self._office is None:
+            return
+        for argument in self._config.args:
+            path = self._config.invocation_params.dir / argument.split("::")[0]
+            inside = benchmark_root(path)
+            for root in benchmarks_below(path) if inside is None else (inside,):
+                try:
+                    self._library.load(root)
+                except HelmbenchError as error:
+                    raise pytest.UsageError(self._text_of(error)) from error
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file of a benchmark."""
@@ -169,10 +182,6 @@ class SessionPlugin:
         self._select(items)
         _group_local_models(items)
 
-    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Take note that the run is not the whole benchmark."""
-        self._deselected = self._deselected or any(isinstance(item, CaseItem) for item in items)
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Plan what was selected; a worker tells its controller."""
@@ -186,7 +195,7 @@ class SessionPlugin:
         self._jobs = jobs
         cases = [item.job for item in session.items if isinstance(item, CaseItem)]
         self._plan = (
-            plan_jobs(cases, dry_run=self.settings.dry_run, whole=not self._deselected) if cases else None
+            plan_jobs(cases, dry_run=self.settings.dry_run, scope=self._scope(len(cases))) if cases else None
         )
         if self._plan is not None and isinstance(self._desk, WorkerDesk):
             self._begin(self._plan)
@@ -214,10 +223,13 @@ class SessionPlugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let the report carry verdict and ids, and the reply's start where people look."""
         report = yield
+        fault = call.excinfo.value if call.excinfo is not None else None
+        if isinstance(item, CaseItem | BrokenItem) and isinstance(fault, pytest.fail.Exception) and report.failed:
+            report.longrepr = str(fault)  # as it is: pytest would put "Failed: " before it
         if isinstance(item, CaseItem):
             self._complete(report, item)
         elif isinstance(item, BrokenItem) and report.when == "setup":
@@ -296,11 +308,13 @@ class SessionPlugin:
     def _benchmark_of(self, path: Path) -> LoadedBenchmark | None:
         try:
             return self._library.of_file(path)
-        except UnreadableBenchmarkError as error:
-            base = self._config.invocation_params.dir
-            raise pytest.UsageError("\n".join(problem.text(base) for problem in error.problems)) from error
         except HelmbenchError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise pytest.Collector.CollectError(self._text_of(error)) from error
+
+    def _text_of(self, error: HelmbenchError) -> str:
+        if not isinstance(error, UnreadableBenchmarkError):
+            return str(error)
+        return "\n".join(problem.text(self._config.invocation_params.dir) for problem in error.problems)
 
     def _named_but_broken(
         self, loaded: LoadedBenchmark, path: Path
@@ -310,6 +324,19 @@ class SessionPlugin:
             return ()
         codes = {code for broken, code in loaded.benchmark.broken.items() if path.parent in broken.parents}
         return tuple((code, loaded.problems_of_code(code)) for code in sorted(codes))
+
+    def _scope(self, selected: int) -> str:
+        """Return `evaluation_runs.scope`: paths, options and marks all narrow what is selected."""
+        in_all = sum(
+            len(loaded.targets) * self.settings.repeat
+            for loaded in self._library.loaded
+            for scenario in loaded.benchmark.scenarios.values()
+            for _ in scenario.combinations(add_no_context=self.settings.add_no_context)
+        )
+        if selected == in_all:
+            return "whole"
+        by_outcome = self._config.getoption("lf", False) or self._config.getoption("stepwise", False)
+        return "by_outcome" if by_outcome else "selected"
 
     def _begin(self, plan: Plan) -> None:
         try:
@@ -348,7 +375,7 @@ class SessionPlugin:
             if report.failed and outcome.excerpt and not self._hides_text and not self.settings.with_text:
                 report.sections.append(("reply", outcome.excerpt))
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
-            report.longrepr = (str(item.path), 0, outcome.message or outcome.reason or "skipped")
+            report.longrepr = (str(item.path), 1, outcome.message or outcome.reason or "skipped")
 
     def _differs(self, sentence: str) -> None:
         if self._office is not None:

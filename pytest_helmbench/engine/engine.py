@@ -119,7 +119,8 @@ class Engine(Generic[JobT]):
         with self._lock:
             if job not in self._done:
                 self._awaited = job
-                self._loop.soon(self._want, job)
+                if job not in self._running:
+                    self._loop.soon(self._want, job)
                 # Short slices: Windows delivers Ctrl-C only between them.
                 while job not in self._done and self._cancelled is None:
                     if not self._lock.wait(_TICK_S):
@@ -169,7 +170,8 @@ class Engine(Generic[JobT]):
 
     def _want(self, job: JobT) -> None:
         """Start a job that is waited for, whatever the window says."""
-        if job in self._running or job in self._done or self._cancelled is not None:
+        # Its outcome may have come, and been taken, before this call was made: then nobody waits any more.
+        if self._awaited is not job or job in self._running or job in self._done or self._cancelled is not None:
             return
         self._launch(job)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -88,8 +88,8 @@ def _from_consolidated(reader: Reader, path: Path, scenario: str, kind: Kind) ->
         inner = tuple(item for item in inner if item.start >= heading.end + (split.body_start or 0))
         body = Body(text, min(heading.end + (split.body_start or 0), end), end, inner, outlined.fences)
         reader.findings.add(path, *_other_titles(body, kind))
-        place = (heading.title, f"{scenario}-{heading.title}", path, heading.line)
-        components.setdefault(heading.title, _component(reader, split, body, kind, place))
+        bare = Component(heading.title, f"{scenario}-{heading.title}", "", "", 0, path, heading.line)
+        components.setdefault(heading.title, _filled(reader, bare, split, body, kind))
     return list(components.values())
 
 
@@ -109,8 +109,8 @@ def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind) -> list
         inner = tuple(heading for heading in outlined.headings if heading.start >= start)
         body = Body(text, start, len(text), inner, outlined.fences)
         reader.findings.add(path, *_code_titles(body))
-        place = (code, f"{scenario}-{code}", path, body.first_line())
-        components.setdefault(code, _component(reader, split, body, kind, place))
+        bare = Component(code, f"{scenario}-{code}", "", "", 0, path, body.first_line())
+        components.setdefault(code, _filled(reader, bare, split, body, kind))
     return list(components.values())
 
 
@@ -130,28 +130,25 @@ def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
     return found
 
 
-def _component(
-    reader: Reader, split: Split, body: Body, kind: Kind, place: tuple[str, str, Path, int]
-) -> Component:
-    code, full_code, path, line = place
+def _filled(reader: Reader, bare: Component, split: Split, body: Body, kind: Kind) -> Component:
+    """Return a component with weight and texts, filing what is wrong with them."""
     weight = 0
-    if split.document is not None:
-        readable = isinstance(split.document.data, dict)
-        faults = (
-            validate(split.document, "component", kind.definition) if readable else [*split.document.faults]
-        )
-        reader.findings.add(path, *faults)
-        if all(fault.usable for fault in faults) and not split.faults:
-            weight, odd = _weight(split.document, kind)
-            reader.findings.add(path, *odd)
-    reader.findings.add(path, *split.faults)
+    document = split.document
+    faults = [*split.faults]
+    if document is not None:
+        readable = isinstance(document.data, dict)
+        found = validate(document, "component", kind.definition) if readable else [*document.faults]
+        if not found and not faults:
+            weight, found = _weight(document, kind)
+        faults.extend(found)
     if split.body_start is None:
-        return Component(code, full_code, "", "", 0, path, line)
-    block, faults = compose(body)
-    own_keys = split.document.names() if split.document is not None else ()
-    reader.findings.add(path, *faults, *linted_headings(body), *leaked_frontmatter(body, own_keys))
-    reader.findings.add(path, *stray_components(body))
-    return Component(code, full_code, body.trimmed(), block, weight, path, line)
+        reader.findings.add(bare.path, *faults)
+        return bare
+    block, found = compose(body)
+    own_keys = document.names() if document is not None else ()
+    reader.findings.add(bare.path, *faults, *found, *linted_headings(body))
+    reader.findings.add(bare.path, *leaked_frontmatter(body, own_keys), *stray_components(body))
+    return replace(bare, body=body.trimmed(), block=block, weight=weight)
 
 
 def _weight(document: Document, kind: Kind) -> tuple[int, list[Fault]]:

@@ -16,12 +16,13 @@ _KEYS = "|".join(KNOWN_KEYS)
 _BREAK = r"\n\r\x0b\x0c\x85\u2028\u2029"  # editors and YAML break lines at more than LF
 _START = rf"(?:\A|(?<=[{_BREAK}]))"
 _SPACE = r"[ \t\xa0\u2000-\u200d\u2060\u3000\ufeff]"
-_LINTED = re.compile(rf"^ {{0,3}}#{{1,6}}[ \t]+(?:{_KEYS})[ \t]*:.*$", re.MULTILINE | re.IGNORECASE)
-_FIRST = re.compile(rf"[\s\ufeff\u200b-\u200d\u2060]*(?P<key>{_KEYS}){_SPACE}*:", re.IGNORECASE)
-_SECOND = re.compile(
-    rf"{_START}{_SPACE}*(?:-{{2,}}|[‐-―−]+){_SPACE}*[{_BREAK}]\s*[\"'{{]*(?P<key>{_KEYS})[\"']?{_SPACE}*:",
-    re.IGNORECASE,
+_LINTED = re.compile(
+    rf"^ {{0,3}}#{{1,6}}[ \t]+[\"']?(?:{_KEYS})[\"']?[ \t]*:.*$", re.MULTILINE | re.IGNORECASE
 )
+_KEY = rf"[\"'{{]*(?P<key>{_KEYS})[\"']?{_SPACE}*:"
+_FIRST = re.compile(rf"[\s\ufeff\u200b-\u200d\u2060]*{_KEY}", re.IGNORECASE)
+_RULE = r"(?:[-*_=+~#.]{2,}|[‐-―−]+)[^\w\n\r]*"  # what was meant as `---`, with what stands behind it
+_SECOND = re.compile(rf"{_START}{_SPACE}*{_RULE}[{_BREAK}]\s*{_KEY}", re.IGNORECASE)
 _CODE = r"(?P<code>PT\d+[a-z]?|[CU]\d+)"
 _STRAY = re.compile(
     rf"{_START}{_SPACE}*#{{1,2}}{_SPACE}*{_CODE}{_SPACE}*#*{_SPACE}*(?=\Z|[{_BREAK}])"

@@ -14,7 +14,7 @@ from pytest_helmbench.bench.model import Price
 from pytest_helmbench.bench.outcome import Usage
 from pytest_helmbench.gateway.providers import Endpoint, is_loopback
 
-__all__ = ["price_of", "token_price"]
+__all__ = ["list_price", "price_of", "token_price"]
 
 _FREE = Price(0.0, 0.0)
 _SAMPLE_TOKENS = 1_000  # below every step of a tiered price
@@ -32,6 +32,11 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
     if _is_free(endpoint):
         return _FREE
     return _listed(endpoint.provider, endpoint.base_url, endpoint.wire_model)
+
+
+def list_price(model_id: str) -> Price | None:
+    """Return USD per million tokens of a hosted model that has no key yet, or None when nobody knows."""
+    return _listed("openrouter", "", model_id)
 
 
 def price_of(

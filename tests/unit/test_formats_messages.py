@@ -1114,13 +1114,15 @@ WARNINGS = [
 ]
 
 
-def test_the_healthy_scenario_has_neither_problems_nor_warnings(tmp_path):
+def test_the_healthy_scenario_has_neither_problems_nor_warnings(tmp_path: Path) -> None:
     benchmark = load(tmp_path, {})
     assert (len(benchmark.scenarios), dict(benchmark.problems), benchmark.warnings) == (1, {}, ())
 
 
 @pytest.mark.parametrize(("changes", "texts"), ERRORS)
-def test_a_broken_file_is_an_error_that_says_where_and_what_to_do(tmp_path, changes, texts):
+def test_a_broken_file_is_an_error_that_says_where_and_what_to_do(
+    tmp_path: Path, changes: dict[str, str | bytes | None], texts: list[str]
+) -> None:
     benchmark = load(tmp_path, changes)
     problems = [problem for items in benchmark.problems.values() for problem in items]
     assert [shown(tmp_path, problem) for problem in problems] == texts
@@ -1131,14 +1133,16 @@ def test_a_broken_file_is_an_error_that_says_where_and_what_to_do(tmp_path, chan
 
 
 @pytest.mark.parametrize(("changes", "texts"), WARNINGS)
-def test_an_odd_file_is_a_warning_and_the_scenario_runs(tmp_path, changes, texts):
+def test_an_odd_file_is_a_warning_and_the_scenario_runs(
+    tmp_path: Path, changes: dict[str, str | bytes | None], texts: list[str]
+) -> None:
     benchmark = load(tmp_path, changes)
     assert not benchmark.problems
     assert [shown(tmp_path, problem) for problem in benchmark.warnings] == texts
     assert len(benchmark.scenarios) == 1
 
 
-def test_all_problems_of_all_files_come_in_one_pass(tmp_path):
+def test_all_problems_of_all_files_come_in_one_pass(tmp_path: Path) -> None:
     changes: dict[str, str | bytes | None] = {
         "S1.md": "---\nevaluation:\n  typ: sqe\n---\n\nx\n",
         "S1.json": "{",

@@ -1,0 +1,31 @@
+"""What a user would write without a tool: asyncio, the openai SDK, a semaphore, a JSON file per run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+from openai import AsyncOpenAI
+
+
+async def main() -> None:
+    """Ask every prompt, judge it, write the results."""
+    lines = Path(os.environ["PROMPTS"]).read_text(encoding="utf-8").splitlines()
+    client = AsyncOpenAI(base_url=os.environ["BASE_URL"], api_key="mock")
+    places = asyncio.Semaphore(int(os.environ["CONCURRENCY"]))
+
+    async def ask(prompt: str) -> dict[str, object]:
+        async with places:
+            reply = await client.chat.completions.create(
+                model="mock-1", messages=[{"role": "user", "content": prompt}]
+            )
+        text = reply.choices[0].message.content or ""
+        return {"passed": json.loads(text)["category"] == "HANDOFF", "text": text}
+
+    results = await asyncio.gather(*(ask(json.loads(line)) for line in lines))
+    Path(os.environ["OUT"]).write_text(json.dumps(results), encoding="utf-8")
+
+
+asyncio.run(main())
