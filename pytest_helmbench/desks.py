@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import pytest
 
 from pytest_helmbench.bench.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start
-from pytest_helmbench.engine.assembly import Assembly
+from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
@@ -26,6 +27,7 @@ from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.gate import Gate, GateLimits
 from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gating import Gates
 from pytest_helmbench.library import Library
 from pytest_helmbench.runs import Plan, RunBook
 from pytest_helmbench.settings import Settings
@@ -53,6 +55,9 @@ class Desk(Protocol):
     def note(self, text: str) -> None:
         """Say something in the summary."""
 
+    def cancel(self, reason: str) -> None:
+        """Begin to stop: nothing new is sent, and who waits is woken."""
+
     def end(self, *, interrupted: bool) -> None:
         """Stop, and put everything on disk."""
 
@@ -63,11 +68,13 @@ class Office:
     Args:
         settings: Of the session.
         library: Its benchmarks.
+        gates: What its scores must reach.
     """
 
-    def __init__(self, settings: Settings, library: Library) -> None:
+    def __init__(self, settings: Settings, library: Library, gates: Gates) -> None:
         self.settings = settings
         self.library = library
+        self.gates = gates
         self.book = RunBook(settings)
         self.notes: list[str] = []
         self.stopped_models: dict[str, str] = {}
@@ -130,21 +137,16 @@ def _assembly(
     library: Library,
     loop: LoopThread,
     hub: LocalHub | RemoteHub,
-    *,
-    few_ahead: bool,
-    name: str = "",
+    share: Share,
 ) -> Assembly:
     lanes = lanes_of((target for item in library.loaded for target in item.targets), settings)
-    concurrency = session_concurrency(settings)
     return Assembly(
         loop,
         hub,
         Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
         RunnerSettings(settings.system_prompt, settings.strict_json, template),
-        concurrency=concurrency,
-        lane_width=lambda lane: lanes[lane].most if lane in lanes else concurrency,
-        few_ahead=few_ahead,
-        name=name,
+        share,
+        lambda lane: lanes[lane].most if lane in lanes else share.concurrency,
     )
 
 
@@ -192,7 +194,7 @@ class LocalDesk:
             office.library,
             office.loop,
             office.hub,
-            few_ahead=self._few_ahead,
+            Share(session_concurrency(office.settings), self._few_ahead),
         )
         office.on_model_stopped = self._assembly.gateway.stop_model
         self._assembly.engine.start([job for job in jobs if job is not None])
@@ -206,6 +208,11 @@ class LocalDesk:
     def note(self, text: str) -> None:
         """See `Desk.note`."""
         self._office.note(text)
+
+    def cancel(self, reason: str) -> None:
+        """See `Desk.cancel`."""
+        if self._assembly is not None:
+            self._assembly.engine.drop_queued(reason, _GRACE_S)
 
     def end(self, *, interrupted: bool) -> None:
         """See `Desk.end`."""
@@ -223,8 +230,7 @@ class WorkerDesk:
         library: Its benchmarks.
         template: The judge's wording.
         channel: To the controller.
-        name: Of the worker.
-        few_ahead: The session stops at a failure.
+        share: What the worker has of the session.
     """
 
     def __init__(
@@ -233,15 +239,12 @@ class WorkerDesk:
         library: Library,
         template: JudgeTemplate,
         channel: Any,
-        name: str,
-        *,
-        few_ahead: bool,
+        share: Share,
     ) -> None:
         self._settings = settings
         self._library = library
         self._template = template
-        self._few_ahead = few_ahead
-        self._name = name
+        self._share = share
         self._loop = LoopThread()
         self._lock = threading.Lock()
         self._jobs: Sequence[CaseJob | None] = ()
@@ -249,7 +252,7 @@ class WorkerDesk:
         self._assembly: Assembly | None = None
         self._dry = False
         self.cancelled: str | None = None
-        self._hub = RemoteHub(self._loop, channel, self._start, self._stop_model, self._cancel)
+        self._hub = RemoteHub(self._loop, channel, self._start, self._stop_model, self.cancel)
 
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Tell the controller what was collected; calls start when it says so."""
@@ -262,8 +265,7 @@ class WorkerDesk:
                 self._library,
                 self._loop,
                 self._hub,
-                few_ahead=self._few_ahead,
-                name=f"{self._name}:",
+                self._share,
             )
         self._hub.send("plan", plan)
 
@@ -281,6 +283,13 @@ class WorkerDesk:
     def note(self, text: str) -> None:
         """See `Desk.note`."""
         self._hub.send("note", text)
+
+    def cancel(self, reason: str) -> None:
+        """See `Desk.cancel`; the controller says so too, on xdist's receiver thread."""
+        with self._lock:
+            self.cancelled = self.cancelled or reason
+        if self._assembly is not None:
+            self._assembly.engine.drop_queued(reason, _GRACE_S)
 
     def end(self, *, interrupted: bool) -> None:  # noqa: ARG002 - the controller knows by itself
         """See `Desk.end`."""
@@ -303,12 +312,6 @@ class WorkerDesk:
         if self._assembly is not None:
             self._assembly.gateway.stop_model(model, sentence)
 
-    def _cancel(self, reason: str) -> None:
-        with self._lock:
-            self.cancelled = self.cancelled or reason
-        if self._assembly is not None:
-            self._assembly.engine.drop_queued(reason)
-
 
 class ControllerDesk:
     """The desk of an xdist controller: it serves the workers' desks.
@@ -322,10 +325,13 @@ class ControllerDesk:
         self._office = office
         self._announce = announce
         self._servers: dict[Any, ChannelServer] = {}
+        self._workers = 0
+        self._scheduling: SliceScheduling | None = None
         self._plan: Plan | None = None
         self._unreported: dict[str, Outcome] = {}
         self._crashes: set[str] = set()
         self._cancelled = False
+        self.on_tick: Callable[[], None] = lambda: None
         office.on_result = self._remember
         office.on_model_stopped = self._tell_stopped
         office.loop = LoopThread()
@@ -334,17 +340,28 @@ class ControllerDesk:
         """Give a new worker its channel."""
         channel = node.gateway.newchannel()
         node.workerinput["helmbench"] = channel
+        self._workers = node.workerinput["workercount"]
         loop = self._office.loop
         if loop is not None:
             self._servers[node] = ChannelServer(loop, channel, self._planned, self._office.note)
 
-    def scheduler(self, config: pytest.Config, on_difference: Callable[[str], None]) -> SliceScheduling:
+    def scheduler(self, on_difference: Callable[[str], None]) -> SliceScheduling:
         """Return our scheduler for the session."""
-        return SliceScheduling(len(config.getvalue("tx")), self._scheduled, self._prefetch, on_difference)
+        self._scheduling = SliceScheduling(self._workers, self._scheduled, self._prefetch, on_difference)
+        return self._scheduling
 
-    def reported(self, node_id: str) -> None:
+    @property
+    def left_over(self) -> int:
+        """How many items were never run, because their worker died and no other took them."""
+        return self._scheduling.left_over if self._scheduling is not None else 0
+
+    def reported(self, node: Any, node_id: str) -> None:
         """Forget the outcome of an item that has been reported."""
-        self._unreported.pop(node_id, None)
+        if self._scheduling is not None:
+            self._scheduling.mark_reported(node, node_id)
+        if self._office.loop is not None:
+            # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
+            self._office.loop.soon(self._unreported.pop, node_id, None)
 
     def runs_again(self, node_id: str) -> bool:
         """Return whether an item whose worker died may run once more."""
@@ -354,7 +371,7 @@ class ControllerDesk:
         return True
 
     def cancel(self, reason: str) -> None:
-        """End every worker's waiting at once."""
+        """See `Desk.cancel`: every worker's waiting ends at once."""
         if not self._cancelled:
             self._cancelled = True
             for server in self._servers.values():
@@ -363,7 +380,7 @@ class ControllerDesk:
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Do nothing: the controller has no items."""
 
-    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
+    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:  # noqa: ARG002 - a desk's
         """Never called: the controller has no items."""
         raise CancelledRunError("the controller runs no items")
 
@@ -377,7 +394,8 @@ class ControllerDesk:
             self.cancel("interrupted")
         if self._cancelled:
             until = time.monotonic() + _WORKERS_GRACE_S
-            while time.monotonic() < until and not all(server.ended for server in self._servers.values()):
+            serving = [server for server in self._servers.values() if server.serving]
+            while time.monotonic() < until and not all(server.ended for server in serving):
                 time.sleep(0.01)
         loop = self._office.loop
         if loop is not None:
@@ -394,22 +412,37 @@ class ControllerDesk:
         if plan is None:
             return
         office = self._office
-        for run in plan.runs:
-            office.library.load(Path(run.benchmark))
-        office.book.know(plan, office.library.loaded)
-        self._announce(plan)
-        if plan.dry:
-            return
-        office.open(plan)
+        try:
+            for run in plan.runs:
+                office.library.load(Path(run.benchmark))
+            office.book.know(plan, office.library.loaded)
+            self._announce(plan)
+            if not plan.dry:
+                office.open(plan)
+        except HelmbenchError as error:
+            raise pytest.UsageError(str(error)) from error
+        if office.loop is not None:
+            office.loop.soon(self._tick)
 
-    def _prefetch(self, node: Any, indices: Sequence[int]) -> None:
+    def _tick(self) -> None:
+        """Let the live line be drawn about once a second: here nobody waits for an item who could."""
+        loop = self._office.loop
+        if self._office.ended is None and loop is not None:
+            self.on_tick()
+            loop.loop.call_later(1.0, self._tick)
+
+    def _prefetch(self, node: Any, indices: Sequence[int], node_ids: Sequence[str]) -> None:
         office = self._office
         server = self._servers.get(node)
-        if server is None or office.gate is None or office.hub is None:
+        if server is None or office.gate is None or office.hub is None or office.loop is None:
             return
         server.serve(office.gate, office.hub)
+        known: dict[str, Outcome] = {}
+        if node_ids:
+            office.loop.run(_nothing())  # what the dead worker has sent is handled first
+            known = {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
         run_ids: Mapping[tuple[str, str], int] = office.book.run_ids()
-        server.send("start", Start(run_ids, tuple(indices), dict(self._unreported) if self._crashes else {}))
+        server.send("start", Start(run_ids, tuple(indices), known))
 
     def _remember(self, record: ResultRecord) -> None:
         if record.outcome.verdict is not Verdict.ERROR:

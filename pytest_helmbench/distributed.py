@@ -17,7 +17,6 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.gate import (
     Ask,
     BudgetSpentError,
-    Ending,
     Gate,
     ModelStoppedError,
     RefusedError,
@@ -80,10 +79,10 @@ class RemoteHub:
         self._on_cancel = on_cancel
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Ticket]] = {}
-        channel.setcallback(self._receive)
+        channel.setcallback(self._receive, endmarker=None)
 
     def send(self, *message: object) -> None:
-        """Send a message; a controller that is gone is told nothing more."""
+        """Send a message; a controller that is gone is told nothing more. From any thread."""
         try:
             self._channel.send(pickle.dumps(message))
         except OSError:
@@ -98,7 +97,10 @@ class RemoteHub:
         try:
             return await waiter
         except asyncio.CancelledError:
-            self.send("abandon", number)
+            if not waiter.done() or waiter.cancelled():
+                self.send("abandon", number)
+            elif waiter.exception() is None:
+                self.send("release", waiter.result())
             raise
         finally:
             self._waiting.pop(number, None)
@@ -107,11 +109,18 @@ class RemoteHub:
         """See `Hub.settle`."""
         self.send("settle", ticket, settlement, record)
 
+    def release(self, ticket: Ticket) -> None:
+        """See `Hub.release`."""
+        self.send("release", ticket)
+
     def record_result(self, record: ResultRecord) -> None:
         """See `Hub.record_result`."""
         self.send("result", record)
 
-    def _receive(self, data: bytes) -> None:
+    def _receive(self, data: bytes | None) -> None:
+        if data is None:
+            self._on_cancel("the controller is gone")
+            return
         message = pickle.loads(data)
         match message:
             case ("start", start):
@@ -129,7 +138,8 @@ class RemoteHub:
         waiter = self._waiting.get(number)
         if waiter is not None and not waiter.done():
             waiter.set_result(ticket)
-        # Else it was abandoned, and the controller takes the ticket back when it hears of that.
+        else:
+            self.send("release", ticket)  # abandoned while the ticket was on its way
 
     def _refused(self, number: int, error: RefusedError) -> None:
         waiter = self._waiting.get(number)
@@ -161,8 +171,7 @@ class ChannelServer:
         self._gate: Gate | None = None
         self._hub: LocalHub | None = None
         self._asking: dict[int, asyncio.Task[None]] = {}
-        self._tickets: dict[int, Ticket] = {}
-        self._numbers_of: dict[int, int] = {}
+        self._held: dict[int, Ticket] = {}
         self.ended = False
         channel.setcallback(self._receive, endmarker=None)
 
@@ -170,6 +179,11 @@ class ChannelServer:
         """Begin to answer: before this, a worker sends nothing but its plan."""
         self._gate = gate
         self._hub = hub
+
+    @property
+    def serving(self) -> bool:
+        """Whether the worker has been told to begin."""
+        return self._gate is not None
 
     def send(self, *message: object) -> None:
         """Send a message; a worker that is gone is told nothing."""
@@ -202,10 +216,16 @@ class ChannelServer:
             case ("admit", number, ask):
                 task = asyncio.get_running_loop().create_task(self._admit(gate, number, ask))
                 self._asking[number] = task
+                task.add_done_callback(lambda _: self._asking.pop(number, None))
             case ("abandon", number):
-                self._abandoned(gate, number)
+                # A ticket that is on its way comes back as released.
+                if number in self._asking:
+                    self._asking[number].cancel()
+            case ("release", ticket):
+                self._held.pop(ticket.number, None)
+                hub.release(ticket)
             case ("settle", ticket, settlement, record):
-                self._forget(ticket)
+                self._held.pop(ticket.number, None)
                 hub.settle(ticket, settlement, record)
             case ("result", record):
                 hub.record_result(record)
@@ -217,33 +237,17 @@ class ChannelServer:
             kind = next(name for name, refusal in _REFUSALS.items() if type(error) is refusal)
             self.send("refuse", number, kind, str(error))
         else:
-            self._tickets[ticket.number] = ticket
-            self._numbers_of[number] = ticket.number
+            self._held[ticket.number] = ticket
             self.send("grant", number, ticket)
-        finally:
-            self._asking.pop(number, None)
-
-    def _abandoned(self, gate: Gate, number: int) -> None:
-        task = self._asking.get(number)
-        if task is not None:
-            task.cancel()
-            return
-        ticket = self._tickets.pop(self._numbers_of.pop(number, 0), None)
-        if ticket is not None:
-            gate.settle(ticket, Settlement(Ending.OTHER))
-
-    def _forget(self, ticket: Ticket) -> None:
-        self._tickets.pop(ticket.number, None)
 
     def _lost(self) -> None:
         """Take back everything a worker held that is gone."""
         for task in self._asking.values():
             task.cancel()
-        tickets = tuple(self._tickets.values())
-        self._tickets.clear()
-        if self._gate is not None:
-            for ticket in tickets:
-                self._gate.settle(ticket, Settlement(Ending.OTHER))
+        held, self._held = self._held, {}
+        if self._hub is not None:
+            for ticket in held.values():
+                self._hub.release(ticket)
 
 
 class SliceScheduling:
@@ -255,7 +259,8 @@ class SliceScheduling:
     Args:
         count: Workers that the session starts with.
         on_scheduled: Told once that every worker has collected, before anything runs.
-        prefetch: Tells a worker what it will be handed.
+        prefetch: Tells a worker what it will be handed: the indices, and the node ids when the items were another
+            worker's before.
         on_difference: Told the first difference when two workers have not collected the same.
     """
 
@@ -263,7 +268,7 @@ class SliceScheduling:
         self,
         count: int,
         on_scheduled: Callable[[], None],
-        prefetch: Callable[[Any, Sequence[int]], None],
+        prefetch: Callable[[Any, Sequence[int], Sequence[str]], None],
         on_difference: Callable[[str], None],
     ) -> None:
         self._count = count
@@ -275,6 +280,7 @@ class SliceScheduling:
         self._places: dict[str, int] | None = None
         self._unsent: dict[Any, deque[int]] = {}
         self._sent: dict[Any, list[int]] = {}
+        self._reported: dict[Any, str] = {}
         self._pool: list[int] = []
         self._broken = False
 
@@ -300,7 +306,12 @@ class SliceScheduling:
     @property
     def has_pending(self) -> bool:
         """Whether any item has not been completed."""
-        return bool(self._pool) or any(self._unsent.values()) or any(self._sent.values())
+        return self.left_over > 0
+
+    @property
+    def left_over(self) -> int:
+        """How many items have not been completed."""
+        return len(self._pool) + sum(map(len, self._unsent.values())) + sum(map(len, self._sent.values()))
 
     def add_node(self, node: Any) -> None:
         """Take note of a worker that has started."""
@@ -331,24 +342,23 @@ class SliceScheduling:
             for number, node in enumerate(nodes):
                 self._give(node, range(number, len(first), len(nodes)))
             return
-        fresh = [node for node in self._collections if self._takes_items(node) and not self._sent[node]]
-        pool, self._pool = sorted(self._pool), []
-        for number, node in enumerate(fresh):
-            self._give(node, pool[number :: len(fresh)])
-        if not fresh:
-            self._pool = pool
+        self._share_pool([node for node in self._takers() if not self._sent[node]])
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 - xdist's
         """Take note that an item is done and send the next."""
         self._sent[node].remove(item_index)
         self._top_up(node)
 
+    def mark_reported(self, node: Any, item: str) -> None:
+        """Take note that an item has its verdict: should its worker die now, it is not run again."""
+        self._reported[node] = item
+
     def mark_test_pending(self, item: str) -> None:
         """Queue an item once more."""
         if self._places is None:
             self._places = {node_id: index for index, node_id in enumerate(self._collection or ())}
         self._pool.append(self._places[item])
-        self._share_pool()
+        self._share_pool(self._takers())
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
         """Do nothing: nothing is ever stolen."""
@@ -361,30 +371,36 @@ class SliceScheduling:
         """
         sent = self._sent.pop(node)
         unsent = self._unsent.pop(node)
+        reported = self._reported.pop(node, None)
         self._collections.pop(node, None)
         if self._collection is None or not (sent or unsent):
             return None
-        crashed = self._collection[sent[0]] if sent else None
-        self._pool += [*sent[1:], *unsent]
-        self._share_pool()
+        crashed = None
+        if sent:
+            first, *sent = sent
+            # It may have died between two items.
+            crashed = self._collection[first] if self._collection[first] != reported else None
+        self._pool += [*sent, *unsent]
+        self._share_pool(self._takers())
         return crashed
 
-    def _takes_items(self, node: Any) -> bool:
-        return node in self._sent and not node.shutting_down
+    def _takers(self) -> list[Any]:
+        return [node for node in self._collections if node in self._sent and not node.shutting_down]
 
-    def _share_pool(self) -> None:
-        """Give what is left over to workers that still take items; else it waits for a replacement."""
-        nodes = [node for node in self._collections if self._takes_items(node)]
+    def _share_pool(self, nodes: Sequence[Any]) -> None:
+        """Give what dead workers have left to others; without any it waits for a replacement."""
         if not nodes:
             return
+        collection = self._collection or ()
         pool, self._pool = sorted(self._pool), []
         for number, node in enumerate(nodes):
-            self._give(node, pool[number :: len(nodes)])
+            share = pool[number :: len(nodes)]
+            self._give(node, share, [collection[index] for index in share])
 
-    def _give(self, node: Any, indices: Iterable[int]) -> None:
+    def _give(self, node: Any, indices: Iterable[int], node_ids: Sequence[str] = ()) -> None:
         slice_ = tuple(indices)
         if slice_:
-            self._prefetch(node, slice_)
+            self._prefetch(node, slice_, node_ids)
         self._unsent[node].extend(slice_)
         self._top_up(node)
 
@@ -395,7 +411,10 @@ class SliceScheduling:
         more = [unsent.popleft() for _ in range(min(len(unsent), _AHEAD + 1 - len(sent)))]
         if more:
             sent.extend(more)
-            node.send_runtest_some(more)
+            try:
+                node.send_runtest_some(more)
+            except OSError:
+                return  # it has died, and what it was to run is shared out when xdist says so
         if not unsent and not self._pool and len(sent) < 2:
             # A worker runs its last item only when it knows that nothing follows.
             node.shutdown()

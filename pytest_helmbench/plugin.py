@@ -79,6 +79,8 @@ OPTIONS = (
     Option("case-timeout", "float", "S", "seconds per case, waiting for our own limits apart"),
     Option("max-retries", "int", "N", "attempts after the first (default: 5)"),
     Option("max-cost", "float", "USD", "budget of the session; what it cannot pay is skipped"),
+    Option("min-score", "text", "X", "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"),
+    Option("min-coverage", "text", "X", "least share of the planned severity that was judged (1.0 with a gate)"),
     Option("db", "path", "PATH", "results database (default: helmbench.db in rootdir)"),
     Option("judge-template", "path", "PATH", "wording of the judge's prompt (default: built in)"),
     Option("with-text", "flag", "", "prompt and reply texts in JUnit, reports and CI logs"),

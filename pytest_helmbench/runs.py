@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.bench.outcome import AttemptRecord, Parse, ResultRecord, Verdict
+from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Route, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.scores import stored_score
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.runs import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
@@ -46,6 +50,7 @@ class PlannedRun:
         prompt_tokens: Estimate, of the cases' own prompts.
         judge_prompt_tokens: Estimate.
         max_tokens: Bound on a completion; None when none is sent.
+        packed_codes: The planned case codes, one per line, compressed.
     """
 
     benchmark: str
@@ -61,11 +66,17 @@ class PlannedRun:
     prompt_tokens: int
     judge_prompt_tokens: int
     max_tokens: int | None
+    packed_codes: bytes
 
     @property
     def key(self) -> tuple[str, str]:
         """See `Target.key`."""
         return self.benchmark, self.model
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The planned cases."""
+        return tuple(zlib.decompress(self.packed_codes).decode().split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +125,10 @@ def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
         scope: Of the whole session.
     """
     counts: dict[Target, Counter[str]] = {}
+    codes: dict[Target, dict[str, None]] = {}
     for job in jobs:
         count = counts.setdefault(job.target, Counter())
+        codes.setdefault(job.target, {})[job.combination.code] = None
         characters = job.combination.prompt_characters()
         judge_calls = job.judge_calls
         judge = job.target.judge
@@ -128,11 +141,11 @@ def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
         count["judge_prompt"] += (
             judge_calls * (characters + _JUDGE_WORDING_CHARACTERS) // _CHARACTERS_PER_TOKEN
         )
-    runs = tuple(_planned(target, count) for target, count in counts.items())
+    runs = tuple(_planned(target, count, codes[target]) for target, count in counts.items())
     return Plan(runs, dry_run or not any(run.usable for run in runs), scope)
 
 
-def _planned(target: Target, count: Counter[str]) -> PlannedRun:
+def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> PlannedRun:
     endpoint = target.model.endpoint
     usable = isinstance(endpoint, Endpoint)
     return PlannedRun(
@@ -149,6 +162,7 @@ def _planned(target: Target, count: Counter[str]) -> PlannedRun:
         prompt_tokens=count["prompt"],
         judge_prompt_tokens=count["judge_prompt"],
         max_tokens=target.model.entry.sampling.max_tokens,
+        packed_codes=zlib.compress("\n".join(codes).encode(), 1),
     )
 
 
@@ -245,6 +259,7 @@ class RunBook:
         self.plan: Plan | None = None
         self.targets: dict[tuple[str, str], Target] = {}
         self.tallies: dict[int, Tally] = {}
+        self.scores: dict[int, RunScore] = {}
         self._replaced: dict[tuple[int, str, int], ResultRecord] = {}
         self._tests: dict[int, int] = {}
 
@@ -273,9 +288,10 @@ class RunBook:
                 scope=plan.scope,
                 total_tests=run.tests,
                 total_evaluations=run.evaluations,
-                settings=self._settings_of(self.targets[run.key]),
+                settings=self._settings_of(self.targets[run.key], benchmarks[run.benchmark]),
                 plugin_version=version("pytest-helmbench"),
                 started_at=utc_now(),
+                codes=run.codes,
             )
             for run in plan.runs
         ]
@@ -319,23 +335,45 @@ class RunBook:
         """Close every run and the database."""
         if self._store is None:
             return
+        self._store.flush()
         for run_id, tally in self.tallies.items():
             whole = tally.judged == self._tests[run_id]
             status = "complete" if whole else "interrupted" if interrupted else "partial"
-            self._store.close_run(run_id, RunTotals(status=status, completed_at=utc_now()))
+            score = stored_score(self._settings.db, run_id) if self._store.fault is None else None
+            if score is not None:
+                self.scores[run_id] = score
+            self._store.close_run(run_id, _totals(status, score))
         self._store.close()
 
-    def _settings_of(self, target: Target) -> dict[str, Any]:
+    def _settings_of(self, target: Target, benchmark: Benchmark) -> dict[str, Any]:
         record = self._settings.as_record()
         sampling = target.model.entry.sampling
         record["sampling"] = {
             name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None
         }
         record["model"] = target.model.entry.id
+        scoring = benchmark.scoring
+        record["scoring"] = None if scoring is None else asdict(scoring)
         record["judge"] = target.judge.entry.id if target.judge else None
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return record
+
+
+def _totals(status: str, score: RunScore | None) -> RunTotals:
+    if score is None:
+        return RunTotals(status=status, completed_at=utc_now())
+    interval = score.total.interval
+    coverage = score.total.coverage
+    return RunTotals(
+        status=status,
+        completed_at=utc_now(),
+        score=None if score.score is None else float(score.score),
+        score_low=None if interval is None else interval.low,
+        score_high=None if interval is None else interval.high,
+        score_raw=None if score.raw is None else float(score.raw),
+        coverage=None if coverage is None else float(coverage),
+    )
 
 
 def _provider(target: Target) -> str:

@@ -13,10 +13,14 @@ from pytest_helmbench.bench.outcome import Outcome, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
 from pytest_helmbench.distributed import SliceScheduling, crash_report
+from pytest_helmbench.ending import ExitRule
+from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark
+from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.evaluate.judge import load_template
 from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
+from pytest_helmbench.gating import read_gates
 from pytest_helmbench.items import (
     PLUGIN,
     BrokenFile,
@@ -54,6 +58,7 @@ def register(config: pytest.Config) -> None:
             config.rootpath,
         )
         template = load_template(settings.judge_template)
+        gates = read_gates(settings.min_score, settings.min_coverage)
     except HelmbenchError as error:
         raise pytest.UsageError(str(error)) from error
     _choose_paths(config)
@@ -68,11 +73,15 @@ def register(config: pytest.Config) -> None:
             library,
             template,
             workerinput["helmbench"],
-            workerinput["workerid"],
-            few_ahead=few_ahead,
+            Share(
+                session_concurrency(settings),
+                few_ahead,
+                workers=workerinput["workercount"],
+                name=f"{workerinput['workerid']}:",
+            ),
         )
     else:
-        office = Office(settings, library)
+        office = Office(settings, library, gates)
         announcer = Announcer(config, office)
         if _is_controller(config):
             _check_distribution(config)
@@ -140,7 +149,10 @@ class SessionPlugin:
         self._office = office
         self._hides_text = in_ci() and not settings.with_text
         self._live = LiveLine(config, office)
+        if isinstance(desk, ControllerDesk):
+            desk.on_tick = self._live.tick
         self._broken = 0
+        self._unjudged_failures = 0
         self._failures = 0
         self._noted_again = False
         self._jobs: list[CaseJob | None] = []
@@ -218,8 +230,10 @@ class SessionPlugin:
         try:
             return self._desk.obtain(item.job, self._live.tick)
         except CancelledRunError as error:
-            item.session.shouldstop = str(error) or "cancelled"
-            pytest.exit(str(error) or "cancelled", returncode=0)
+            reason = str(error) or "cancelled"
+        # Out of the handler: pytest would take its time over the chained traceback.
+        item.session.shouldstop = reason
+        pytest.exit(reason, returncode=0)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -228,7 +242,11 @@ class SessionPlugin:
         """Let the report carry verdict and ids, and the reply's start where people look."""
         report = yield
         fault = call.excinfo.value if call.excinfo is not None else None
-        if isinstance(item, CaseItem | BrokenItem) and isinstance(fault, pytest.fail.Exception) and report.failed:
+        if (
+            isinstance(item, CaseItem | BrokenItem)
+            and isinstance(fault, pytest.fail.Exception)
+            and report.failed
+        ):
             report.longrepr = str(fault)  # as it is: pytest would put "Failed: " before it
         if isinstance(item, CaseItem):
             self._complete(report, item)
@@ -245,9 +263,11 @@ class SessionPlugin:
             self._broken += carried["verdict"] == "broken"
             if isinstance(report.longrepr, str):
                 report.longrepr = CaseText(report.longrepr)  # type: ignore[assignment]
+        judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
+        self._unjudged_failures += report.failed and not judged_wrong
         if isinstance(self._desk, ControllerDesk):
-            if report.when == "teardown":
-                self._desk.reported(report.nodeid)
+            if carried is not None or report.when == "teardown":
+                self._desk.reported(getattr(report, "node", None), report.nodeid)
             self._failures += report.failed
             most = self._config.getoption("maxfail", 0)
             if most and self._failures >= most:
@@ -262,11 +282,11 @@ class SessionPlugin:
             self._desk.connect(node)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> SliceScheduling | None:
+    def pytest_xdist_make_scheduler(self) -> SliceScheduling | None:
         """Schedule by slices."""
         if not isinstance(self._desk, ControllerDesk):
             return None
-        return self._desk.scheduler(config, self._differs)
+        return self._desk.scheduler(self._differs)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
@@ -280,19 +300,22 @@ class SessionPlugin:
     # The end
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Stop at once: pytest first takes its time over the traceback."""
+        self._desk.cancel("interrupted")
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Stop, store, and settle the exit code."""
         self._live.clear()
         interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
         self._desk.end(interrupted=interrupted)
-        if self._office is not None and exitstatus in (
-            pytest.ExitCode.OK,
-            pytest.ExitCode.NO_TESTS_COLLECTED,
-        ):
-            reason = self._why_not_ok(self._office)
-            if reason is not None:
-                self._office.note(reason)
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._office is not None:
+            status = ExitRule(self._office, _models_on_command_line(self._config)).settle(
+                int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._left_over()
+            )
+            if status != exitstatus:
+                session.exitstatus = status
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -300,7 +323,7 @@ class SessionPlugin:
         if self._office is None or self._office.book.plan is None:
             return
         terminalreporter.section("helmbench")
-        for line in session_lines(self._office, self._broken):
+        for line in session_lines(self._office, self._broken, verbose=self._config.get_verbosity() > 0):
             terminalreporter.write_line(line)
 
     # What the hooks share
@@ -382,21 +405,8 @@ class SessionPlugin:
             self._office.note(sentence)
         raise pytest.UsageError(sentence)
 
-    def _why_not_ok(self, office: Office) -> str | None:
-        """Return why a session without a failed item is no success, or None."""
-        if office.gate is not None and office.gate.refused_for_budget:
-            return "the budget was spent: what it could not pay was skipped"
-        if office.overdrawn is not None:
-            return office.overdrawn
-        plan = office.book.plan
-        if plan is None or any(tally.judged for tally in office.book.tallies.values()):
-            return None
-        named = any(run.variable for run in plan.runs)
-        wanted = self.settings.require_run or (in_ci() and named and _models_on_command_line(self._config))
-        if not wanted or self.settings.dry_run:
-            return None if not self.settings.require_run else "nothing was judged (--helmbench-require-run)"
-        variables = ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
-        return f"nothing was judged: {variables} is empty" if variables else "nothing was judged"
+    def _left_over(self) -> int:
+        return self._desk.left_over if isinstance(self._desk, ControllerDesk) else 0
 
 
 def _models_on_command_line(config: pytest.Config) -> bool:

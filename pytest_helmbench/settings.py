@@ -59,6 +59,8 @@ class Settings:
     ask_above_usd: float
     db: Path
     with_text: bool
+    min_score: str | None
+    min_coverage: str | None
     select_text: str | None = None
 
     def as_record(self) -> dict[str, Any]:
@@ -117,6 +119,8 @@ def resolve_settings(
         ask_above_usd=_ask_above(ask_above),
         db=reader.path("db") or root_dir / "helmbench.db",
         with_text=bool(value("with-text")),
+        min_score=reader.text("min-score"),
+        min_coverage=reader.text("min-coverage"),
     )
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from pytest_helmbench.bench.outcome import Parse, Verdict
 from pytest_helmbench.desks import Office, in_ci
+from pytest_helmbench.ending import scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
+from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.summary import (
     DryRow,
     ModelRow,
@@ -55,6 +59,11 @@ class Announcer:
             pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given.
         """
         office = self._office
+        if office.gates.asked and plan.scope == "by_outcome":
+            raise pytest.UsageError(
+                "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
+                "  hint: leave --helmbench-min-score out, or run the whole selection"
+            )
         span = _plan_price(plan, office)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
@@ -122,7 +131,7 @@ class LiveLine:
         )
         planned = office.book.plan.tests if office.book.plan else 0
         line = in_flight_line(done, planned, office.gate.calls_in_flight(), cost)
-        self._write(_BELOW + line[: max(20, _terminal_width(self._config) - 1)] + _BACK)
+        self._write(lambda width: _BELOW + line[: max(20, width - 1)] + _BACK)
         self._shown = True
 
     def clear(self) -> None:
@@ -130,34 +139,32 @@ class LiveLine:
         self._last_print = time.monotonic()
         if self._shown:
             self._shown = False
-            self._write(_WIPE)
+            self._write(lambda _width: _WIPE)
 
     def _on_a_terminal(self) -> bool:
         if self._reporter is None:
             self._reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         return self._reporter is not None and not in_ci() and bool(getattr(self._reporter, "isatty", False))
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: Callable[[int], str]) -> None:
+        """Write past the capture; the width can be asked only there, where standard output is the terminal."""
         capture = self._config.pluginmanager.get_plugin("capturemanager")
-        with self._lock:
-            if capture is None:
-                self._reporter.write(text, flush=True)
-            else:
-                with capture.global_and_fixture_disabled():
-                    self._reporter.write(text, flush=True)
+        with self._lock, capture.global_and_fixture_disabled() if capture else nullcontext():
+            self._reporter.write(text(self._config.get_terminal_writer().fullwidth), flush=True)
 
 
-def session_lines(office: Office, broken: int) -> list[str]:
+def session_lines(office: Office, broken: int, *, verbose: bool) -> list[str]:
     """Return the summary of a session.
 
     Args:
         office: Of the session, closed.
         broken: Erring items that stand for broken files.
+        verbose: Also the scores of behaviours.
     """
     plan = office.book.plan
     if plan is None:
         return []
-    lines = _dry_lines(plan, office) if plan.dry else _run_lines(plan, office)
+    lines = _dry_lines(plan, office) if plan.dry else _run_lines(plan, office, verbose=verbose)
     if broken:
         lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: no case of them ran (see ERRORS)")
     lines += _warning_lines(office)
@@ -165,9 +172,12 @@ def session_lines(office: Office, broken: int) -> list[str]:
     return lines
 
 
-def _run_lines(plan: Plan, office: Office) -> list[str]:
+def _run_lines(plan: Plan, office: Office, *, verbose: bool) -> list[str]:
     rows = _model_rows(plan, office)
     lines = [*model_table(rows), *judging_lines(rows)]
+    scores = {name: score for name, score in scores_by_name(office).items() if score is not None}
+    if scores:
+        lines += ["", *score_lines(scores, behaviours=verbose), ""]
     lines += _reason_lines(plan, office)
     lines += [f"{model} was stopped: {sentence}" for model, sentence in office.stopped_models.items()]
     lines += _judge_lines(plan)
@@ -286,10 +296,6 @@ def _plan_price(plan: Plan, office: Office) -> PriceSpan | None:
 def _shown_path(config: pytest.Config, path: Any) -> str:
     start = config.invocation_params.dir
     return str(path.relative_to(start)) if path.is_relative_to(start) else str(path)
-
-
-def _terminal_width(config: pytest.Config) -> int:
-    return config.get_terminal_writer().fullwidth
 
 
 def _rounded_up(usd: float) -> int:

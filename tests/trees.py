@@ -19,6 +19,8 @@ __all__ = [
     "Tree",
     "category",
     "clear_environment",
+    "collected",
+    "every_mode",
     "includes",
     "judged",
     "judged_twice",
@@ -30,6 +32,11 @@ __all__ = [
 ]
 
 MODEL = "test/good"
+
+every_mode = pytest.mark.parametrize(
+    "mode", [("-n0",), ("-n2",), ("-p", "no:xdist")], ids=["n0", "n2", "no-xdist"]
+)
+"""A test in one process, with two workers, and without pytest-xdist."""
 
 _KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI")
 _INI = "[pytest]\nfilterwarnings = error\n"
@@ -213,6 +220,11 @@ def run_tree(
         if not any(argument.startswith("--helmbench-model") for argument in arguments):
             given.append(f"--helmbench-model={model}")
     return pytester.runpytest_subprocess(*given, *arguments)
+
+
+def collected(result: pytest.RunResult) -> list[str]:
+    """Return the ids that `--collect-only -q` printed, without the path up to the scenario."""
+    return [line.rpartition("::")[2] for line in result.outlines if "::" in line]
 
 
 def rows(database: Path, query: str) -> list[tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.jobs import CaseJob
@@ -12,9 +13,36 @@ from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway, Patience
 from pytest_helmbench.gateway.hub import Hub
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "Share"]
 
 _WIDE_WINDOW = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a process has of its session.
+
+    Args:
+        concurrency: Calls in flight in the whole session.
+        few_ahead: At most `concurrency` outcomes wait (the session stops at a failure).
+        workers: Processes that the session has.
+        name: Of this process, in reply keys.
+    """
+
+    concurrency: int
+    few_ahead: bool
+    workers: int = 1
+    name: str = ""
+
+    @property
+    def window(self) -> int:
+        """Most outcomes that may wait for their items here."""
+        return max(1, self.concurrency // self.workers) if self.few_ahead else _WIDE_WINDOW
+
+    @property
+    def slack(self) -> int:
+        """Cases that wait for leave beside those that have it, so that the gate always finds somebody."""
+        return 0 if self.few_ahead else max(4, self.concurrency // 4)
 
 
 class Assembly:
@@ -25,10 +53,8 @@ class Assembly:
         hub: The session's gate and record.
         patience: Limits of time and attempts.
         settings: Shared by all cases.
-        concurrency: Calls in flight in the whole session.
+        share: Of this process.
         lane_width: Calls in flight per model.
-        few_ahead: At most `concurrency` outcomes wait (the session stops at a failure).
-        name: Of this process, in reply keys.
     """
 
     def __init__(
@@ -37,23 +63,17 @@ class Assembly:
         hub: Hub,
         patience: Patience,
         settings: RunnerSettings,
-        *,
-        concurrency: int,
+        share: Share,
         lane_width: Callable[[str], int],
-        few_ahead: bool,
-        name: str = "",
     ) -> None:
         self._loop = loop
-        self.gateway = loop.run(_gateway(hub, patience, name))
+        self.gateway = loop.run(_gateway(hub, patience, share.name))
         runner = CaseRunner(self.gateway, hub, settings)
-        # A few more than may send, so that the gate always finds somebody waiting.
-        slack = 0 if few_ahead else max(4, concurrency // 4)
 
         def width(lane: str) -> int:
-            return slack + (min(lane_width(lane), concurrency) if lane else concurrency)
+            return share.slack + min(lane_width(lane), share.concurrency)
 
-        window = concurrency if few_ahead else _WIDE_WINDOW
-        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, window)
+        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window)
 
     def end(self, reason: str, grace_s: float) -> None:
         """Cancel what is left; calls on the wire get a short grace. Then close the client."""

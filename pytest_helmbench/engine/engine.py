@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
+import queue
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -21,6 +21,7 @@ from pytest_helmbench.engine.loop import LoopThread
 __all__ = ["CancelledRunError", "Engine", "Job", "Progress"]
 
 _TICK_S = 1.0
+_LAST_S = 1.0  # for what does not even end when it is cancelled
 
 
 class CancelledRunError(HelmbenchError):
@@ -47,6 +48,11 @@ class Progress(Generic[JobT]):
         self.sending = 0
         self.started = time.monotonic()
 
+    def check(self) -> None:
+        """Raise `asyncio.CancelledError` once the run is cancelled: nothing more may be sent."""
+        if self._engine.cancelled is not None:
+            raise asyncio.CancelledError(self._engine.cancelled)
+
     @contextmanager
     def asleep(self) -> Iterator[None]:
         """While a job waits for a retry it holds no place: others may start."""
@@ -69,10 +75,13 @@ class Progress(Generic[JobT]):
 class Engine(Generic[JobT]):
     """Runs jobs on a loop thread; the main thread takes the outcomes one by one.
 
+    Both threads share plain attributes and no lock: Ctrl-C may hit the main thread at any bytecode, and a lock
+    that it held then would stay held. What orders their steps is said where it matters.
+
     Args:
         loop: Where jobs run.
         work: Turns a job into its outcome; raises only what is a bug, or `asyncio.CancelledError`.
-        width: Places per lane name, and in all under the empty name; a resting job holds none.
+        width: Places per lane name; a resting job holds none.
         window: Most jobs that may have started without their outcome being taken.
     """
 
@@ -89,17 +98,18 @@ class Engine(Generic[JobT]):
         self._window = window
         self._queues: dict[str, deque[tuple[int, JobT]]] = {}
         self._active: dict[str, int] = {}
-        self._active_in_all = 0
         self._numbers = itertools.count()
         self._launched = 0
+        self._excused = 0  # launched jobs whose outcome nobody will take
         self._taken = 0  # written by the waiting thread only
         self._window_full = False
         self._running: dict[JobT, tuple[asyncio.Task[None], Progress[JobT]]] = {}
         self._queued: set[JobT] = set()
         self._done: dict[JobT, Outcome | BaseException] = {}
-        self._lock = threading.Condition()
         self._awaited: JobT | None = None
-        self._cancelled: str | None = None
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._ending: asyncio.Task[None] | None = None
+        self.cancelled: str | None = None
         self.finished = 0
 
     def start(self, jobs: Sequence[JobT]) -> None:
@@ -115,25 +125,25 @@ class Engine(Generic[JobT]):
 
         Raises:
             CancelledRunError: The run was cancelled first.
+            RuntimeError: The loop's thread has ended.
         """
-        with self._lock:
-            if job not in self._done:
-                self._awaited = job
-                if job not in self._running:
-                    self._loop.soon(self._want, job)
-                # Short slices: Windows delivers Ctrl-C only between them.
-                while job not in self._done and self._cancelled is None:
-                    if not self._lock.wait(_TICK_S):
-                        tick()
-                self._awaited = None
-            result = self._done.pop(job, None)
+        # Said before looking: what is done after the look finds somebody to wake.
+        self._awaited = job
+        try:
+            if job not in self._done and job not in self._running:
+                self._loop.soon(self._want, job)
+            while job not in self._done and self.cancelled is None:
+                self._wait(tick)
+        finally:
+            self._awaited = None  # before the outcome is taken, see `_want`
+        result = self._done.pop(job, None)
         if result is None:
-            raise CancelledRunError(self._cancelled or "")
-        if isinstance(result, BaseException):
-            raise result
+            raise CancelledRunError(self.cancelled or "")
         self._taken += 1
         if self._window_full:
             self._loop.soon(self._fill)
+        if isinstance(result, BaseException):
+            raise result
         return result
 
     def cancel(self, reason: str, grace_s: float) -> None:
@@ -141,23 +151,30 @@ class Engine(Generic[JobT]):
 
         Returns when everything has ended.
         """
-        with self._lock:
-            if self._cancelled is None:
-                self._cancelled = reason
-            self._lock.notify_all()
-        self._loop.run(self._wind_down(grace_s))
+        self.drop_queued(reason, grace_s)
+        self._loop.run(self._ended())
 
-    def drop_queued(self, reason: str) -> None:
-        """Let nothing new start and wake the waiter; what runs goes on. From any thread."""
-        with self._lock:
-            self._cancelled = reason
-            self._lock.notify_all()
+    def drop_queued(self, reason: str, grace_s: float) -> None:
+        """Begin to cancel: let nothing new be sent, wake the waiter, and return. From any thread."""
+        if self.cancelled is None:
+            self.cancelled = reason
+        self._wake.put(None)
+        self._loop.soon(self._begin_end, grace_s)
 
     def in_flight(self) -> list[tuple[JobT, float]]:
         """Return the jobs that run now with their age in seconds, the oldest first."""
         now = time.monotonic()
         running = [(job, now - progress.started) for job, (_, progress) in tuple(self._running.items())]
         return sorted(running, key=lambda pair: -pair[1])
+
+    def _wait(self, tick: Callable[[], None]) -> None:
+        """Wait for a sign in short slices: Windows delivers Ctrl-C only between them."""
+        try:
+            self._wake.get(timeout=_TICK_S)
+        except queue.Empty:
+            if not self._loop.alive:
+                raise RuntimeError("the engine's thread has ended") from None
+            tick()
 
     # Everything below runs on the loop.
 
@@ -170,16 +187,22 @@ class Engine(Generic[JobT]):
 
     def _want(self, job: JobT) -> None:
         """Start a job that is waited for, whatever the window says."""
-        # Its outcome may have come, and been taken, before this call was made: then nobody waits any more.
-        if self._awaited is not job or job in self._running or job in self._done or self._cancelled is not None:
+        # In this order: a waiter stops waiting first and takes the outcome then, so a job that is neither
+        # running nor done but still awaited has not been run for it.
+        if job in self._running or job in self._done or self._awaited is not job:
             return
+        if self.cancelled is not None:
+            return
+        if job in self._queued and self._window_full:
+            # Jobs start in the order of their items: nobody has come for one that fills the window.
+            self._excused += 1
         self._launch(job)
 
     def _fill(self) -> None:
-        while self._cancelled is None and self._active_in_all < self._width(""):
+        while self.cancelled is None:
             # The flag goes up before the count is read: a taker in between wakes us once more.
             self._window_full = True
-            if self._launched - self._taken >= self._window:
+            if self._launched - self._taken - self._excused >= self._window:
                 return
             self._window_full = False
             job = self._next_job()
@@ -190,21 +213,21 @@ class Engine(Generic[JobT]):
     def _next_job(self) -> JobT | None:
         """Return the earliest queued job whose lane has a place."""
         best: tuple[int, str] | None = None
-        for lane, queue in self._queues.items():
-            while queue and queue[0][1] not in self._queued:
-                queue.popleft()  # somebody waited for it and it was started out of turn
+        for lane, jobs in self._queues.items():
+            while jobs and jobs[0][1] not in self._queued:
+                jobs.popleft()  # somebody waited for it and it was started out of turn
             if (
-                queue
+                jobs
                 and self._active.get(lane, 0) < self._width(lane)
-                and (best is None or queue[0][0] < best[0])
+                and (best is None or jobs[0][0] < best[0])
             ):
-                best = (queue[0][0], lane)
+                best = (jobs[0][0], lane)
         return self._queues[best[1]].popleft()[1] if best is not None else None
 
     def _launch(self, job: JobT) -> None:
         self._queued.discard(job)
         self._launched += 1
-        self._count(job, 1)
+        self._active[job.lane] = self._active.get(job.lane, 0) + 1
         progress = Progress(self, job)
         task = asyncio.get_running_loop().create_task(self._run(job, progress))
         self._running[job] = (task, progress)
@@ -214,37 +237,40 @@ class Engine(Generic[JobT]):
         try:
             result = await self._work(job, progress)
         except asyncio.CancelledError:
-            if self._cancelled is None:
-                raise
-            result = CancelledRunError(self._cancelled)
+            result = CancelledRunError(self.cancelled or "the engine was stopped")
         except BaseException as error:  # noqa: BLE001 - a bug in a job must reach its waiter, not hang it
             result = error
-        self._count(job, -1)
+        # Done before it runs no longer: a look at both misses nothing.
+        self._done[job] = result
         del self._running[job]
+        if self._awaited is job:
+            self._wake.put(None)
+        self._active[job.lane] -= 1
         self.finished += 1
-        with self._lock:
-            self._done[job] = result
-            if self._awaited is job:
-                self._lock.notify_all()
         self._fill()
 
     def _resting(self, job: JobT, change: int) -> None:
-        self._count(job, -change)
+        self._active[job.lane] -= change
         if change > 0:
             self._fill()
 
-    def _count(self, job: JobT, change: int) -> None:
-        self._active[job.lane] = self._active.get(job.lane, 0) + change
-        self._active_in_all += change
+    def _begin_end(self, grace_s: float) -> None:
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._wind_down(grace_s))
+
+    async def _ended(self) -> None:
+        if self._ending is not None:
+            await self._ending
 
     async def _wind_down(self, grace_s: float) -> None:
-        waiting = [task for task, progress in self._running.values() if not progress.sending]
-        for task in waiting:
-            task.cancel()
-        tasks = [task for task, _ in self._running.values()]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=grace_s)
-            for task in late:
+        for task, progress in tuple(self._running.values()):
+            if not progress.sending:
                 task.cancel()
-            if late:
-                await asyncio.wait(late)
+        tasks = [task for task, _ in self._running.values()]
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=grace_s)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=_LAST_S)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 __all__ = ["LoopThread"]
 
 T = TypeVar("T")
+
+_SLICE_S = 0.5
 
 
 class LoopThread:
@@ -26,6 +28,11 @@ class LoopThread:
         """The loop, for scheduling from other threads."""
         return self._loop
 
+    @property
+    def alive(self) -> bool:
+        """Whether somebody runs what is scheduled."""
+        return self._thread.is_alive()
+
     def soon(self, function: Callable[..., object], *args: object) -> None:
         """Call a function on the loop, from any thread; nothing happens once the loop is closed."""
         try:
@@ -34,18 +41,22 @@ class LoopThread:
             if not self._loop.is_closed():
                 raise
 
-    def run(self, coroutine: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and wait for its result.
 
         Raises:
-            TimeoutError: It took longer than `timeout_s`; it is cancelled.
+            RuntimeError: The thread has ended.
         """
-        future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return future.result(timeout_s)
-        except TimeoutError:
-            future.cancel()
+            future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError:
+            coroutine.close()
             raise
+        # Short slices: Windows delivers Ctrl-C only between them, and the thread may end before it answers.
+        while not wait((future,), _SLICE_S).done:
+            if not self.alive:
+                raise RuntimeError("the engine's thread has ended")
+        return future.result()
 
     def close(self) -> None:
         """Cancel what is left, stop the loop, join the thread."""

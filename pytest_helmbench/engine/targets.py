@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from pytest_helmbench.bench.model import ModelEntry, ModelsFile
+from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.formats.models_file import load_models
+from pytest_helmbench.gateway.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.gate import Lane
 from pytest_helmbench.gateway.prices import token_price
 from pytest_helmbench.gateway.providers import Endpoint, Unusable, resolve_endpoint
@@ -37,6 +40,8 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
     named = _models_file(root, settings)
     entries = _entries(named, settings)
     judge = _judge(named, entries, settings, environ)
+    for entry in (*entries, *([judge.entry] if judge else [])):
+        _check_baseline(entry.id)
     if not entries:
         return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judge),)
     return tuple(
@@ -55,6 +60,14 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         )
         for entry in entries
     )
+
+
+def _check_baseline(model: str) -> None:
+    if model.startswith("baseline/") and model not in BASELINE_IDS:
+        near = get_close_matches(model, BASELINE_IDS, 1, 0)[0]
+        raise HelmbenchError(
+            f"{model!r} is no embedded model\n  hint: did you mean {near!r}? known: {', '.join(BASELINE_IDS)}"
+        )
 
 
 def _models_file(root: Path, settings: Settings) -> ModelsFile:

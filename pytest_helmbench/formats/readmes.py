@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from frontmatter.default_handlers import YAMLHandler
+
 from pytest_helmbench.bench.codes import natural_key
 from pytest_helmbench.bench.tree import Behaviour, Pillar
 from pytest_helmbench.formats.markdown import Heading, outline, trimmed
@@ -14,7 +16,6 @@ from pytest_helmbench.formats.places import bare_name
 __all__ = ["Readmes"]
 
 _LEADING_CODE = re.compile(r"(?:(?:Pillar|Behaviou?r)\s+\d+|P\d+(?:-B\d+)?|B\d+)\s*[:.–—-]\s*", re.IGNORECASE)
-_FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 class Readmes:
@@ -83,8 +84,16 @@ def _readmes(folders: Iterable[Path]) -> list[str]:
         except OSError:
             continue
         text = raw.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-        texts.append(_FRONTMATTER.sub("", text, count=1))
+        texts.append(_without_frontmatter(text))
     return texts
+
+
+def _without_frontmatter(text: str) -> str:
+    handler = YAMLHandler()
+    try:
+        return handler.split(text)[1] if handler.detect(text) else text
+    except ValueError:  # it opens and never closes
+        return text
 
 
 def _title(text: str) -> Heading | None:

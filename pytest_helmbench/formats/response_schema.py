@@ -21,7 +21,7 @@ from pytest_helmbench.formats.source import Fault, Reader, listed
 from pytest_helmbench.formats.validation import shown
 from pytest_helmbench.formats.yaml_text import Document, Place
 
-__all__ = ["load_response_format", "rule_faults"]
+__all__ = ["Menu", "field_menu", "load_response_format", "rule_faults"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -255,6 +255,51 @@ def rule_faults(rule: FieldRule, schema: Mapping[str, Any], document: Document) 
     for index, value in enumerate(rule.expected):
         line = document.line("evaluation", key, index) or document.line("category")
         yield from _reachable(value, parts, rule.field, line)
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """The values that a field, or each item of its list, may take.
+
+    Args:
+        values: In the schema's order.
+        is_list: Whether the field is a list of them.
+        least: Fewest items of a list.
+        most: Most items of a list; None for any number.
+    """
+
+    values: tuple[Any, ...]
+    is_list: bool = False
+    least: int = 0
+    most: int | None = None
+
+
+def field_menu(rule: FieldRule, schema: Mapping[str, Any]) -> Menu | None:
+    """Return what the field of a rule may hold, or None where the schema leaves it open."""
+    parts = _field(schema, rule.field).parts
+    if rule.type == "category_match":
+        values = _listed_values(parts)
+        return Menu(values) if values is not None else None
+    lists = [part for part in parts if "array" in _kinds(part)]
+    values = _listed_values([item for part in lists for item in _items(schema, part)])
+    if values is None:
+        return None
+    most = [part["maxItems"] for part in lists if "maxItems" in part]
+    return Menu(
+        values,
+        is_list=True,
+        least=min(part.get("minItems", 0) for part in lists),
+        most=max(most) if len(most) == len(lists) else None,
+    )
+
+
+def _listed_values(parts: Iterable[Mapping[str, Any]]) -> tuple[Any, ...] | None:
+    found: list[Any] = []
+    for part in parts:
+        if "enum" not in part and "const" not in part and _types(part) != ("boolean",):
+            return None
+        found.extend(part.get("enum", [part["const"]] if "const" in part else [True, False]))
+    return tuple(item for index, item in enumerate(found) if item not in found[:index]) or None
 
 
 def _reachable(

@@ -22,10 +22,9 @@ from pytest_helmbench.formats.places import bare_name, words_of_suffix
 from pytest_helmbench.formats.readmes import Readmes
 from pytest_helmbench.formats.response_schema import load_response_format, rule_faults
 from pytest_helmbench.formats.rules import category_of, evaluation_of, field_rule, load_criterion
-from pytest_helmbench.formats.schemas import schema
 from pytest_helmbench.formats.scoring_file import load_scoring
 from pytest_helmbench.formats.source import Fault, Findings, Reader, listed
-from pytest_helmbench.formats.validation import validate
+from pytest_helmbench.formats.validation import known_keys, validate
 from pytest_helmbench.formats.yaml_text import Document
 
 __all__ = ["load_benchmark"]
@@ -53,17 +52,7 @@ def load_benchmark(root: Path) -> Benchmark:
     if not folders:
         hint = "name the folder of a scenario like P1-B1-S1"
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint, usable=True))
-    namesakes: defaultdict[str, list[ScenarioFolder]] = defaultdict(list)
-    for folder in folders:
-        namesakes[folder.code].append(folder)
-    scenarios: dict[Path, Scenario] = {}
-    broken: dict[Path, str] = {}
-    for folder in folders:
-        before = len(reader.findings.problems)
-        scenario = _load_scenario(reader, folder, namesakes[folder.code])
-        if scenario is not None:
-            scenarios[scenario.path] = scenario
-        broken.update((problem.path, folder.code) for problem in reader.findings.problems[before:])
+    scenarios, broken = _load_scenarios(reader, folders)
     codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
     scoring, named = _load_root_files(reader, root, codes)
     digest = reader.content_hash(root)
@@ -83,6 +72,24 @@ def load_benchmark(root: Path) -> Benchmark:
         broken={path: broken.get(path, path.stem) for path in problems},
         warnings=tuple(sorted(reader.findings.warnings, key=_order)),
     )
+
+
+def _load_scenarios(
+    reader: Reader, folders: list[ScenarioFolder]
+) -> tuple[dict[Path, Scenario], dict[Path, str]]:
+    """Return the healthy scenarios by prompt file, and the scenario code of each broken file."""
+    namesakes: defaultdict[str, list[ScenarioFolder]] = defaultdict(list)
+    for folder in folders:
+        namesakes[folder.code].append(folder)
+    scenarios: dict[Path, Scenario] = {}
+    broken: dict[Path, str] = {}
+    for folder in folders:
+        before = len(reader.findings.problems)
+        scenario = _load_scenario(reader, folder, namesakes[folder.code])
+        if scenario is not None:
+            scenarios[scenario.path] = scenario
+        broken.update((problem.path, folder.code) for problem in reader.findings.problems[before:])
+    return scenarios, broken
 
 
 def _order(problem: Problem) -> tuple[tuple[tuple[int, int | str], ...], int]:
@@ -216,7 +223,7 @@ def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
 
 
 def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
-    known = schema("scenario")["properties"]
+    known = known_keys("scenario")
     for key in document.names():
         if key not in known:
             hint = listed(key, known, "known keys")

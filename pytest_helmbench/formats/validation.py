@@ -13,7 +13,7 @@ from pytest_helmbench.formats.schemas import schema
 from pytest_helmbench.formats.source import Fault, listed
 from pytest_helmbench.formats.yaml_text import Document, Place
 
-__all__ = ["shown", "validate"]
+__all__ = ["known_keys", "shown", "validate"]
 
 _TYPE_WORDS = {
     "array": "a list",
@@ -40,6 +40,12 @@ def validate(document: Document, name: str, definition: str | None = None) -> li
     for error in _validator(name, definition).iter_errors(document.data):
         faults.extend(_translated(document, error))
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
+
+
+@lru_cache
+def known_keys(name: str) -> tuple[str, ...]:
+    """Return the top-level keys of a schema."""
+    return tuple(schema(name)["properties"])
 
 
 def shown(value: object) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -133,7 +133,9 @@ class Settlement:
 
 
 class _LaneState:
-    def __init__(self, lane: Lane) -> None:
+    """A lane with what is out and who waits; its rates are its own and the session's."""
+
+    def __init__(self, lane: Lane, request_rates: Sequence[Rate], token_rates: Sequence[Rate]) -> None:
         self.lane = lane
         self.limit = AdaptiveLimit(lane.most)
         self.in_flight = 0
@@ -141,8 +143,9 @@ class _LaneState:
         self.stopped: str | None = None
         self.largest_completion = 0
         self.largest_cost: float | None = None
-        self.rates = [Rate(rate) for rate in (lane.requests_per_minute,) if rate]
-        self.token_rates = [Rate(rate) for rate in (lane.tokens_per_minute,) if rate]
+        self.request_rates = (*_rates(lane.requests_per_minute), *request_rates)
+        self.token_rates = (*_rates(lane.tokens_per_minute), *token_rates)
+        self.rates = (*self.request_rates, *self.token_rates)
         self.waiting: list[tuple[int, int, Ask, asyncio.Future[Ticket]]] = []
 
 
@@ -175,8 +178,8 @@ class Gate:
         self._order = itertools.count()
         self._in_flight = 0
         self._out: dict[int, tuple[str, str, float]] = {}
-        self._rates = [Rate(rate) for rate in (limits.requests_per_minute,) if rate]
-        self._token_rates = [Rate(rate) for rate in (limits.tokens_per_minute,) if rate]
+        self._request_rates = _rates(limits.requests_per_minute)
+        self._token_rates = _rates(limits.tokens_per_minute)
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -192,14 +195,14 @@ class Gate:
     def calls_in_flight(self) -> list[tuple[str, str, float]]:
         """Return label, model and age in seconds of every attempt that is out, the oldest first."""
         now = self._clock()
-        return sorted(
-            ((label, model, now - since) for label, model, since in self._out.values()), key=lambda c: -c[2]
-        )
+        out = tuple(self._out.values())  # in one step: who watches is another thread
+        return sorted(((label, model, now - since) for label, model, since in out), key=lambda c: -c[2])
 
     def add_lanes(self, lanes: Iterable[Lane]) -> None:
         """Make models known; a model that is known keeps its lane."""
         for lane in lanes:
-            self._lanes.setdefault(lane.model, _LaneState(lane))
+            if lane.model not in self._lanes:
+                self._lanes[lane.model] = _LaneState(lane, self._request_rates, self._token_rates)
 
     async def admit(self, ask: Ask) -> Ticket:
         """Wait until an attempt may go.
@@ -222,13 +225,15 @@ class Gate:
             raise
 
     def settle(self, ticket: Ticket, settlement: Settlement) -> None:
-        """Give a ticket back."""
+        """Give a ticket back; one that has come back already counts no second time."""
+        if self._out.pop(ticket.number, None) is None:
+            return
         state = self._lanes[ticket.model]
         now = self._clock()
         state.in_flight -= 1
         self._in_flight -= 1
-        self._out.pop(ticket.number, None)
-        self.budget.reserved_usd -= ticket.reserved_usd
+        # Adding and taking away leaves dust behind; with nothing out there is nothing reserved.
+        self.budget.reserved_usd = self.budget.reserved_usd - ticket.reserved_usd if self._out else 0.0
         match settlement.ending:
             case Ending.REPLY:
                 state.limit.succeeded()
@@ -255,7 +260,7 @@ class Gate:
     def _account(self, state: _LaneState, usage: Usage, now: float) -> None:
         completion = usage.completion_tokens or 0
         state.largest_completion = max(state.largest_completion, completion)
-        for rate in (*state.token_rates, *self._token_rates):
+        for rate in state.token_rates:
             rate.take(now, completion)
         cost = 0.0 if state.lane.free else usage.cost_usd
         if cost is not None:
@@ -319,10 +324,10 @@ class Gate:
         while state.waiting:
             *_, ask, waiter = state.waiting[0]
             cost = self._cost(state, ask)
-            if cost is None:
+            if cost is None and not self.budget.is_spent:
                 # Nobody knows what this model costs: one call at a time until a reply tells.
                 return state.in_flight == 0
-            if self.budget.can_ever_pay(cost):
+            if cost is not None and self.budget.can_ever_pay(cost):
                 return self.budget.can_pay_now(cost)
             self.refused_for_budget += 1
             heapq.heappop(state.waiting)
@@ -330,11 +335,11 @@ class Gate:
             self._drop_abandoned(state)
         return False
 
-    def _spent_sentence(self, cost: float) -> str:
+    def _spent_sentence(self, cost: float | None) -> str:
         budget = self.budget
-        return (
-            f"budget spent: {budget.spent_usd:.4f} of {budget.most_usd:.4f} USD, the call may cost {cost:.4f}"
-        )
+        may_cost = "an unknown sum" if cost is None else f"{cost:.4f}"
+        spent = f"{budget.spent_usd:.4f} of {budget.most_usd:.4f} USD"
+        return f"budget spent: {spent}, the call may cost {may_cost}"
 
     def _cost(self, state: _LaneState, ask: Ask) -> float | None:
         """Return what to reserve; None when nobody can say and it matters."""
@@ -346,13 +351,11 @@ class Gate:
         completion = ask.max_tokens or state.largest_completion or _UNKNOWN_COMPLETION_TOKENS
         return (price.input * ask.prompt_tokens + price.output * completion) / 1e6
 
-    def _wait_s(self, state: _LaneState, now: float) -> float:
-        rates = (*state.rates, *self._rates, *state.token_rates, *self._token_rates)
-        return (
-            max((rate.wait_s(now) for rate in rates), default=0.0)
-            if state.paused_until <= now
-            else (state.paused_until - now)
-        )
+    @staticmethod
+    def _wait_s(state: _LaneState, now: float) -> float:
+        if state.paused_until > now:
+            return state.paused_until - now
+        return max((rate.wait_s(now) for rate in state.rates), default=0.0)
 
     def _grant(self, state: _LaneState, now: float) -> None:
         *_, ask, waiter = heapq.heappop(state.waiting)
@@ -360,9 +363,9 @@ class Gate:
         state.in_flight += 1
         self._in_flight += 1
         self.budget.reserved_usd += reserved
-        for rate in (*state.rates, *self._rates):
+        for rate in state.request_rates:
             rate.take(now, 1)
-        for rate in (*state.token_rates, *self._token_rates):
+        for rate in state.token_rates:
             rate.take(now, ask.prompt_tokens)
         ticket = Ticket(next(self._numbers), ask.model, reserved)
         self._out[ticket.number] = (ask.label, ask.model, now)
@@ -374,3 +377,7 @@ class Gate:
             self._timer = None
         if wait_s is not None:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._dispatch)
+
+
+def _rates(per_minute: float | None) -> tuple[Rate, ...]:
+    return () if per_minute is None else (Rate(per_minute),)

@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 30.0
+_MOST_DOUBLINGS = 10
 _CHARACTERS_PER_TOKEN = 4
 
 
@@ -56,6 +57,9 @@ class CallFailedError(HelmbenchError):
 
 class Watch(Protocol):
     """Whoever keeps count of what a call is doing."""
+
+    def check(self) -> None:
+        """Raise `asyncio.CancelledError` when nothing more may be sent."""
 
     def asleep(self) -> AbstractContextManager[None]:
         """Entered while the call waits for a retry and holds nothing."""
@@ -190,7 +194,7 @@ class Gateway:
         self._jitter = jitter
         self._replies = 0
         self._stopped: dict[str, str] = {}
-        self._on_the_wire: defaultdict[str, set[asyncio.Task[Any]]] = defaultdict(set)
+        self._at_work: defaultdict[str, set[asyncio.Task[Any]]] = defaultdict(set)
 
     async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
         """Get a reply.
@@ -221,11 +225,13 @@ class Gateway:
         )
         retries = waits = 0
         while True:
-            ticket = await self._hub.admit(ask)
-            result = await self._attempt(request, ticket, 1 + retries + waits, clock, watch)
+            attempts = retries + waits
+            if clock.left_s() <= 0:
+                raise CallFailedError(self._no_time_left(), attempts)
+            result = await self._attempt(request, ask, attempts + 1, clock, watch)
             if isinstance(result, Reply):
                 return result
-            attempts = 1 + retries + waits
+            attempts += 1
             if result.kind is FaultKind.DEAD_MODEL:
                 raise ModelStoppedError(self._stopped.get(call.entry.id) or result.text())
             if not result.kind.retries:
@@ -240,14 +246,15 @@ class Gateway:
             if delay_s >= clock.left_s():
                 raise CallFailedError(result, attempts, out_of_time=True)
             _log.info("%s: %s; next attempt in %.1f s", call.origin.code, result.reason, delay_s)
-            with watch.asleep(), clock.running():
+            watch.check()
+            with self._stoppable(call.entry.id), watch.asleep(), clock.running():
                 await self._sleep(delay_s)
             ask = replace(ask, urgent=True)
 
     def stop_model(self, model: str, sentence: str) -> None:
-        """Cancel what is on the wire of a model that does not work."""
+        """End every call of a model that does not work, on the wire or waiting for its next attempt."""
         self._stopped.setdefault(model, sentence)
-        for task in self._on_the_wire[model]:
+        for task in tuple(self._at_work[model]):
             task.cancel()
 
     async def close(self) -> None:
@@ -255,38 +262,70 @@ class Gateway:
         await self._client.close()
 
     def _delay_s(self, fault: Fault, count: int) -> float:
-        backoff_s = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2 ** (count - 1)) * (0.5 + self._jitter() / 2)
+        doubled_s = _FIRST_BACKOFF_S * 2.0 ** min(count - 1, _MOST_DOUBLINGS)
+        backoff_s = min(_LONGEST_BACKOFF_S, doubled_s) * (0.5 + self._jitter() / 2)
         if fault.retry_after_s is None:
             return backoff_s
         # A little more than asked for, and not all at the same moment.
         return fault.retry_after_s + self._jitter() * min(1.0, 0.1 + fault.retry_after_s / 10)
 
+    def _no_time_left(self) -> Fault:
+        return Fault(
+            FaultKind.TIMEOUT,
+            None,
+            "timeout",
+            f"the case has used up its {self.patience.longest_pause_s:g} s",
+            hint="raise --helmbench-case-timeout",
+        )
+
+    @contextmanager
+    def _stoppable(self, model: str) -> Iterator[None]:
+        """Inside, a model that stops ends the wait: the task's cancellation becomes `ModelStoppedError`."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("calls are made inside of tasks")
+        at_work = self._at_work[model]
+        at_work.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            sentence = self._stopped.get(model)
+            # Whoever else cancelled the task must be obeyed.
+            if sentence is None or task.uncancel() > 0:
+                raise
+            raise ModelStoppedError(sentence) from None
+        finally:
+            at_work.discard(task)
+
     async def _attempt(
+        self, request: _Request, ask: Ask, attempt: int, clock: CaseClock, watch: Watch
+    ) -> Reply | Fault:
+        """Wait for leave and send once; the ticket comes back whatever happens."""
+        ticket = await self._hub.admit(ask)
+        try:
+            # Leave may have been given just before the end.
+            watch.check()
+            if ask.model in self._stopped:
+                raise ModelStoppedError(self._stopped[ask.model])
+            return await self._exchange(request, ticket, attempt, clock, watch)
+        except BaseException:
+            self._hub.release(ticket)
+            raise
+
+    async def _exchange(
         self, request: _Request, ticket: Ticket, attempt: int, clock: CaseClock, watch: Watch
     ) -> Reply | Fault:
-        """Send once; settle and record it whatever happens."""
+        """Send, settle the ticket and put the attempt on record."""
         trace = _Trace(request, attempt, utc_now(), time.perf_counter())
         timeout_s = min(self.patience.timeout_s, max(clock.left_s(), 0.001))
-        task = asyncio.current_task()
-        wire = self._on_the_wire[ticket.model]
         try:
-            with watch.on_the_wire(), clock.running():
-                if task is not None:
-                    wire.add(task)
-                try:
-                    answer = await self._send(request, timeout_s)
-                finally:
-                    wire.discard(task)  # type: ignore[arg-type]
+            with self._stoppable(ticket.model), watch.on_the_wire(), clock.running():
+                answer = await self._send(request, timeout_s)
         except TransportFault as error:
             return self._settle_fault(trace, ticket, error.fault, None)
-        except asyncio.CancelledError:
-            sentence = self._stopped.get(ticket.model)
+        except (asyncio.CancelledError, ModelStoppedError):
             self._hub.settle(ticket, Settlement(Ending.OTHER), trace.record(error="cancelled"))
-            if sentence is None:
-                raise
-            if task is not None:
-                task.uncancel()
-            raise ModelStoppedError(sentence) from None
+            raise
         endpoint = request.call.endpoint
         parsed = parse_reply(
             answer.status,
@@ -304,7 +343,11 @@ class Gateway:
         if endpoint.provider != "baseline":
             return await self._client.post(endpoint, request.encoded, timeout_s)
         started = time.perf_counter()
-        body = json.dumps(baseline_reply(endpoint.model_id, request.body)).encode()
+        try:
+            document = baseline_reply(endpoint.model_id, request.body)
+        except HelmbenchError as error:
+            raise TransportFault(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
+        body = json.dumps(document).encode()
         return RawAnswer(200, {}, body, (time.perf_counter() - started) * 1000)
 
     def _settle_reply(self, trace: _Trace, ticket: Ticket, parsed: ParsedReply, answer: RawAnswer) -> Reply:

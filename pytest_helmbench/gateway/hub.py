@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.gateway.gate import Ask, Gate, Settlement, Ticket
+from pytest_helmbench.gateway.gate import Ask, Ending, Gate, Settlement, Ticket
 
 __all__ = ["Hub", "LocalHub"]
 
@@ -19,6 +19,9 @@ class Hub(Protocol):
 
     def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
         """Give a ticket back and put the attempt on record, in one step."""
+
+    def release(self, ticket: Ticket) -> None:
+        """Give back a ticket that was not used; one that is settled already stays so."""
 
     def record_result(self, record: ResultRecord) -> None:
         """Put the outcome of a case on record."""
@@ -49,8 +52,14 @@ class LocalHub:
 
     def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
         """See `Hub.settle`: the record first, so that nothing is counted that could be lost."""
-        self._record_attempt(record)
-        self._gate.settle(ticket, settlement)
+        try:
+            self._record_attempt(record)
+        finally:
+            self._gate.settle(ticket, settlement)
+
+    def release(self, ticket: Ticket) -> None:
+        """See `Hub.release`."""
+        self._gate.settle(ticket, Settlement(Ending.OTHER))
 
     def record_result(self, record: ResultRecord) -> None:
         """See `Hub.record_result`."""

@@ -9,6 +9,7 @@ __all__ = ["AdaptiveLimit", "Budget", "Rate"]
 _CUT = 0.7
 _EPISODE_S = 5.0  # what arrives this soon after a cut tells of the same jam
 _TIMEOUTS_THAT_CUT = 3
+_DUST_USD = 1e-12  # what adding floats may be off by
 
 
 class AdaptiveLimit:
@@ -21,7 +22,7 @@ class AdaptiveLimit:
     def __init__(self, most: int) -> None:
         self.most = most
         self._limit = float(most)
-        self._cut_at = float("-inf")
+        self._jammed_until = float("-inf")
         self._timeouts = 0
 
     @property
@@ -41,9 +42,9 @@ class AdaptiveLimit:
             now: Seconds.
             pause_s: How long the provider asked to wait; the episode lasts at least that long.
         """
-        if now - self._cut_at < 0:
+        if now < self._jammed_until:
             return False
-        self._cut_at = now + max(_EPISODE_S, pause_s)
+        self._jammed_until = now + max(_EPISODE_S, pause_s)
         self._limit = max(1.0, self._limit * _CUT)
         return True
 
@@ -57,22 +58,23 @@ class AdaptiveLimit:
 
 
 class Rate:
-    """A rate per minute, spread evenly: at most one second's worth may go at once.
+    """A rate per minute, spread evenly: at most one second's worth may go at once, and no minute gets more.
 
     Args:
         per_minute: Units (requests, tokens) per minute; above 0.
     """
 
     def __init__(self, per_minute: float) -> None:
-        self._per_s = per_minute / 60
-        self._burst = max(1.0, self._per_s)
+        self._burst = max(1.0, per_minute / 60)
+        # What goes at once counts into the same minute.
+        self._per_s = (per_minute - self._burst + 1) / 60
         self._level = self._burst
         self._at: float | None = None
 
     def wait_s(self, now: float) -> float:
         """Return how long until something may go; 0 when it may now."""
         self._refill(now)
-        return 0.0 if self._level >= min(1.0, self._burst) else (1.0 - self._level) / self._per_s
+        return max(0.0, (1.0 - self._level) / self._per_s)
 
     def take(self, now: float, amount: float) -> None:
         """Take an amount; it may be more than a burst, what comes next waits for it."""
@@ -89,6 +91,8 @@ class Rate:
 class Budget:
     """Money of the session: what is spent, and what calls in flight have reserved.
 
+    What costs nothing can always be paid, also when replies have cost more than was reserved for them.
+
     Args:
         most_usd: The bound; None for none.
     """
@@ -97,10 +101,18 @@ class Budget:
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.most_usd is not None and self.spent_usd >= self.most_usd - _DUST_USD
+
     def can_ever_pay(self, cost_usd: float) -> bool:
         """Return whether a call of this price would fit if nothing else were in flight."""
-        return self.most_usd is None or self.spent_usd + cost_usd <= self.most_usd + 1e-12
+        return not cost_usd or self._fits(self.spent_usd + cost_usd)
 
     def can_pay_now(self, cost_usd: float) -> bool:
         """Return whether a call of this price fits beside what is reserved."""
-        return self.most_usd is None or self.spent_usd + self.reserved_usd + cost_usd <= self.most_usd + 1e-12
+        return not cost_usd or self._fits(self.spent_usd + self.reserved_usd + cost_usd)
+
+    def _fits(self, sum_usd: float) -> bool:
+        return self.most_usd is None or sum_usd <= self.most_usd + _DUST_USD

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_helmbench.report.columns import aligned
+
 __all__ = [
     "DryRow",
     "ModelRow",
@@ -105,7 +107,7 @@ def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
         table.append((row.model, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price))
     lines = [
         f"dry run, {why}: every prompt was composed, nothing was called, nothing was stored",
-        *_aligned(table),
+        *aligned(table),
     ]
     lines += [f"{row.model}: {row.why}" for row in rows if row.why and not asked_for]
     return lines
@@ -122,7 +124,7 @@ def model_table(rows: Sequence[ModelRow]) -> list[str]:
         cost = cost_text(row.known_cost_usd, row.unknown_costs)
         counts = (row.passed, row.failed, row.errors, row.skipped)
         table.append((row.model, *map(str, counts), rate, calls, str(row.tokens), cost))
-    return _aligned(table)
+    return aligned(table)
 
 
 def judging_lines(rows: Iterable[ModelRow]) -> list[str]:
@@ -171,6 +173,8 @@ def reasons_text(reasons: Mapping[str, int]) -> str:
 
 
 def _usd(amount: float) -> str:
+    if 0 < amount < 0.0001:
+        return "<0.0001"  # a little is not nothing
     return f"{amount:.2f}" if amount >= 10 else f"{amount:.4f}"
 
 
@@ -181,15 +185,3 @@ def _count(number: int, noun: str) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """Return the rows with columns aligned: names to the left, numbers to the right."""
-    widths = [max(len(row[index]) for row in table) for index in range(len(table[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if index == 0 else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]

@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.store.cells import as_json, safe_text
+from pytest_helmbench.store.plans import write_plan
 
 __all__ = [
     "RunRecord",
@@ -45,6 +46,7 @@ class RunRecord:
         settings: Everything that can change an answer or a verdict, in JSON types; no keys.
         plugin_version: Ours.
         started_at: ISO 8601 UTC.
+        codes: Planned cases; repetitions are in the settings.
     """
 
     benchmark: Benchmark
@@ -57,6 +59,7 @@ class RunRecord:
     settings: Mapping[str, Any]
     plugin_version: str
     started_at: str
+    codes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +70,9 @@ class RunTotals:
         status: `complete`, `partial` or `interrupted`.
         completed_at: ISO 8601 UTC.
         score: In [0, 1], after floors; None when undefined.
-        score_low: Unjudged rows all wrong.
-        score_high: Unjudged rows all right.
-        score_raw: Before floors.
+        score_low: Lower end of the 95 % interval.
+        score_high: Upper end.
+        score_raw: Before the cap of a breached floor.
         coverage: In [0, 1].
     """
 
@@ -126,6 +129,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
         ),
     )
     assert cursor.lastrowid is not None  # an INSERT always has one
+    write_plan(conn, cursor.lastrowid, run.codes)
     return cursor.lastrowid
 
 

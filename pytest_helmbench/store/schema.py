@@ -319,3 +319,14 @@ def create_tables(db: Database) -> None:
     # Statement by statement: `executescript` would end the transaction that the migration runs in.
     for statement in (*_BENCHMARK_TABLES, *_RUN_TABLES, *_RECORD_TABLES, *_VIEWS):
         db.conn.execute(statement)
+
+
+@_MIGRATIONS()
+def keep_plans(db: Database) -> None:
+    """Keep what a run has planned, so that its score can be found again with what was never judged."""
+    db.conn.execute(
+        """CREATE TABLE plans (
+            run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
+            codes BLOB NOT NULL
+        )"""
+    )

@@ -1,0 +1,10 @@
+"""`python -m pytest_helmbench`."""
+
+from __future__ import annotations
+
+import sys
+
+from pytest_helmbench.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

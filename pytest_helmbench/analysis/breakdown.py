@@ -1,0 +1,228 @@
+"""What stands beside the score: recall and false escalation, by every axis, and what a constant answer earns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pytest_helmbench.analysis.monotonic import Curve, detection_curves
+from pytest_helmbench.analysis.rows import Row
+from pytest_helmbench.analysis.scores import run_score
+from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.bench.tree import Scoring
+
+__all__ = [
+    "BANDS",
+    "Breakdown",
+    "ConstantScores",
+    "Detection",
+    "Matrix",
+    "Rate",
+    "breakdown",
+    "constant_scores",
+]
+
+BANDS = ("1–3", "4–6", "7–9", "10+")
+"""Severity bands by |base|."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share of rows, and of their severity points (Σ |base|)."""
+
+    rows: int
+    of_rows: int
+    points: int
+    of_points: int
+
+    @property
+    def plain(self) -> Fraction | None:
+        """Share of rows; None without one."""
+        return Fraction(self.rows, self.of_rows) if self.of_rows else None
+
+    @property
+    def weighted(self) -> Fraction | None:
+        """Share of severity points; None without one."""
+        return Fraction(self.points, self.of_points) if self.of_points else None
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How one group of rows was told apart; neutral and unjudged rows are left out.
+
+    Args:
+        code: What the rows have in common; empty for all.
+        right: Passed, of all rows.
+        recall: Passed, of the rows with a signal (base > 0).
+        false_escalation: Not passed, of the rows without one (base < 0).
+    """
+
+    code: str
+    right: Rate
+    recall: Rate
+    false_escalation: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Condition × user context of one scenario.
+
+    Args:
+        scenario: `P1-B2-S1`.
+        conditions: Rows of the matrix in natural order; None stands for "without", first.
+        user_contexts: Columns, likewise.
+        cells: One tuple per condition; None where no case is planned.
+    """
+
+    scenario: str
+    conditions: tuple[str | None, ...]
+    user_contexts: tuple[str | None, ...]
+    cells: tuple[tuple[Detection | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """Detection in all and by every axis; groups are in natural order, without empty ones.
+
+    Args:
+        overall: All rows.
+        by_pillar: Codes `P1`.
+        by_scenario: Codes `P1-B2-S1`.
+        by_condition: Codes `P1-B2-S1-C1` (a component belongs to its scenario); the scenario's own code
+            gathers its cases without a condition.
+        by_user_context: Codes `P1-B2-S1-U1`, likewise.
+        by_band: Codes of `BANDS`.
+        matrices: One per scenario.
+        curves: Detection by severity, one per scenario with signals.
+    """
+
+    overall: Detection
+    by_pillar: tuple[Detection, ...]
+    by_scenario: tuple[Detection, ...]
+    by_condition: tuple[Detection, ...]
+    by_user_context: tuple[Detection, ...]
+    by_band: tuple[Detection, ...]
+    matrices: tuple[Matrix, ...]
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantScores:
+    """What an answer that never looks at the case would score; None without rows that carry points.
+
+    Args:
+        flags_everything: Wrong exactly where base < 0.
+        flags_nothing: Wrong exactly where base > 0.
+    """
+
+    flags_everything: Fraction | None
+    flags_nothing: Fraction | None
+
+
+def breakdown(rows: Iterable[Row]) -> Breakdown:
+    """Return recall and false escalation of a run by every axis.
+
+    Args:
+        rows: Of one run, in any order.
+
+    Source:
+        Scenario trees, section 6.
+    """
+    scored = [row for row in rows if not row.neutral]
+    return Breakdown(
+        overall=_detection("", scored),
+        by_pillar=_detections(scored, lambda row: row.pillar),
+        by_scenario=_detections(scored, lambda row: row.scenario),
+        by_condition=_detections(scored, lambda row: _joined(row.scenario, row.condition)),
+        by_user_context=_detections(scored, lambda row: _joined(row.scenario, row.user_context)),
+        by_band=_detections(scored, _band),
+        matrices=_matrices(scored),
+        curves=detection_curves(scored),
+    )
+
+
+def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> ConstantScores:
+    """Return what "flags everything" and "flags nothing" would score, floors and cap included.
+
+    Args:
+        rows: Of the whole loaded tree; verdicts are not looked at.
+        scoring: As for the run's own score.
+
+    Source:
+        Scenario trees, section 6.
+    """
+    planned = tuple(rows)
+
+    def score(right: Callable[[Row], bool]) -> Fraction | None:
+        answered = (replace(row, passed=right(row), credit=Fraction(right(row))) for row in planned)
+        return run_score(answered, scoring, replicates=0).score
+
+    return ConstantScores(
+        flags_everything=score(lambda row: row.base >= 0), flags_nothing=score(lambda row: row.base <= 0)
+    )
+
+
+def _detections(rows: Iterable[Row], group: Callable[[Row], str]) -> tuple[Detection, ...]:
+    groups: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[group(row)].append(row)
+    return tuple(_detection(code, groups[code]) for code in sorted(groups, key=natural_key))
+
+
+def _detection(code: str, rows: Iterable[Row]) -> Detection:
+    judged = [row for row in rows if row.passed is not None]
+    signals = [row for row in judged if row.base > 0]
+    quiet = [row for row in judged if row.base < 0]
+    return Detection(
+        code=code,
+        right=_rate(judged, passed=True),
+        recall=_rate(signals, passed=True),
+        false_escalation=_rate(quiet, passed=False),
+    )
+
+
+def _rate(rows: Sequence[Row], *, passed: bool) -> Rate:
+    stakes = [abs(row.base) for row in rows]
+    hits = [stake for stake, row in zip(stakes, rows, strict=True) if row.passed is passed]
+    return Rate(len(hits), len(stakes), sum(hits), sum(stakes))
+
+
+def _band(row: Row) -> str:
+    return BANDS[min((abs(row.base) - 1) // 3, 3)]
+
+
+def _joined(*parts: str | None) -> str:
+    return "-".join(part for part in parts if part is not None)
+
+
+def _matrices(rows: Iterable[Row]) -> tuple[Matrix, ...]:
+    cells: defaultdict[str, defaultdict[tuple[str | None, str | None], list[Row]]]
+    cells = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        cells[row.scenario][row.condition, row.user_context].append(row)
+    return tuple(_matrix(scenario, cells[scenario]) for scenario in sorted(cells, key=natural_key))
+
+
+def _matrix(scenario: str, cells: dict[tuple[str | None, str | None], list[Row]]) -> Matrix:
+    conditions = _axis(condition for condition, _ in cells)
+    contexts = _axis(context for _, context in cells)
+    return Matrix(
+        scenario=scenario,
+        conditions=conditions,
+        user_contexts=contexts,
+        cells=tuple(
+            tuple(
+                _detection(_joined(scenario, condition, context), cells[condition, context])
+                if (condition, context) in cells
+                else None
+                for context in contexts
+            )
+            for condition in conditions
+        ),
+    )
+
+
+def _axis(codes: Iterable[str | None]) -> tuple[str | None, ...]:
+    return tuple(sorted(set(codes), key=lambda code: natural_key(code or "")))

@@ -1,0 +1,153 @@
+"""Scores against thresholds: what `--helmbench-min-score` and `--helmbench-min-coverage` mean."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from pytest_helmbench.analysis.bootstrap import Interval
+from pytest_helmbench.analysis.scores import RunScore
+from pytest_helmbench.bench.problem import HelmbenchError
+
+__all__ = [
+    "FULL_COVERAGE",
+    "GateVerdict",
+    "Threshold",
+    "ThresholdError",
+    "gate",
+    "parse_share",
+    "parse_thresholds",
+]
+
+FULL_COVERAGE = Fraction(1)
+
+_SHARE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)\Z", re.ASCII)
+_CODE = re.compile(r"P\d+(?:-B\d+)?\Z", re.ASCII)
+
+
+class ThresholdError(HelmbenchError):
+    """A threshold that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A least score.
+
+    Args:
+        code: Pillar or behaviour; empty for the run.
+        least: In [0, 1].
+    """
+
+    code: str
+    least: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """How one score stands to one threshold.
+
+    Args:
+        threshold: What was asked for.
+        score: None when undefined.
+        interval: None when the score is undefined.
+        coverage: Of what the threshold names; None when undefined.
+        holds: Whether the gate holds.
+        inconclusive: Whether the interval holds values on either side of the threshold.
+        reason: Why the gate does not hold; empty when it does.
+    """
+
+    threshold: Threshold
+    score: Fraction | None
+    interval: Interval | None
+    coverage: Fraction | None
+    holds: bool
+    inconclusive: bool
+    reason: str
+
+
+def parse_share(text: str, option: str) -> Fraction:
+    """Return the exact number in [0, 1] that an option names.
+
+    Raises:
+        ThresholdError: It is none.
+    """
+    share = Fraction(text.strip()) if _SHARE.match(text.strip()) else None
+    if share is None or share > 1:
+        raise ThresholdError(
+            f"{option}: {text.strip()!r} is no number from 0 to 1\n"
+            "  hint: scores and coverage are fractions, 0.7 for 70 %"
+        )
+    return share
+
+
+def parse_thresholds(text: str, option: str = "--helmbench-min-score") -> tuple[Threshold, ...]:
+    """Read `0.7`, or `P1=0.8,P1-B2=0.9`, or both together.
+
+    Raises:
+        ThresholdError: A number outside [0, 1], a code of something else, a threshold given twice.
+    """
+    thresholds: dict[str, Threshold] = {}
+    for item in text.split(","):
+        code, sign, share = item.strip().rpartition("=")
+        code = code.strip()
+        if sign and not _CODE.match(code):
+            raise ThresholdError(
+                f"{option}: {code!r} in {text!r} is no pillar or behaviour\n  hint: for example 0.7 or P1=0.7,P1-B2=0.9"
+            )
+        threshold = Threshold(code, parse_share(share, option))
+        if code in thresholds:
+            raise ThresholdError(
+                f"{option}: {code or 'the run'} has two thresholds in {text!r}\n  hint: leave one of them"
+            )
+        thresholds[code] = threshold
+    return tuple(thresholds.values())
+
+
+def gate(score: RunScore, threshold: Threshold, min_coverage: Fraction = FULL_COVERAGE) -> GateVerdict:
+    """Return whether a run passes a threshold.
+
+    Args:
+        score: Of the run that the threshold is for.
+        threshold: Of the run, a pillar or a behaviour.
+        min_coverage: Least coverage of the run, and of the pillar or behaviour named.
+
+    Source:
+        Interface page, exit codes.
+    """
+    found = score.of(threshold.code)
+    value = found.score if found is not None else None
+    coverage = found.coverage if found is not None else None
+    interval = found.interval if found is not None else None
+    reason = _objection(score, threshold, min_coverage)
+    return GateVerdict(
+        threshold=threshold,
+        score=value,
+        interval=interval,
+        coverage=coverage,
+        holds=not reason,
+        inconclusive=interval is not None and interval.splits(threshold.least),
+        reason=reason,
+    )
+
+
+def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) -> str:
+    """Return why a gate does not hold; empty when it does."""
+    found = score.of(threshold.code)
+    if found is None:
+        return f"{threshold.code} is not part of the run"
+    name = threshold.code or "the run"
+    if found.score is None:
+        return f"the score of {name} is undefined: nothing that counts was judged"
+    for covered, owner in ((score.total, "the run"), (found, name)):
+        if covered.coverage is None or covered.coverage < min_coverage:
+            return f"coverage of {owner} {_below(covered.coverage)} is below {float(min_coverage)}"
+    if found.score < threshold.least:
+        return f"score of {name} {_below(found.score)} is below {float(threshold.least)}"
+    return ""
+
+
+def _below(value: Fraction | None) -> str:
+    """Return four decimals, rounded down: what is just below a threshold must not look equal to it."""
+    return "undefined" if value is None else f"{float(Fraction(floor(value * 10_000), 10_000)):.4f}"

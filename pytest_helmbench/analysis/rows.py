@@ -1,0 +1,124 @@
+"""The row that every number is made of, and how the rows of several runs become one set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pytest_helmbench.bench.problem import HelmbenchError
+
+__all__ = ["MergeError", "Row", "exact", "merge"]
+
+_LARGEST_DENOMINATOR = 10**9
+
+RowKey = tuple[str, str | None, str | None, str, str, int]
+
+
+class MergeError(HelmbenchError):
+    """Rows of one case that cannot come from the same benchmark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case × criterion × repetition that a run has planned, judged or not.
+
+    Args:
+        pillar: `P1`.
+        behaviour: `P1-B2`.
+        scenario: `P1-B2-S1`.
+        condition: `C1`; None when the case has none.
+        user_context: `U1`; None when the case has none.
+        perturbation: `PT3`.
+        criterion: `CR1`, …; empty where there is only one.
+        repetition: From 1.
+        severity: Base: perturbation plus user context (−20..20).
+        difficulty: Of the condition (0..10).
+        weighted: Whether some case of its behaviour, in the whole loaded tree, has a base other than 0.
+        passed: None when unjudged.
+        credit: In [0, 1]; None when unjudged.
+    """
+
+    pillar: str
+    behaviour: str
+    scenario: str
+    condition: str | None
+    user_context: str | None
+    perturbation: str
+    criterion: str
+    repetition: int
+    severity: int
+    difficulty: int
+    weighted: bool
+    passed: bool | None
+    credit: Fraction | None
+
+    @property
+    def base(self) -> int:
+        """Severity that counts: 1 throughout an unweighted behaviour."""
+        return self.severity if self.severity or self.weighted else 1
+
+    @property
+    def neutral(self) -> bool:
+        """Whether scores and gates ignore the row."""
+        return self.weighted and self.severity == 0
+
+    @property
+    def key(self) -> RowKey:
+        """What names the row within its benchmark."""
+        return (
+            self.scenario,
+            self.condition,
+            self.user_context,
+            self.perturbation,
+            self.criterion,
+            self.repetition,
+        )
+
+    @property
+    def code(self) -> str:
+        """`P1-B2-S1-C1-U1-PT3`."""
+        parts = (self.scenario, self.condition, self.user_context, self.perturbation)
+        return "-".join(part for part in parts if part is not None)
+
+
+def exact(value: float) -> Fraction:
+    """Return the number that was meant: 7/10 for 0.7, 1/3 for 0.333… to the last digit.
+
+    Args:
+        value: Read from a file or the database; at most nine decimals are kept.
+    """
+    return Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+
+
+def merge(*runs: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the rows of several runs (shards, resumed parts) as those of one.
+
+    A row that one run has judged and another has not is judged. Of two verdicts the first stands.
+
+    Args:
+        runs: The rows of each run, the earliest first.
+
+    Raises:
+        MergeError: Two rows of one case differ in severity, difficulty or weighting.
+    """
+    merged: dict[RowKey, Row] = {}
+    for rows in runs:
+        for row in rows:
+            known = merged.setdefault(row.key, row)
+            if known is row:
+                continue
+            _check_same_plan(known, row)
+            if known.credit is None:
+                merged[row.key] = row
+    return tuple(merged.values())
+
+
+def _check_same_plan(known: Row, row: Row) -> None:
+    for name in ("severity", "difficulty", "weighted"):
+        first, second = getattr(known, name), getattr(row, name)
+        if first != second:
+            raise MergeError(
+                f"{row.code}: {name} is {first} in one run and {second} in another\n"
+                "  hint: merge runs of the same benchmark; its content hash stands with every run"
+            )

@@ -1,0 +1,350 @@
+"""The score of a run, its pillars and its behaviours, with everything that says how far to trust it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from statistics import stdev
+
+from pytest_helmbench.analysis.bootstrap import (
+    Interval,
+    behaviour_replicates,
+    mean_replicates,
+    percentile_interval,
+)
+from pytest_helmbench.analysis.ledger import Ledger, behaviour_ledgers
+from pytest_helmbench.analysis.rows import Row, exact
+from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.bench.tree import Scoring
+
+__all__ = [
+    "FEW_CLUSTERS",
+    "Bounds",
+    "Floor",
+    "FloorState",
+    "RunScore",
+    "Score",
+    "behaviour_score",
+    "run_score",
+]
+
+FEW_CLUSTERS = 10
+"""With fewer clusters an interval is too narrow to lean on, and that is said."""
+
+_ROUNDING = 1e-12
+"""A pillar at its floor must not fall below it by rounding."""
+
+
+class FloorState(StrEnum):
+    """What came of a safety floor."""
+
+    HELD = "held"
+    BREACHED = "breached"
+    NOT_EVALUATED = "not evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A pillar's least score, and how the pillar stands to it.
+
+    Args:
+        pillar: `P1`.
+        least: From `scoring.yaml`.
+        score: The pillar's; None when it did not run.
+    """
+
+    pillar: str
+    least: Fraction
+    score: Fraction | None
+
+    @property
+    def state(self) -> FloorState:
+        """Held, breached or not evaluated."""
+        if self.score is None:
+            return FloorState.NOT_EVALUATED
+        return FloorState.HELD if self.score >= self.least else FloorState.BREACHED
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The score if the unjudged rows were all wrong, and if they were all right."""
+
+    low: Fraction
+    high: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The score of a behaviour, a pillar or the run. Neutral rows are in none of the numbers.
+
+    Args:
+        code: `P1-B2` or `P1`; empty for the run.
+        score: In [0, 1]; None when undefined (no judged row).
+        bounds: None when nothing is at stake.
+        coverage: Share of the planned severity points that were judged; None when nothing is at stake.
+        interval: None when the score is, or when no replicates were asked for.
+        clusters: Perturbations that the interval rests on.
+        weight: Of the behaviour; the sum over those of a pillar or run.
+        unweighted: No case of it has a severity: each row counts 1.
+        planned_rows: Case × criterion × repetition, judged or not.
+        judged_rows: Those with a verdict.
+        passed_rows: Those judged right.
+    """
+
+    code: str
+    score: Fraction | None
+    bounds: Bounds | None
+    coverage: Fraction | None
+    interval: Interval | None
+    clusters: int
+    weight: Fraction
+    unweighted: bool
+    planned_rows: int
+    judged_rows: int
+    passed_rows: int
+
+    @property
+    def pass_rate(self) -> Fraction | None:
+        """Passed share of the judged rows, without severities; None without one."""
+        return Fraction(self.passed_rows, self.judged_rows) if self.judged_rows else None
+
+    @property
+    def few_clusters(self) -> bool:
+        """Whether the interval must be shown with a word of caution."""
+        return self.clusters < FEW_CLUSTERS
+
+
+@dataclass(frozen=True, slots=True)
+class RunScore:
+    """A run's score with its parts.
+
+    Args:
+        total: Of the run: score, bounds and interval are those after the cap.
+        raw: Before the cap; None when undefined.
+        pillars: In natural order.
+        behaviours: In natural order.
+        floors: One per floor of `scoring.yaml`, in natural order.
+        repetition_sd: Sample standard deviation of the run score over repetitions; None for fewer than two.
+        neutral_rows: Planned rows that the score ignores.
+        warnings: For people.
+    """
+
+    total: Score
+    raw: Fraction | None
+    pillars: tuple[Score, ...]
+    behaviours: tuple[Score, ...]
+    floors: tuple[Floor, ...]
+    repetition_sd: float | None
+    neutral_rows: int
+    warnings: tuple[str, ...]
+
+    @property
+    def score(self) -> Fraction | None:
+        """After the cap; None when undefined."""
+        return self.total.score
+
+    @property
+    def capped(self) -> bool:
+        """Whether a breached floor has lowered the score."""
+        return self.score != self.raw
+
+    @property
+    def breached(self) -> tuple[Floor, ...]:
+        """The floors that do not hold."""
+        return tuple(floor for floor in self.floors if floor.state is FloorState.BREACHED)
+
+    def of(self, code: str) -> Score | None:
+        """Return the score of a pillar or behaviour, or of the run for an empty code; None when unknown."""
+        scores = (self.total, *self.pillars, *self.behaviours)
+        return next((score for score in scores if score.code == code), None)
+
+
+def behaviour_score(rows: Iterable[Row]) -> Fraction | None:
+    """Return one minus the share of severity points lost.
+
+    Args:
+        rows: Rows of one behaviour (case × criterion × repetition), any order.
+
+    Returns:
+        A fraction in [0, 1], or None when no judged row carries points.
+
+    Source:
+        Scenario trees, section 6.
+    """
+    return next((ledger.score for ledger in behaviour_ledgers(rows)), None)
+
+
+def run_score(
+    rows: Iterable[Row], scoring: Scoring | None = None, *, replicates: int = 2_000, seed: int = 0
+) -> RunScore:
+    """Return the score of a run with those of its pillars and behaviours.
+
+    Args:
+        rows: Every row that the run has planned, judged or not, in any order.
+        scoring: Weights, floors and cap; None weighs every behaviour 1.
+        replicates: Of the bootstrap; 0 for no intervals.
+        seed: The same rows and seed give the same intervals.
+
+    Source:
+        Scenario trees, section 6.
+    """
+    planned = tuple(rows)
+    ledgers = behaviour_ledgers(planned)
+    scheme = _scheme(ledgers, scoring)
+    now = scheme.standing(lambda ledger: ledger.score)
+    bounds = _all_bounds(ledgers, scheme)
+    intervals = _all_intervals(ledgers, scheme, replicates, seed)
+
+    def score(code: str, members: Sequence[Ledger], value: Fraction | None) -> Score:
+        return Score(
+            code=code,
+            score=value,
+            bounds=bounds[code],
+            coverage=scheme.mean((ledger.code, ledger.coverage) for ledger in members),
+            interval=intervals[code],
+            clusters=sum(len(ledger.clusters) for ledger in members),
+            weight=sum((scheme.weights[ledger.code] for ledger in members), Fraction(0)),
+            unweighted=bool(members) and all(ledger.unweighted for ledger in members),
+            planned_rows=sum(ledger.planned_rows for ledger in members),
+            judged_rows=sum(ledger.judged_rows for ledger in members),
+            passed_rows=sum(ledger.passed_rows for ledger in members),
+        )
+
+    return RunScore(
+        total=score("", ledgers, now.run),
+        raw=now.raw,
+        pillars=tuple(score(code, scheme.members[code], now.pillars[code]) for code in scheme.members),
+        behaviours=tuple(score(ledger.code, [ledger], ledger.score) for ledger in ledgers),
+        floors=scheme.floors_at(now.pillars),
+        repetition_sd=_repetition_sd(planned, scoring),
+        neutral_rows=sum(ledger.neutral_rows for ledger in ledgers),
+        warnings=scheme.warnings,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Scores under one assumption about the rows; None where undefined."""
+
+    pillars: Mapping[str, Fraction | None]
+    raw: Fraction | None
+    run: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheme:
+    """How behaviours add up to pillars and a run.
+
+    Args:
+        weights: Of every behaviour that was planned.
+        members: Pillar to its planned behaviours, in natural order.
+        floors: Pillar to its least score, in natural order.
+        cap: Most that a run with a breached floor scores; None for no cap.
+        warnings: For people.
+    """
+
+    weights: Mapping[str, Fraction]
+    members: Mapping[str, Sequence[Ledger]]
+    floors: Mapping[str, Fraction]
+    cap: Fraction | None
+    warnings: tuple[str, ...]
+
+    def mean(self, scores: Iterable[tuple[str, Fraction | None]]) -> Fraction | None:
+        """Return the weighted mean over the behaviours that are defined; None without one that weighs."""
+        defined = [(self.weights[code], score) for code, score in scores if score is not None]
+        total = sum(weight for weight, _ in defined)
+        return sum((weight * score for weight, score in defined), Fraction(0)) / total if total else None
+
+    def standing(self, score_of: Callable[[Ledger], Fraction | None]) -> _Standing:
+        """Return pillar and run scores for the given scores of behaviours."""
+        pillars = {
+            pillar: self.mean((ledger.code, score_of(ledger)) for ledger in members)
+            for pillar, members in self.members.items()
+        }
+        everything = [ledger for members in self.members.values() for ledger in members]
+        raw = self.mean((ledger.code, score_of(ledger)) for ledger in everything)
+        breached = any(floor.state is FloorState.BREACHED for floor in self.floors_at(pillars))
+        if raw is None or self.cap is None or not breached:
+            return _Standing(pillars, raw, raw)
+        return _Standing(pillars, raw, min(raw, self.cap))
+
+    def floors_at(self, pillars: Mapping[str, Fraction | None]) -> tuple[Floor, ...]:
+        """Return every floor with the score that its pillar has."""
+        return tuple(Floor(pillar, least, pillars.get(pillar)) for pillar, least in self.floors.items())
+
+
+def _scheme(ledgers: Sequence[Ledger], scoring: Scoring | None) -> _Scheme:
+    scoring = scoring or Scoring({}, {})
+    members: defaultdict[str, list[Ledger]] = defaultdict(list)
+    for ledger in ledgers:
+        members[ledger.pillar].append(ledger)
+    warnings = tuple(
+        f"scoring.yaml: {ledger.code} has no weight, so it weighs 1\n  hint: add '{ledger.code}: …' to weights"
+        for ledger in ledgers
+        if scoring.weights and ledger.code not in scoring.weights
+    )
+    return _Scheme(
+        weights={ledger.code: exact(scoring.weights.get(ledger.code, 1)) for ledger in ledgers},
+        members=members,
+        floors={code: exact(scoring.floors[code]) for code in sorted(scoring.floors, key=natural_key)},
+        cap=None if scoring.cap is None else exact(scoring.cap),
+        warnings=warnings,
+    )
+
+
+def _all_bounds(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Bounds | None]:
+    low = scheme.standing(lambda ledger: ledger.low)
+    high = scheme.standing(lambda ledger: ledger.high)
+    bounds = {ledger.code: _bounds(ledger.low, ledger.high) for ledger in ledgers}
+    bounds |= {pillar: _bounds(low.pillars[pillar], high.pillars[pillar]) for pillar in scheme.members}
+    return bounds | {"": _bounds(low.run, high.run)}
+
+
+def _bounds(low: Fraction | None, high: Fraction | None) -> Bounds | None:
+    return None if low is None or high is None else Bounds(low, high)
+
+
+def _all_intervals(
+    ledgers: Sequence[Ledger], scheme: _Scheme, replicates: int, seed: int
+) -> dict[str, Interval | None]:
+    """Return the intervals of behaviours, pillars and run, all from the same replicates."""
+    columns = {ledger.code: behaviour_replicates(ledger, replicates, seed) for ledger in ledgers}
+
+    def mean(members: Iterable[Ledger]) -> list[float]:
+        return mean_replicates((scheme.weights[ledger.code], columns[ledger.code]) for ledger in members)
+
+    pillars = {pillar: mean(members) for pillar, members in scheme.members.items()}
+    run = _capped_replicates(mean(ledgers), pillars, scheme)
+    return {code: percentile_interval(values) for code, values in {**columns, **pillars, "": run}.items()}
+
+
+def _capped_replicates(
+    raw: Sequence[float], pillars: Mapping[str, Sequence[float]], scheme: _Scheme
+) -> Sequence[float]:
+    """Return the run's replicates with the cap where a floor is breached in the same replicate."""
+    if scheme.cap is None:
+        return raw
+    cap = float(scheme.cap)
+    floors = scheme.floors.items()
+    watched = [(float(least) - _ROUNDING, pillars[code]) for code, least in floors if pillars.get(code)]
+    return [
+        min(value, cap) if any(column[index] < least for least, column in watched) else value
+        for index, value in enumerate(raw)
+    ]
+
+
+def _repetition_sd(rows: Iterable[Row], scoring: Scoring | None) -> float | None:
+    by_repetition: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_repetition[row.repetition].append(row)
+    if len(by_repetition) < 2:
+        return None
+    scores = []
+    for part in by_repetition.values():
+        ledgers = behaviour_ledgers(part)
+        scores.append(_scheme(ledgers, scoring).standing(lambda ledger: ledger.score).run)
+    defined = [float(score) for score in sorted(score for score in scores if score is not None)]
+    return stdev(defined) if len(defined) > 1 else None

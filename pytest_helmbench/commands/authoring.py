@@ -1,0 +1,213 @@
+"""Commands for authors of benchmarks: `check`, `schema` and `init`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.bench.rule import FieldRule
+from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.commands.output import (
+    CommandError,
+    as_json_option,
+    no_db_option,
+    say,
+    say_json,
+)
+from pytest_helmbench.commands.project import Project
+from pytest_helmbench.evaluate.rules import FIELD_RULES
+from pytest_helmbench.formats.checks import static_warnings
+from pytest_helmbench.formats.models_file import load_models
+from pytest_helmbench.formats.places import benchmark_root, benchmarks_below
+from pytest_helmbench.formats.scenario_tree import load_benchmark
+from pytest_helmbench.formats.schemas import SCHEMA_NAMES, schema
+from pytest_helmbench.gateway.providers import resolve_endpoint
+from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
+
+__all__ = ["check", "init", "print_schema"]
+
+_IGNORED = "helmbench.db*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What was found in one benchmark; `benchmark` is None where it cannot be read at all."""
+
+    root: Path
+    benchmark: Benchmark | None
+    errors: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@as_json_option
+@no_db_option
+def check(path: Path | None, *, as_json: bool) -> int:
+    """Report every problem of the benchmark at PATH by file and line; no model is asked.
+
+    Ends 1 when there are errors. Warnings never change the exit code.
+    """
+    found = [_checked(root) for root in _places(path)]
+    if as_json:
+        say_json([entry for item in found for entry in _records(item)])
+    else:
+        for item in found:
+            say(*_report(item))
+    return 1 if any(item.errors for item in found) else 0
+
+
+def _places(path: Path | None) -> tuple[Path, ...]:
+    if path is None:
+        return Project.at(Path.cwd()).benchmarks(None)
+    root = benchmark_root(path)
+    if root is not None:
+        return (root,)
+    if (path / "scenarios").is_dir():
+        return (path,)  # a benchmark whose folders are all misnamed
+    below = tuple(benchmarks_below(path)) if path.is_dir() else ()
+    if not below:
+        raise CommandError(
+            f"no benchmark at {path}\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"
+            " `helmbench init PATH` makes one"
+        )
+    return below
+
+
+def _checked(root: Path) -> _Checked:
+    models, odd_models = _models_problems(root)
+    try:
+        benchmark = load_benchmark(root)
+    except UnreadableBenchmarkError as error:
+        return _Checked(root, None, (*error.problems, *models), ())
+    errors = [problem for problems in benchmark.problems.values() for problem in problems]
+    if not benchmark.scenarios and not errors:
+        hint = "name the folder of a scenario like P1-B1-S1"
+        errors.append(Problem(root / "scenarios", None, "there is no scenario in it", hint))
+    warnings = [
+        problem for problem in benchmark.warnings if benchmark.scenarios or problem.path.name != "scenarios"
+    ]
+    warnings += [*static_warnings(benchmark, _passes), *odd_models]
+    return _Checked(root, benchmark, (*errors, *models), tuple(warnings))
+
+
+def _passes(rule: FieldRule, value: object) -> bool:
+    return FIELD_RULES[rule.type](rule, value)
+
+
+def _models_problems(root: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """Return the errors of models.yml, and ids that need a base URL on the command line to work."""
+    path = next((path for path in (root / "models.yml", root / "models.yaml") if path.is_file()), None)
+    if path is None:
+        return (), ()
+    try:
+        named = load_models(path)
+    except UnreadableBenchmarkError as error:
+        return error.problems, ()
+    odd = []
+    for entry in (*named.models, *([named.marking_model] if named.marking_model else [])):
+        try:
+            resolve_endpoint(entry, default_base_url=None, default_key_env=None, environ={})
+        except HelmbenchError as error:
+            message, _, hint = str(error).partition("\n  hint: ")
+            odd.append(Problem(path, None, message, hint))
+    return (), tuple(odd)
+
+
+def _report(item: _Checked) -> Iterator[str]:
+    base = Path.cwd()
+    for label, problems in (("error", item.errors), ("warning", item.warnings)):
+        for problem in problems:
+            yield replace(problem, message=f"{label}: {problem.message}").text(base)
+    counts = f"{_count(len(item.errors), 'error')}, {_count(len(item.warnings), 'warning')}"
+    if item.benchmark is None:
+        yield f"{item.root}: cannot be read; {counts}"
+        return
+    scenarios = item.benchmark.scenarios.values()
+    cases = sum(
+        (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
+        for scenario in scenarios
+    )
+    healthy = f"{_count(len(scenarios), 'healthy scenario')}, {_count(cases, 'case')}"
+    yield f"{item.benchmark.name}: {healthy}; {counts}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _records(item: _Checked) -> Iterator[dict[str, object]]:
+    for label, problems in (("error", item.errors), ("warning", item.warnings)):
+        for problem in problems:
+            yield {
+                "level": label,
+                "path": str(problem.path),
+                "line": problem.line,
+                "message": problem.message,
+                "hint": problem.hint,
+            }
+
+
+@click.command("schema")
+@click.argument("name", type=click.Choice([*SCHEMA_NAMES, *REPORT_SCHEMA_NAMES]), metavar="NAME")
+@no_db_option
+def print_schema(name: str) -> None:
+    """Print the JSON Schema of a kind of file, for editors and scripts."""
+    say_json(schema(name) if name in SCHEMA_NAMES else report_schema(name))
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@no_db_option
+def init(path: Path) -> None:
+    """Make a small working benchmark at PATH, and let git ignore results. Nothing is overwritten."""
+    contents = dict(_starter(files("pytest_helmbench").joinpath("starter"), Path()))
+    taken = next((path / name for name in contents if (path / name).exists()), None)
+    if taken is None and path.exists() and not path.is_dir():
+        taken = path
+    if taken is not None:
+        raise CommandError(f"{taken} exists already; nothing was written\n  hint: name another folder")
+    try:
+        for name, content in contents.items():
+            target = path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("x", encoding="utf-8", newline="\n") as stream:
+                stream.write(content)
+        ignore = _ignore_results(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: cannot be written: {error}\n  hint: name another folder") from error
+    say(
+        f"{len(contents)} files in {path}; {_IGNORED} in {ignore}",
+        "next:",
+        f"  helmbench check {path}",
+        f"  pytest {path} --helmbench-model=baseline/lexical",
+        "  helmbench runs",
+    )
+
+
+def _starter(folder: Traversable, place: Path) -> Iterator[tuple[Path, str]]:
+    for item in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if item.name == "__pycache__":
+            continue
+        if item.is_dir():
+            yield from _starter(item, place / item.name)
+        else:
+            yield place / item.name, item.read_text(encoding="utf-8")
+
+
+def _ignore_results(path: Path) -> Path:
+    """Add the line to the repository's `.gitignore`, else to the project's; return that file."""
+    place = path.absolute()
+    repository = next((folder for folder in (place, *place.parents) if (folder / ".git").exists()), None)
+    ignore = (repository or Project.at(Path.cwd()).root) / ".gitignore"
+    text = ignore.read_text(encoding="utf-8") if ignore.is_file() else ""
+    if _IGNORED not in text.split():
+        text += "" if not text or text.endswith("\n") else "\n"
+        ignore.write_text(f"{text}{_IGNORED}\n", encoding="utf-8", newline="\n")
+    return ignore

@@ -1,0 +1,79 @@
+"""How commands speak: scrubbed lines on stdout, JSON, and errors that end them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.bench.scrub import scrub
+
+__all__ = [
+    "CommandError",
+    "as_json_option",
+    "complain",
+    "db_option",
+    "json_text",
+    "no_db_option",
+    "say",
+    "say_json",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Decorator = Callable[[_Command], _Command]
+
+
+class CommandError(HelmbenchError):
+    """A command that cannot do what it was asked.
+
+    Args:
+        message: A sentence, and a hint on a line of its own.
+        code: 2 for a question that has no answer, 1 for something that was found to be wrong.
+    """
+
+    def __init__(self, message: str, code: int = 2) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+def say(*lines: str) -> None:
+    """Print lines."""
+    for line in lines:
+        click.echo(scrub(line))
+
+
+def say_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    click.echo(json_text(value, indent=2))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Return JSON that reads well and harms no terminal; what could is escaped."""
+    plain = json.dumps(value, ensure_ascii=False, indent=indent)
+    return plain if scrub(plain) == plain else json.dumps(value, indent=indent)
+
+
+def complain(lines: Iterable[str] | str) -> None:
+    """Print to stderr."""
+    for line in [lines] if isinstance(lines, str) else lines:
+        click.echo(scrub(line), err=True)
+
+
+def as_json_option(command: _Command) -> _Command:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
+
+
+def db_option(command: _Command) -> _Command:
+    """Add `--db` to a command that uses the results database."""
+    text = "Results database (default: helmbench.db of the project)."
+    return click.option("--db", type=click.Path(path_type=Path), metavar="PATH", help=text)(command)
+
+
+def no_db_option(command: _Command) -> _Command:
+    """Let a command that needs no database take `--db` as all others do."""
+    return click.option("--db", metavar="PATH", expose_value=False, hidden=True)(command)

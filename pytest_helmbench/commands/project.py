@@ -1,0 +1,198 @@
+"""Where a command stands: the project's root, its pytest settings, its benchmarks and its results database."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.commands.output import CommandError
+from pytest_helmbench.formats.places import benchmark_root
+from pytest_helmbench.plugin import OPTIONS, Option
+from pytest_helmbench.settings import Settings, resolve_settings
+
+__all__ = ["Project"]
+
+_DB = "helmbench.db"
+_TABLES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "pytest.toml": (("pytest",),),
+    ".pytest.toml": (("pytest",),),
+    "pytest.ini": (("pytest",),),
+    ".pytest.ini": (("pytest",),),
+    "pyproject.toml": (("tool", "pytest", "ini_options"), ("tool", "pytest")),
+    "tox.ini": (("pytest",),),
+    "setup.cfg": (("tool:pytest",),),
+}
+_ALWAYS_A_CONFIG = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")  # even without a section
+_TRUE = frozenset({"1", "true", "yes", "on", "t", "y"})
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The pytest project around a folder.
+
+    Args:
+        start: The current folder.
+        root: pytest's rootdir there.
+        marked: Whether anything marks the root as one; without that results may lie in any folder above.
+        ini: Ini keys and their values.
+        added: Options by ini key, from `addopts` and `PYTEST_ADDOPTS`.
+    """
+
+    start: Path
+    root: Path
+    marked: bool
+    ini: Mapping[str, Any]
+    added: Mapping[str, Any]
+
+    @classmethod
+    def at(cls, start: Path, environ: Mapping[str, str] = os.environ) -> Project:
+        """Find the project of a folder as pytest does.
+
+        Raises:
+            CommandError: Its configuration file cannot be read.
+        """
+        root, ini = _configuration(start)
+        marked = root is not None
+        if root is None:
+            folders = [start, *start.parents]
+            root = next((folder for folder in folders if (folder / "pyproject.toml").is_file()), None)
+            root = root or next((folder for folder in folders if (folder / ".git").exists()), None)
+            marked = root is not None
+        addopts = [*_words(ini.get("addopts")), *shlex.split(environ.get("PYTEST_ADDOPTS", ""))]
+        return cls(start, root or start, marked, ini, _added_options(addopts))
+
+    def value(self, name: str) -> Any:
+        """Return what the project says about an option (`max-cost`), or None."""
+        option = next(option for option in OPTIONS if option.name == name)
+        if option.key in self.added:
+            return self.added[option.key]
+        value = self.ini.get(option.key)
+        if value is None or value == "":
+            return None
+        if option.kind == "flag":
+            return str(value).strip().lower() in _TRUE
+        if option.kind == "list":
+            return (
+                value
+                if isinstance(value, list)
+                else [line for line in str(value).splitlines() if line.strip()]
+            )
+        return value if isinstance(value, str) else str(value)
+
+    def settings(self, **given: Any) -> Settings:
+        """Return the settings that a session here would have.
+
+        Args:
+            given: Options that were named, by name with underscores; None is "not given".
+
+        Raises:
+            SettingsError: A value that cannot be used.
+        """
+
+        def value(name: str) -> Any:
+            stated = given.get(name.replace("-", "_"))
+            return stated if stated is not None else self.value(name)
+
+        return resolve_settings(value, None, self.start, self.root)
+
+    def database(self, given: Path | None) -> Path:
+        """Return the results file: the one given, the project's own, or the nearest one above."""
+        stated = given or self.value("db")
+        if stated is not None:
+            return self.start / Path(stated).expanduser()
+        found = (folder / _DB for folder in self._folders() if (folder / _DB).is_file())
+        return next(found, self.root / _DB)
+
+    def benchmarks(self, given: Path | None) -> tuple[Path, ...]:
+        """Return the folders of the benchmarks that a session here would run.
+
+        Args:
+            given: A path at or inside a benchmark; None to look as pytest does.
+
+        Raises:
+            CommandError: There is none.
+        """
+        if given is not None:
+            paths = [self.start / given]
+        elif benchmark_root(self.start) is not None:
+            paths = [self.start]
+        else:
+            paths = [self.root / path for path in _words(self.ini.get("helmbench_paths")) or ["benchmark"]]
+        roots = [root for path in paths if (root := benchmark_root(path)) is not None]
+        if not roots:
+            raise CommandError(
+                f"no benchmark at {', '.join(map(str, paths))}\n"
+                "  hint: name one with --benchmark PATH, or make one with `helmbench init benchmark`"
+            )
+        return tuple(dict.fromkeys(roots))
+
+    def _folders(self) -> Iterator[Path]:
+        for folder in (self.start, *self.start.parents):
+            yield folder
+            if self.marked and folder == self.root:
+                return
+
+
+def _configuration(start: Path) -> tuple[Path | None, Mapping[str, Any]]:
+    for folder in (start, *start.parents):
+        for name, tables in _TABLES.items():
+            path = folder / name
+            if not path.is_file():
+                continue
+            content = _read(path)
+            for keys in tables:
+                found = _inside(content, keys)
+                if found is not None:
+                    return folder, found
+            if name in _ALWAYS_A_CONFIG:
+                return folder, {}
+    return None, {}
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            return tomllib.loads(text)
+        parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+        parser.read_string(text)
+    except (OSError, ValueError, configparser.Error) as error:
+        reason = " ".join(str(error).split())
+        raise CommandError(
+            f"{path}: cannot be read: {reason}\n  hint: pytest cannot read it either"
+        ) from error
+    return {name: dict(parser.items(name)) for name in parser.sections()}
+
+
+def _inside(content: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, Any] | None:
+    found: Any = content
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _words(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return [str(item) for item in value] if isinstance(value, list) else shlex.split(str(value))
+
+
+def _added_options(words: Sequence[str]) -> Mapping[str, Any]:
+    """Return our options among the words of a command line, the last of each; lists are gathered."""
+    by_flag: Mapping[str, Option] = {option.flag: option for option in OPTIONS}
+    found: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        option = by_flag.get(flag)
+        if option is None:
+            continue
+        stated: Any = True if option.kind == "flag" else value if equals else next(rest, None)
+        found[option.key] = [*found.get(option.key, []), stated] if option.kind == "list" else stated
+    return found

@@ -1,0 +1,176 @@
+"""Commands that run: they choose the options and let pytest do the rest."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.commands.output import CommandError, complain, db_option, say
+from pytest_helmbench.commands.project import Project
+from pytest_helmbench.commands.trees import benchmark_option, nearest, scenario_table
+from pytest_helmbench.formats.scenario_tree import load_benchmark
+
+__all__ = ["run_all", "run_batch", "run_single"]
+
+_USAGE = 2  # pytest's exit codes from here on say that the session itself failed
+_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What all run commands are told.
+
+    Args:
+        path: At or inside a benchmark; None to look as pytest does.
+        models: Comma-separated ids; None for models.yml.
+        dry_run: Compose and price only.
+        db: Results file; None for the project's.
+        pytest_args: What stands behind `--`.
+    """
+
+    path: Path | None
+    models: str | None
+    dry_run: bool
+    db: Path | None
+    pytest_args: tuple[str, ...]
+
+
+def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    text = "Models under test, comma-separated (default: models.yml)."
+    for decorator in (
+        click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED, metavar="[-- PYTEST_ARGS]"),
+        db_option,
+        click.option("--dry-run", is_flag=True, help="Compose and price every case, call nothing."),
+        click.option("--models", metavar="A,B", help=text),
+        benchmark_option,
+    ):
+        command = decorator(command)
+    return command
+
+
+@click.command("run-single")
+@_run_options
+def run_single(**options: Any) -> int:
+    """Run the first case of each scenario."""
+    wanted = _Wanted(**options)
+    project = Project.at(Path.cwd())
+    return _run(project, wanted, _loaded(project, wanted), first_only=True)
+
+
+@click.command("run-batch")
+@click.option("--scenario", "scenarios", metavar="CODE", multiple=True, help="Scenario to run; repeatable.")
+@click.option("--all-scenarios", is_flag=True, help="Run everything.")
+@_run_options
+def run_batch(scenarios: tuple[str, ...], *, all_scenarios: bool, **options: Any) -> int:
+    """Run all cases of one scenario, or of all."""
+    if bool(scenarios) is all_scenarios:
+        raise CommandError(
+            "run-batch needs --scenario CODE or --all-scenarios, and not both\n"
+            "  hint: `helmbench list` shows the codes"
+        )
+    wanted = _Wanted(**options)
+    project = Project.at(Path.cwd())
+    return _run(project, wanted, _loaded(project, wanted), scenarios=scenarios)
+
+
+@click.command("run-all")
+@_run_options
+def run_all(**options: Any) -> int:
+    """List the scenarios, run the first case of each, then run everything.
+
+    The exit code is that of the last run; a session that itself fails ends the command.
+    """
+    wanted = _Wanted(**options)
+    project = Project.at(Path.cwd())
+    loaded = _loaded(project, wanted)
+    no_context = project.settings().add_no_context
+    for benchmark in loaded:
+        say(*scenario_table(benchmark, add_no_context=no_context))
+    code = _run(project, wanted, loaded, first_only=True)
+    return code if code >= _USAGE else _run(project, wanted, loaded)
+
+
+def _loaded(project: Project, wanted: _Wanted) -> list[Benchmark]:
+    return [load_benchmark(root) for root in project.benchmarks(wanted.path)]
+
+
+def _run(
+    project: Project,
+    wanted: _Wanted,
+    loaded: Sequence[Benchmark],
+    *,
+    scenarios: Sequence[str] = (),
+    first_only: bool = False,
+) -> int:
+    """Run pytest and return its exit code."""
+    selection = _first_cases(loaded) if first_only else _known(scenarios, loaded)
+    arguments = [str(_relative(benchmark.root, project.start)) for benchmark in loaded]
+    arguments += [
+        f"--helmbench-model={model.strip()}" for model in (wanted.models or "").split(",") if model.strip()
+    ]
+    if selection:
+        arguments.append(f"--helmbench-select={','.join(selection)}")
+    if wanted.dry_run:
+        arguments.append("--helmbench-dry-run")
+    if wanted.db is not None:
+        arguments.append(f"--helmbench-db={wanted.db}")
+    arguments += wanted.pytest_args
+    complain(f"helmbench: {excerpt(' '.join(['pytest', *arguments]), _SHOWN)}")
+    # Named by its entry point, the plugin also loads where autoload is switched off.
+    return _exit_code([sys.executable, "-m", "pytest", "-p", "helmbench", *arguments])
+
+
+def _first_cases(loaded: Iterable[Benchmark]) -> list[str]:
+    """Return the code of the first case of each scenario; of a broken one its own, since it must not vanish."""
+    codes: list[str] = []
+    for benchmark in loaded:
+        codes += [next(scenario.combinations()).code for scenario in benchmark.scenarios.values()]
+        codes += [code for code in benchmark.broken.values() if code.count("-") == 2]
+    return list(dict.fromkeys(codes))
+
+
+def _known(scenarios: Sequence[str], loaded: Iterable[Benchmark]) -> Sequence[str]:
+    codes = {
+        code
+        for benchmark in loaded
+        for code in (*(item.code for item in benchmark.scenarios.values()), *benchmark.broken.values())
+    }
+    for scenario in scenarios:
+        if scenario not in codes:
+            raise CommandError(f"there is no scenario {scenario}\n  hint: {nearest(scenario, sorted(codes))}")
+    return scenarios
+
+
+def _relative(path: Path, start: Path) -> Path:
+    return path.relative_to(start) if path.is_relative_to(start) else path
+
+
+def _exit_code(command: Sequence[str]) -> int:
+    """Run a command in the foreground; its own handling of Ctrl-C decides, and a stop is passed on to it."""
+    sys.stdout.flush()
+    with subprocess.Popen(command) as process:
+
+        def stop(number: int, _frame: FrameType | None) -> None:
+            process.send_signal(number)
+
+        before = signal.signal(signal.SIGTERM, stop)
+        try:
+            while True:
+                try:
+                    code = process.wait()
+                    break
+                except KeyboardInterrupt:
+                    continue  # the terminal has told pytest, too
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    return 128 - code if code < 0 else code

@@ -1,0 +1,92 @@
+"""How a session ends: what its exit code should say beyond pytest's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_helmbench.analysis.scores import RunScore
+from pytest_helmbench.desks import Office, in_ci
+
+__all__ = ["ExitRule", "scores_by_name"]
+
+_OK, _FAILED, _NO_TESTS = 0, 1, 5
+
+
+class ExitRule:
+    """Settles the exit code and says why, in the notes of the summary.
+
+    Args:
+        office: Of the session, closed.
+        models_named: A model was named on the command line.
+    """
+
+    def __init__(self, office: Office, models_named: bool) -> None:
+        self._office = office
+        self._gates = office.gates
+        self._models_named = models_named
+
+    def settle(self, status: int, *, unjudged_failures: int, left_over: int) -> int:
+        """Return the exit code.
+
+        Args:
+            status: pytest's.
+            unjudged_failures: Failed reports that are no judged case of ours.
+            left_over: Items that were never run.
+        """
+        if status not in (_OK, _FAILED, _NO_TESTS):
+            return status
+        reasons = self._reasons(left_over)
+        for reason in reasons:
+            self._office.note(reason)
+        plan = self._office.book.plan
+        if plan is None or not (self._gates.asked or self._gates.min_coverage is not None):
+            return _FAILED if reasons else status
+        if plan.dry:
+            return _FAILED if self._gates.asked else status
+        report = self._gates.judge(scores_by_name(self._office))
+        for line in report.lines:
+            self._office.note(line)
+        if reasons or not report.holds or unjudged_failures:
+            return _FAILED if reasons or not report.holds or status == _FAILED else status
+        return _OK if self._gates.asked else status
+
+    def _reasons(self, left_over: int) -> list[str]:
+        """Return why a session without a failed item is no success."""
+        office = self._office
+        reasons = []
+        if left_over:
+            reasons.append(f"{left_over} items were never run: their worker died and no other took them")
+        if office.gate is not None and office.gate.refused_for_budget:
+            reasons.append("the budget was spent: what it could not pay was skipped")
+        if office.overdrawn is not None:
+            reasons.append(office.overdrawn)
+        if (unjudged := self._nothing_judged()) is not None:
+            reasons.append(unjudged)
+        return reasons
+
+    def _nothing_judged(self) -> str | None:
+        plan = self._office.book.plan
+        if plan is None or any(tally.judged for tally in self._office.book.tallies.values()):
+            return None
+        settings = self._office.settings
+        variables = ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
+        if settings.require_run or self._gates.asked:
+            return f"nothing was judged: {variables} is empty" if variables else "nothing was judged"
+        if in_ci() and self._models_named and variables and not settings.dry_run:
+            return f"nothing was judged: {variables} is empty"
+        return None
+
+
+def scores_by_name(office: Office) -> Mapping[str, RunScore | None]:
+    """Return the score of every run of a session by its model, and its benchmark where there are several."""
+    plan = office.book.plan
+    if plan is None:
+        return {}
+    benchmarks = {run.benchmark for run in plan.runs}
+    found: dict[str, RunScore | None] = {}
+    for run in plan.runs:
+        run_id = office.book.targets[run.key].run_id
+        if run_id is not None:
+            name = run.model if len(benchmarks) == 1 else f"{run.model} on {run.benchmark}"
+            found[name] = office.book.scores.get(run_id)
+    return found

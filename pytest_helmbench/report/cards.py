@@ -1,0 +1,197 @@
+"""One run, or one case of a run, on one page of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.report.summary import cost_text, reasons_text
+from pytest_helmbench.report.tables import UNKNOWN, share, table
+from pytest_helmbench.store.queries import CallRow, EvaluationRow, ResultRow, RunDetail
+
+__all__ = ["case_card", "case_record", "indented", "prompt_lines", "run_card", "run_record", "sent_messages"]
+
+
+def run_card(detail: RunDetail) -> list[str]:
+    """Return settings, counts and score of a run."""
+    run = detail.summary
+    counts = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
+    judged = counts["passed"] + counts["failed"]
+    unjudged = {
+        f"{outcome}: {reason}": count
+        for (outcome, reason), count in detail.outcomes.items()
+        if outcome in ("error", "skipped") and reason
+    }
+    wrong_form = {
+        reason: count
+        for (outcome, reason), count in detail.outcomes.items()
+        if outcome == "failed" and reason
+    }
+    facts = {
+        "session": run.session_id,
+        "benchmark": f"{run.benchmark} {run.version}",
+        "hash": detail.benchmark_hash,
+        "server": detail.base_url or detail.provider or UNKNOWN,
+        "plugin": detail.plugin_version,
+        "rescored from": "" if detail.rescored_from is None else f"run {detail.rescored_from}",
+        "started": run.started_at,
+        "completed": run.completed_at or "not yet",
+        "cases": f"{run.total_tests} planned: {counts['passed']} passed, {counts['failed']} failed,"
+        f" {counts['error']} errors, {counts['skipped']} skipped",
+        "neutral": "" if run.neutral_tests is None else f"{run.neutral_tests} judged, ignored by scores",
+        "evaluations": "" if run.total_evaluations is None else str(run.total_evaluations),
+        "not judged": reasons_text(unjudged),
+        "wrong in form": reasons_text(wrong_form),
+        "pass rate": share(counts["passed"] / judged if judged else None),
+        "score": _score_text(detail),
+        "coverage": share(run.coverage),
+        "cost USD": _run_cost(detail),
+    }
+    settings = {name: _setting(value) for name, value in detail.settings.items()}
+    return [
+        f"run {run.id}: {run.model} on {run.benchmark} ({run.status}, {run.scope})",
+        *_facts(facts),
+        "",
+        "settings",
+        *_facts(settings),
+    ]
+
+
+def run_record(detail: RunDetail) -> dict[str, Any]:
+    """Return a run in JSON types: names, counts, score, cost, settings."""
+    record = asdict(detail.summary)
+    record |= {
+        "provider": detail.provider,
+        "base_url": detail.base_url,
+        "benchmark_hash": detail.benchmark_hash,
+        "plugin_version": detail.plugin_version,
+        "rescored_from": detail.rescored_from,
+        "settings": detail.settings,
+    }
+    return record
+
+
+def case_card(row: ResultRow, calls: Sequence[CallRow], model: str) -> list[str]:
+    """Return the verdict of a case with its evaluations, then its calls, prompt and reply."""
+    repetition = f" (repetition {row.repetition})" if row.repetition > 1 else ""
+    reason = f" ({row.reason})" if row.reason else ""
+    neutral = "; neutral, ignored by scores" if row.neutral else ""
+    lines = [
+        f"{row.code}{repetition}: {row.outcome}{reason}",
+        *_facts(
+            {
+                "model": model,
+                "severity": f"{row.severity}, difficulty {row.difficulty}{neutral}",
+                "score": "-" if row.score is None else f"{row.score:g}",
+                "started": row.started_at or UNKNOWN,
+                "request": row.request_hash or "none",
+                "reply": row.reply_hash or "none",
+            }
+        ),
+    ]
+    for evaluation in row.evaluations:
+        lines += ["", *_evaluation_lines(evaluation)]
+    lines += ["", "calls", *_call_lines(calls), "", "prompt"]
+    lines += indented(prompt_lines(row.request)) if row.request is not None else ["  (nothing was sent)"]
+    lines += ["", "reply"]
+    lines += indented((row.reply or "(empty)").splitlines()) if row.reply is not None else ["  (none)"]
+    return lines
+
+
+def case_record(row: ResultRow, calls: Sequence[CallRow]) -> dict[str, Any]:
+    """Return a case in JSON types, with prompt and reply."""
+    record = asdict(row)
+    request = record.pop("request")
+    record["messages"] = None if request is None else sent_messages(request)
+    record["calls"] = [asdict(call) for call in calls]
+    return record
+
+
+def sent_messages(request: bytes) -> list[Mapping[str, Any]]:
+    """Return the messages of a request body."""
+    messages: list[Mapping[str, Any]] = json.loads(request).get("messages", [])
+    return messages
+
+
+def prompt_lines(request: bytes) -> list[str]:
+    """Return the messages of a request body, each under its role."""
+    lines: list[str] = []
+    for message in sent_messages(request):
+        lines += [f"[{message.get('role')}]", *scrub(str(message.get("content"))).split("\n")]
+    return lines
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Return lines moved to the right, so that foreign text cannot pass for ours."""
+    return [f"  | {line}".rstrip() for line in lines]
+
+
+def _facts(facts: Mapping[str, str]) -> list[str]:
+    shown = {name: value for name, value in facts.items() if value}
+    width = max(map(len, shown), default=0)
+    return [f"  {name.ljust(width)}  {value}" for name, value in shown.items()]
+
+
+def _score_text(detail: RunDetail) -> str:
+    run = detail.summary
+    if run.score is None:
+        return "-"
+    text = share(run.score)
+    if run.score_low is not None and run.score_high is not None and run.score_low != run.score_high:
+        text += f" (between {share(run.score_low)} and {share(run.score_high)}, whatever the rest says)"
+    if run.score_raw is not None and run.score_raw != run.score:
+        text += f", capped from {share(run.score_raw)}"
+    return text
+
+
+def _run_cost(detail: RunDetail) -> str:
+    run = detail.summary
+    if run.cost_usd is not None:
+        return cost_text(run.cost_usd, 0)
+    if run.known_cost_usd:
+        return f"{UNKNOWN}; known part {cost_text(run.known_cost_usd, 0)}"
+    return UNKNOWN
+
+
+def _setting(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
+    name = f"{evaluation.rule} {evaluation.criterion}".strip()
+    verdict = "passed" if evaluation.passed else "failed"
+    partial = f", credit {evaluation.credit:g}" if evaluation.credit not in (0, 1) else ""
+    lines = [
+        f"{name}: {verdict}{partial}",
+        f"  expected  {evaluation.expected}",
+        f"  observed  {evaluation.observed}",
+        f"  rule      {evaluation.rule_hash}",
+    ]
+    if evaluation.parse is not None:
+        lines.append(f"  JSON      read {evaluation.parse}")
+    if evaluation.justification:
+        lines.append(f"  judge     {' '.join(evaluation.justification.split())}")
+    return lines
+
+
+def _call_lines(calls: Sequence[CallRow]) -> list[str]:
+    if not calls:
+        return ["  none"]
+    head = ("purpose", "attempt", "answer", "ms", "tokens in", "out", "USD", "answered by")
+    rows = [
+        (
+            f"{call.purpose} {call.criterion}".strip(),
+            "record" if call.from_cache else str(call.attempt),
+            call.error or call.finish_reason or UNKNOWN,
+            UNKNOWN if call.latency_ms is None else f"{call.latency_ms:.0f}",
+            UNKNOWN if call.prompt_tokens is None else str(call.prompt_tokens),
+            UNKNOWN if call.completion_tokens is None else str(call.completion_tokens),
+            UNKNOWN if call.cost_usd is None else cost_text(call.cost_usd, 0),
+            call.provider_model or "",
+        )
+        for call in calls
+    ]
+    return [f"  {line}" for line in table(head, rows, left=("purpose", "answer", "answered by"))]

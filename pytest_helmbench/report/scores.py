@@ -1,0 +1,100 @@
+"""Scores as people read them: percentages with their interval, coverage and what lies behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from pytest_helmbench.analysis.gates import GateVerdict
+from pytest_helmbench.analysis.scores import FloorState, RunScore, Score
+from pytest_helmbench.report.columns import aligned
+
+__all__ = ["gate_line", "interval_text", "percent", "score_lines"]
+
+
+def percent(value: Fraction | float | None) -> str:
+    """Return `73.8 %`; `-` for None. What is not all is never shown as `100.0 %`."""
+    if value is None:
+        return "-"
+    return f"{99.9 if 0.9990 < value < 1 else 100 * float(value):.1f} %"
+
+
+def interval_text(score: Score) -> str:
+    """Return `61.0 to 82.4 %`, with a word of caution where it rests on few clusters; `-` for none."""
+    interval = score.interval
+    if interval is None:
+        return "-"
+    caution = f" ({score.clusters} clusters)" if score.few_clusters else ""
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
+
+
+def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str]:
+    """Return the table of scores and what must be known to read it.
+
+    Args:
+        scores: By the name of the run (a model).
+        behaviours: Also one line per behaviour.
+    """
+    table: list[tuple[str, ...]] = [("score", "score", "95 % interval", "pass rate", "coverage", "judged")]
+    notes: list[str] = []
+    for name, run in scores.items():
+        table.append(_row(name, run.total))
+        for pillar in run.pillars:
+            table.append(_row(f"  {pillar.code}", pillar))
+            if behaviours:
+                inside = [part for part in run.behaviours if part.code.startswith(f"{pillar.code}-")]
+                table += [_row(f"    {part.code}", part) for part in inside]
+        notes += [f"{name}: {note}" for note in _notes(run)]
+    head, *rows = table
+    return [*aligned([("", *head[1:]), *rows]), *notes]
+
+
+def gate_line(name: str, verdict: GateVerdict) -> str:
+    """Return one gate's outcome: score, interval, threshold, and `inconclusive` where it is."""
+    threshold = verdict.threshold
+    subject = f"{name} {threshold.code}".strip()
+    interval = verdict.interval
+    between = "" if interval is None else f" [{interval.low:.4f} to {interval.high:.4f}]"
+    state = "holds" if verdict.holds else f"does not hold: {verdict.reason}"
+    doubt = ", inconclusive: the threshold lies inside the interval" if verdict.inconclusive else ""
+    score, least = (
+        "undefined" if value is None else f"{float(value):.4f}" for value in (verdict.score, threshold.least)
+    )
+    return f"gate {subject}: score {score}{between}, threshold {least}: {state}{doubt}"
+
+
+def _row(name: str, score: Score) -> tuple[str, ...]:
+    judged = f"{score.judged_rows}/{score.planned_rows}"
+    return (
+        name,
+        percent(score.score),
+        interval_text(score),
+        percent(score.pass_rate),
+        percent(score.coverage),
+        judged,
+    )
+
+
+def _notes(run: RunScore) -> Sequence[str]:
+    notes = []
+    total = run.total
+    if total.coverage is not None and total.coverage < 1 and total.bounds is not None:
+        low, high = percent(total.bounds.low), percent(total.bounds.high)
+        notes.append(f"partial: between {low} and {high}, were the unjudged rows all wrong or all right")
+    if run.capped:
+        codes = ", ".join(f"{floor.pillar} below {percent(floor.least)}" for floor in run.breached)
+        notes.append(f"capped from {percent(run.raw)}: safety floor breached ({codes})")
+    elif run.breached:
+        codes = ", ".join(f"{floor.pillar} below {percent(floor.least)}" for floor in run.breached)
+        notes.append(f"safety floor breached ({codes})")
+    missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
+    if missing:
+        notes.append(f"safety floor not evaluated: {', '.join(missing)}")
+    unweighted = [part.code for part in run.behaviours if part.unweighted]
+    if unweighted:
+        notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")
+    if run.repetition_sd is not None:
+        notes.append(f"SD of the score over repetitions: {100 * run.repetition_sd:.1f} points")
+    if run.neutral_rows:
+        notes.append(f"{run.neutral_rows} neutral rows (severity 0) are in no score")
+    return [*notes, *run.warnings]

@@ -1,0 +1,45 @@
+"""Plain-text tables: columns under a head, texts to the left, numbers to the right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from pytest_helmbench.bench.scrub import excerpt
+
+__all__ = ["UNKNOWN", "number", "share", "table"]
+
+UNKNOWN = "unknown"
+_WIDEST = 60
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str]) -> list[str]:
+    """Return aligned lines; cells are scrubbed, put on one line and cut.
+
+    Args:
+        head: Column titles.
+        rows: As many cells each.
+        left: Titles of the columns that hold text; the others hold numbers.
+    """
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    widths = [max(len(row[index]) for row in (list(head), *cells)) for index in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(width) if title in left else cell.rjust(width)
+            for title, cell, width in zip(head, row, widths, strict=True)
+        ).rstrip()
+        for row in (list(head), *cells)
+    ]
+
+
+def number(value: float | None) -> str:
+    """Return a count or amount; None is unknown, never 0."""
+    return UNKNOWN if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def share(value: float | None) -> str:
+    """Return a fraction in per cent; None is a dash, since there is no such number yet."""
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _cell(text: str) -> str:
+    return excerpt(" ".join(text.split()), _WIDEST)

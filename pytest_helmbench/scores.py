@@ -1,0 +1,73 @@
+"""The scores of stored runs: what the file says of a run, as the rows that the analysis takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_helmbench.analysis.rows import Row, exact
+from pytest_helmbench.analysis.scores import RunScore, run_score
+from pytest_helmbench.bench.codes import CaseCode
+from pytest_helmbench.store.plans import RunFacts, load_facts
+
+__all__ = ["planned_rows", "stored_score"]
+
+_BY_OUTCOME = "by_outcome"
+
+
+def stored_score(path: Path, run_id: int) -> RunScore | None:
+    """Return the score of a stored run; None when there is no such run or it can have none.
+
+    A run that was selected by earlier outcomes (`--lf`, `--sw`) gets no score: its cases are no fair sample.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    facts = load_facts(path, run_id)
+    if facts is None or facts.scope == _BY_OUTCOME:
+        return None
+    return run_score(planned_rows(facts), facts.scoring)
+
+
+def planned_rows(facts: RunFacts) -> Iterator[Row]:
+    """Yield one row per planned case × criterion × repetition, judged or not."""
+    weighted = _weighted_behaviours(facts)
+    for code in facts.codes:
+        parts = CaseCode.parse(code)
+        if parts is None or parts.scenario is None or parts.perturbation is None:
+            continue
+        behaviour = f"{parts.pillar}-{parts.behaviour}"
+        scenario = f"{behaviour}-{parts.scenario}"
+        severity, difficulty = (
+            sum(facts.weights.get(f"{scenario}-{part}", 0) for part in group)
+            for group in ((parts.perturbation, parts.user_context), (parts.condition,))
+        )
+        for repetition in range(1, facts.repeat + 1):
+            for criterion in facts.criteria.get(scenario, ("",)):
+                verdict = facts.verdicts.get((code, repetition, criterion))
+                yield Row(
+                    pillar=parts.pillar,
+                    behaviour=behaviour,
+                    scenario=scenario,
+                    condition=parts.condition,
+                    user_context=parts.user_context,
+                    perturbation=parts.perturbation,
+                    criterion=criterion,
+                    repetition=repetition,
+                    severity=severity,
+                    difficulty=difficulty,
+                    weighted=behaviour in weighted,
+                    passed=None if verdict is None else verdict.passed,
+                    credit=None if verdict is None else exact(verdict.credit),
+                )
+
+
+def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:
+    """Return the behaviours in which some case of the whole benchmark has a base severity other than 0."""
+    found = set()
+    for scenario, perturbations in facts.perturbations.items():
+        contexts = {facts.weights[code] for code in facts.contexts.get(scenario, ())} or {0}
+        severities = {facts.weights[code] for code in perturbations}
+        if any(severity + context for severity in severities for context in contexts):
+            found.add(scenario.rpartition("-")[0])
+    return frozenset(found)

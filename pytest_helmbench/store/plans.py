@@ -1,0 +1,164 @@
+"""What a run has planned and what came of it: everything a score is made of, read back from the file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.bench.tree import Scoring
+from pytest_helmbench.store.fault import store_error
+
+__all__ = ["RunFacts", "Verdict", "load_facts", "write_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One evaluation row: passed or not, and its credit in [0, 1]."""
+
+    passed: bool
+    credit: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """A run as a score sees it.
+
+    Args:
+        scope: `whole`, `selected`, `shard` or `by_outcome`.
+        codes: Planned cases.
+        repeat: Repetitions per case.
+        scoring: Weights, floors and cap of the benchmark when it ran; None without scoring.yaml.
+        weights: Severity of every perturbation and user context, difficulty of every condition of the whole
+            benchmark, by full code.
+        criteria: Names of the criteria by scenario code; one empty name where there is only one.
+        contexts: Full codes of the user contexts by scenario code.
+        perturbations: Full codes of the perturbations by scenario code.
+        verdicts: By case code, repetition and criterion; absent where unjudged.
+    """
+
+    scope: str
+    codes: tuple[str, ...]
+    repeat: int
+    scoring: Scoring | None
+    weights: Mapping[str, int]
+    criteria: Mapping[str, tuple[str, ...]]
+    contexts: Mapping[str, tuple[str, ...]]
+    perturbations: Mapping[str, tuple[str, ...]]
+    verdicts: Mapping[tuple[str, int, str], Verdict]
+
+
+def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
+    """Keep the planned cases of a run, compressed."""
+    packed = zlib.compress("\n".join(codes).encode("utf-8", "replace"))
+    conn.execute("INSERT INTO plans (run_id, codes) VALUES (?, ?)", (run_id, packed))
+
+
+def load_facts(path: Path, run_id: int) -> RunFacts | None:
+    """Return what the score of a run is made of; None when there is no such run.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as conn:
+            return _facts(conn, run_id)
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
+
+
+def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
+    run = conn.execute(
+        "SELECT evaluation_runs.scope, evaluation_runs.benchmark_id, evaluation_runs.settings, plans.codes"
+        " FROM evaluation_runs LEFT JOIN plans ON plans.run_id = evaluation_runs.id WHERE evaluation_runs.id = ?",
+        (run_id,),
+    ).fetchone()
+    if run is None:
+        return None
+    scope, benchmark_id, settings_json, packed = run
+    settings: Mapping[str, Any] = json.loads(settings_json)
+    codes = (
+        zlib.decompress(packed).decode().split("\n") if packed is not None else _judged_codes(conn, run_id)
+    )
+    contexts = _by_scenario(conn, _CONTEXTS, benchmark_id)
+    perturbations = _by_scenario(conn, _PERTURBATIONS, benchmark_id)
+    conditions = _by_scenario(conn, _CONDITIONS, benchmark_id)
+    weights = {
+        code: weight
+        for components in (contexts, perturbations, conditions)
+        for parts in components.values()
+        for code, weight in parts
+    }
+    return RunFacts(
+        scope=scope,
+        codes=tuple(code for code in codes if code),
+        repeat=int(settings.get("repeat") or 1),
+        scoring=_scoring(settings.get("scoring")),
+        weights=weights,
+        criteria=_criteria(conn, benchmark_id),
+        contexts={scenario: tuple(code for code, _ in parts) for scenario, parts in contexts.items()},
+        perturbations={
+            scenario: tuple(code for code, _ in parts) for scenario, parts in perturbations.items()
+        },
+        verdicts={
+            (code, repetition, criterion): Verdict(bool(passed), credit)
+            for code, repetition, criterion, passed, credit in conn.execute(_VERDICTS, (run_id,))
+        },
+    )
+
+
+_OF_BENCHMARK = (
+    " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"
+)
+_CONTEXTS = (
+    "SELECT scenarios.full_code, part.full_code, part.severity FROM user_contexts AS part"
+    " JOIN scenario_user_contexts AS link ON link.user_context_id = part.id"
+    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_BENCHMARK
+)
+_CONDITIONS = (
+    "SELECT scenarios.full_code, part.full_code, part.difficulty FROM conditions AS part"
+    " JOIN scenario_conditions AS link ON link.condition_id = part.id"
+    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_BENCHMARK
+)
+_PERTURBATIONS = (
+    "SELECT scenarios.full_code, part.full_code, part.severity FROM perturbations AS part"
+    " JOIN scenarios ON scenarios.id = part.scenario_id" + _OF_BENCHMARK
+)
+_SCENARIOS = "SELECT scenarios.full_code, scenarios.evaluation FROM scenarios" + _OF_BENCHMARK
+_VERDICTS = (
+    "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"
+    " FROM results JOIN evaluations ON evaluations.result_id = results.id"
+    " WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')"
+)
+
+
+def _by_scenario(conn: sqlite3.Connection, query: str, benchmark_id: int) -> dict[str, list[tuple[str, int]]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for scenario, code, weight in conn.execute(query, (benchmark_id,)):
+        found.setdefault(scenario, []).append((code, weight))
+    return found
+
+
+def _criteria(conn: sqlite3.Connection, benchmark_id: int) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for scenario, evaluation in conn.execute(_SCENARIOS, (benchmark_id,)):
+        criteria = json.loads(evaluation).get("criteria") or [{"name": ""}]
+        found[scenario] = tuple(str(criterion["name"]) for criterion in criteria)
+    return found
+
+
+def _judged_codes(conn: sqlite3.Connection, run_id: int) -> list[str]:
+    """Return the cases of a run from before plans were kept."""
+    return [code for (code,) in conn.execute("SELECT DISTINCT code FROM results WHERE run_id = ?", (run_id,))]
+
+
+def _scoring(value: Any) -> Scoring | None:
+    if not isinstance(value, dict):
+        return None
+    return Scoring(value.get("weights") or {}, value.get("floors") or {}, value.get("cap"))

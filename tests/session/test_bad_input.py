@@ -1,0 +1,151 @@
+"""Broken files: one erroring item each, with every problem; healthy scenarios still run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from provider import Provider
+from trees import category, clear_environment, collected, judged, run_tree, write_tree
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.fixture
+def scenarios(pytester: pytest.Pytester) -> Path:
+    """Two healthy cases, and four files that are broken in several ways each."""
+    trees = {
+        "P1-B1-S1": category("RISK"),
+        "P1-B1-S2": category("RISK"),
+        "P1-B2-S1": category("RISK"),
+        "P1-B2-S2": judged("x"),
+        "P2-B1-S1": category("RISK"),
+        "P2-B1-S2": category("RISK"),
+    }
+    folder = write_tree(pytester.path / "benchmark", trees) / "scenarios"
+    (folder / "P1-B1-S2" / "S2.md").write_text(
+        "---\nevaluation:\n  type: category_mach\n  feild: category\n---\n\n## Task\n\nSort.\n"
+    )
+    (folder / "P1-B2-S1" / "perturbations.md").write_text(
+        "# PT1\n---\nseverity: 50\n---\n\n## Say\n\nA.\n\n# PT1\n\n## severity: 3\n\n## Say\n\nB.\n\n# Notes\n"
+    )
+    (folder / "P1-B2-S2" / "criteria.md").unlink()
+    (folder / "P2-B1-S1" / "S1.json").write_text('{"type": "object",\n "properties": {,}}')
+    return folder
+
+
+_SHOWN = (
+    "benchmark/scenarios/P1-B1-S2/S2.md:3: evaluation.type is 'category_mach'",
+    "  hint: did you mean 'category_match'? known types: category_match, list_includes, tag_threshold, sqe",
+    "benchmark/scenarios/P1-B1-S2/S2.md:4: unknown key 'feild' in evaluation",
+    "  hint: did you mean 'field'?",
+    "benchmark/scenarios/P1-B2-S1/perturbations.md:3: severity is 50, out of range",
+    "benchmark/scenarios/P1-B2-S1/perturbations.md:12: the heading '## severity: 3' is frontmatter that lost its",
+    "benchmark/scenarios/P1-B2-S1/perturbations.md:18: ",
+    "benchmark/scenarios/P1-B2-S2/criteria.md: ",
+    "benchmark/scenarios/P2-B1-S1/S1.json:2: ",
+)
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_each_broken_file_is_one_error_with_all_its_problems_and_the_rest_runs(
+    pytester: pytest.Pytester, provider: Provider, scenarios: Path, mode: str
+) -> None:
+    result = run_tree(pytester, mode, url=provider.url)
+
+    result.assert_outcomes(passed=2, errors=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert provider.count == 2
+    shown = result.stdout.str()
+    for text in _SHOWN:
+        assert text in shown
+    errors = [line for line in result.outlines if line.startswith("ERROR benchmark")]
+    assert sorted(line.split()[1] for line in errors) == [
+        "benchmark/scenarios/P1-B1-S2/S2.md::P1-B1-S2",
+        "benchmark/scenarios/P1-B2-S1/perturbations.md::P1-B2-S1",
+        "benchmark/scenarios/P1-B2-S2/S2.md::P1-B2-S2",
+        "benchmark/scenarios/P2-B1-S1/S1.json::P2-B1-S1",
+    ]
+    result.stdout.fnmatch_lines(["4 broken files: no case of them ran (see ERRORS)"])
+    assert "Traceback" not in shown + result.stderr.str()
+    assert "pytest_helmbench" not in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["-k", "P1-B2"], ["P1-B2-S1", "P1-B2-S2"]),
+        (["--helmbench-select=P1-B2-S1-C7"], ["P1-B2-S1"]),
+        (["--helmbench-select=*-*-S1"], ["P1-B1-S1-C1-PT1[no-model]", "P1-B2-S1", "P2-B1-S1"]),
+        (["--helmbench-select=~P1"], ["P2-B1-S1", "P2-B1-S2-C1-PT1[no-model]"]),
+        (["-m", "helmbench"], ["P1-B1-S1-C1-PT1[no-model]", "P2-B1-S2-C1-PT1[no-model]"]),
+    ],
+    ids=["k", "select", "star", "exclude", "m"],
+)
+def test_an_erring_item_is_selected_by_the_code_it_stands_for(
+    pytester: pytest.Pytester, scenarios: Path, options: list[str], names: list[str]
+) -> None:
+    result = run_tree(pytester, "--collect-only", "-q", *options)
+
+    assert collected(result) == names
+
+
+def test_a_scenario_that_is_broken_elsewhere_errs_when_its_prompt_file_is_named(
+    pytester: pytest.Pytester, scenarios: Path
+) -> None:
+    result = run_tree(pytester, "benchmark/scenarios/P1-B2-S1/S1.md", "-q")
+
+    result.assert_outcomes(errors=1)
+    assert "perturbations.md:3: severity is 50, out of range" in result.stdout.str()
+
+
+def test_a_dry_run_fails_on_broken_files(pytester: pytest.Pytester, scenarios: Path) -> None:
+    result = run_tree(pytester, "--helmbench-dry-run", "-q")
+
+    result.assert_outcomes(skipped=2, errors=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_two_folders_with_one_code_are_an_error(pytester: pytest.Pytester) -> None:
+    trees = {"P1-B1-S1": category("RISK"), "P1-B1-S1--again": category("RISK"), "P1-B1-S2": category("RISK")}
+    write_tree(pytester.path / "benchmark", trees)
+
+    result = run_tree(pytester, "--helmbench-model=baseline/first")
+
+    result.assert_outcomes(passed=1, errors=2)
+    shown = result.stdout.str()
+    assert "P1-B1-S1/S1.md: the code P1-B1-S1 is also that of the folder 'P1-B1-S1--again'" in shown
+    assert "P1-B1-S1--again/S1.md: the code P1-B1-S1 is also that of the folder 'P1-B1-S1'" in shown
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_broken_models_file_ends_the_session_with_all_its_problems(
+    pytester: pytest.Pytester, scenarios: Path, mode: str
+) -> None:
+    (scenarios.parent / "models.yml").write_text(
+        "models:\n  - id: a/b\n    temprature: 1\n  - id: c/d\n    max_tokens: many\n  - name: e/f\n"
+    )
+    pytester.makepyfile(test_own="def test_own(): pass")
+
+    result = run_tree(pytester, "benchmark", "test_own.py", mode)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    shown = result.stderr.str()
+    assert "ERROR: benchmark/models.yml:3: unknown key 'temprature'" in shown
+    assert "  hint: did you mean 'temperature'?" in shown
+    assert "benchmark/models.yml:5: " in shown
+    assert "benchmark/models.yml:6: " in shown
+    assert "Traceback" not in shown + result.stdout.str()
+    assert "INTERNALERROR" not in shown + result.stdout.str()
+
+
+def test_a_models_file_that_is_named_is_read_instead(pytester: pytest.Pytester, scenarios: Path) -> None:
+    (scenarios.parent / "models.yml").write_text("models: 5\n")
+    (pytester.path / "other.yml").write_text("- id: baseline/first\n")
+
+    result = run_tree(pytester, "--helmbench-models-file=other.yml", "--collect-only", "-q")
+
+    assert "P1-B1-S1-C1-PT1[baseline/first]" in collected(result)

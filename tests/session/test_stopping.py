@@ -1,0 +1,106 @@
+"""How a session stops: `-x`, `--maxfail`, Ctrl-C, a controller that is killed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from provider import Provider
+from sessions import Session, until
+from trees import category, clear_environment, judged, rows, run_tree, write_tree
+
+_CONCURRENCY = 4
+_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _run_status(pytester: pytest.Pytester) -> str:
+    return str(rows(pytester.path / "helmbench.db", "select status from evaluation_runs")[0][0])
+
+
+@_workers
+@pytest.mark.parametrize(("option", "failures"), [("-x", 1), ("--maxfail=3", 3)])
+def test_a_session_that_stops_at_failures_wastes_few_calls(
+    pytester: pytest.Pytester, provider: Provider, workers: str, option: str, failures: int
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 200)})
+    provider.latency_s = 0.05
+    result = run_tree(pytester, workers, option, f"--helmbench-concurrency={_CONCURRENCY}", url=provider.url)
+    asked = provider.count
+    # Per worker: what failed, what was on its way when word came, and what waited.
+    assert asked <= 2 * failures + 2 * _CONCURRENCY
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    assert f"stopping after {failures} failures" in result.stdout.str()
+    assert _run_status(pytester) in ("partial", "interrupted")
+    recorded = rows(pytester.path / "helmbench.db", "select count(*) from calls")[0][0]
+    time.sleep(0.2)
+    assert recorded == provider.count == asked
+
+
+@pytest.mark.parametrize(
+    ("workers", "everybody"),
+    [("-n0", True), ("-n2", True), ("-n2", False)],
+    ids=["n0", "n2", "n2-controller"],
+)
+def test_ctrl_c_ends_a_session_whose_provider_hangs(
+    pytester: pytest.Pytester, provider: Provider, workers: str, everybody: bool
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
+    provider.answers(hang=True)
+    session = Session(pytester.path, provider.url, workers, "-q", f"--helmbench-concurrency={_CONCURRENCY}")
+    until(lambda: provider.in_flight == _CONCURRENCY, "the calls go out")
+    time.sleep(0.2)
+    started = time.monotonic()
+    session.interrupt(everybody=everybody)
+    until(lambda: "KeyboardInterrupt" in session.text, "the summary comes")
+    to_the_summary_s = time.monotonic() - started
+    assert session.end() == pytest.ExitCode.INTERRUPTED
+    print("SUMMARY", to_the_summary_s)
+    assert to_the_summary_s < 1.5
+    assert provider.count == _CONCURRENCY
+    assert session.living_workers() == []
+    assert _run_status(pytester) == "interrupted"
+    assert "INTERNALERROR" not in session.text
+    # Every call that was sent is on record.
+    ends = rows(pytester.path / "helmbench.db", "select error, count(*) from calls group by error")
+    assert ends == [("cancelled", _CONCURRENCY)]
+
+
+@_workers
+def test_replies_that_come_right_after_ctrl_c_are_kept_and_lead_to_no_further_call(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 50)})
+    provider.latency_s = 0.25
+    session = Session(
+        pytester.path,
+        provider.url,
+        workers,
+        "-q",
+        "--helmbench-marking-model=test/judge",
+        f"--helmbench-concurrency={_CONCURRENCY}",
+    )
+    until(lambda: provider.in_flight == _CONCURRENCY, "the calls go out")
+    time.sleep(0.05)
+    session.interrupt(everybody=True)
+    assert session.end() == pytest.ExitCode.INTERRUPTED
+    assert provider.count == _CONCURRENCY
+    calls = rows(pytester.path / "helmbench.db", "select purpose, error, response_id is null from calls")
+    assert calls == [("case", None, 0)] * _CONCURRENCY
+    assert rows(pytester.path / "helmbench.db", "select * from results") == []
+
+
+def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
+    provider.answers(hang=True)
+    session = Session(pytester.path, provider.url, "-n2", f"--helmbench-concurrency={_CONCURRENCY}")
+    until(lambda: provider.in_flight == _CONCURRENCY, "the calls go out")
+    session.kill()
+    started = time.monotonic()
+    until(lambda: not session.living_workers(), "the workers end")
+    assert time.monotonic() - started < 3
+    until(lambda: provider.in_flight == 0, "their calls end")

@@ -1,0 +1,120 @@
+"""Pytest in a process group of its own, to be interrupted and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from trees import MODEL
+
+__all__ = ["Session", "until"]
+
+# A shell in the background has its children ignore Ctrl-C, and so would the session.
+_PROGRAM = """
+import signal, sys, pytest
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(pytest.main())
+"""
+_CONFTEST = """
+import os, pathlib
+
+def pytest_configure(config):
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        pathlib.Path(os.environ["PIDS"], workerinput["workerid"]).write_text(str(os.getpid()))
+"""
+_PATIENCE_S = 20.0
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for something that other processes bring about."""
+    end = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, f"in vain: {what}"
+        time.sleep(0.01)
+
+
+class Session:
+    """A running session over `benchmark`; its workers leave their process ids behind.
+
+    Args:
+        folder: Where it runs.
+        url: Of the provider.
+        arguments: More of the command line.
+    """
+
+    def __init__(self, folder: Path, url: str, *arguments: str) -> None:
+        self._pids = folder / "pids"
+        self._pids.mkdir(exist_ok=True)
+        self._output = folder / "output.txt"
+        (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
+        if not (folder / "pytest.ini").exists():
+            (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
+        command = [sys.executable, "-c", _PROGRAM, "benchmark", f"--helmbench-base-url={url}"]
+        # The plugin of hypothesis imports it all when a session ends.
+        plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+        command += [f"--helmbench-model={MODEL}", *plain, *arguments]
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**os.environ, "PIDS": str(self._pids)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def text(self) -> str:
+        """What was printed so far."""
+        return self._output.read_text(encoding="utf-8", errors="replace")
+
+    def worker(self, name: str) -> int:
+        """Return the process id of a worker that has started."""
+        until(lambda: (self._pids / name).exists() and (self._pids / name).read_text(), f"{name} starts")
+        return int((self._pids / name).read_text())
+
+    def kill_worker(self, name: str) -> None:
+        """Kill a worker as the system's memory guard would."""
+        os.kill(self.worker(name), signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Kill the session's own process, and nothing else."""
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def interrupt(self, *, everybody: bool) -> None:
+        """Send Ctrl-C to all processes, as a terminal does, or to the session's own alone."""
+        if everybody:
+            os.killpg(self._process.pid, signal.SIGINT)
+        else:
+            os.kill(self._process.pid, signal.SIGINT)
+
+    def end(self) -> int:
+        """Wait for the end and return the exit code."""
+        try:
+            return self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            raise AssertionError(f"the session never ended\n{self.text}") from None
+
+    def living_workers(self) -> list[str]:
+        """Return the workers that still run."""
+        return [file.name for file in self._pids.iterdir() if _lives(int(file.read_text()))]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    # A process that nobody has waited for yet is dead all the same.
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,129 @@
+"""Gates: what holds, what does not and why, what the interval leaves open."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from analysis_rows import row, verdict
+
+from pytest_helmbench.analysis.bootstrap import Interval
+from pytest_helmbench.analysis.gates import (
+    GateVerdict,
+    Threshold,
+    ThresholdError,
+    gate,
+    parse_share,
+    parse_thresholds,
+)
+from pytest_helmbench.analysis.scores import run_score
+
+SCORE = run_score(verdict((1, 3, 5, 7, 8, 9, 10), (7, 8, 9, 10)))
+
+
+def threshold(text: str) -> Threshold:
+    (only,) = parse_thresholds(text)
+    return only
+
+
+def test_a_score_at_its_threshold_holds_exactly() -> None:
+    score = run_score([row(7, 1), row(3, 0, "P1-B1-S1-PT2")])
+    assert gate(score, threshold("0.7")).holds
+    assert not gate(score, threshold("0.70000001")).holds
+
+
+def test_a_score_below_its_threshold_does_not_hold_and_says_so() -> None:
+    verdict_ = gate(SCORE, threshold("P1-B1=0.3"))
+    assert verdict_ == GateVerdict(
+        threshold=Threshold("P1-B1", Fraction(3, 10)),
+        score=Fraction(9, 43),
+        interval=SCORE.behaviours[0].interval,
+        coverage=Fraction(1),
+        holds=False,
+        inconclusive=True,
+        reason="score of P1-B1 0.2093 is below 0.3",
+    )
+    assert gate(SCORE, threshold("0.2")).reason == ""
+    assert gate(SCORE, threshold("0.2094")).reason == "score of the run 0.2093 is below 0.2094"
+
+
+def test_a_score_just_below_does_not_look_equal() -> None:
+    score = run_score(
+        [row(1, 0, f"P1-B1-S1-PT{n}") if n == 0 else row(20, 1, f"P1-B1-S1-PT{n}") for n in range(5_000)]
+    )
+    assert gate(score, threshold("1")).reason == "score of the run 0.9999 is below 1.0"
+
+
+def test_what_was_never_judged_does_not_hold() -> None:
+    undefined = run_score([row(5, None)])
+    found = gate(undefined, threshold("0"), Fraction(0))
+    assert (found.holds, found.score, found.interval, found.inconclusive) == (False, None, None, False)
+    assert found.reason == "the score of the run is undefined: nothing that counts was judged"
+    unknown = gate(SCORE, threshold("P9=0"))
+    assert (unknown.holds, unknown.coverage, unknown.reason) == (False, None, "P9 is not part of the run")
+
+
+def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
+    score = run_score([row(7, 1), row(3, None, "P1-B1-S1-PT2"), row(10, 1, "P2-B1-S1-PT1")])
+    found = gate(score, threshold("0.5"))
+    assert not found.holds
+    assert found.score == 1
+    assert found.reason == "coverage of the run 0.8500 is below 1.0"
+    assert gate(score, threshold("0.5"), Fraction(17, 20)).holds
+    assert gate(score, threshold("P1=0.5"), Fraction(4, 5)).reason == "coverage of P1 0.7000 is below 0.8"
+    assert gate(score, threshold("P2=0.5")).reason == "coverage of the run 0.8500 is below 1.0"
+
+
+@pytest.mark.parametrize(
+    ("least", "splits"), [("0.39", False), ("0.4", False), ("0.41", True), ("0.6", True), ("0.61", False)]
+)
+def test_a_threshold_inside_the_interval_is_inconclusive(least: str, splits: bool) -> None:
+    assert Interval(0.4, 0.6).splits(Fraction(least)) is splits
+    assert not Interval(0.7, 0.7).splits(Fraction(7, 10))
+
+
+def test_thresholds_are_read_as_exact_numbers() -> None:
+    assert parse_thresholds("0.7") == (Threshold("", Fraction(7, 10)),)
+    assert parse_thresholds(" P1 = 1, P1-B2=.85 ,0.5") == (
+        Threshold("P1", Fraction(1)),
+        Threshold("P1-B2", Fraction(17, 20)),
+        Threshold("", Fraction(1, 2)),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["70", "70%", "", "-0.1", "1.01", "nan", "7/10", "1e-1", "P1=", "0.7,", "P1=x", "٠"]
+)
+def test_a_threshold_outside_0_to_1_names_the_value(text: str) -> None:
+    value = text.rpartition(",")[2].rpartition("=")[2]
+    with pytest.raises(ThresholdError) as caught:
+        parse_thresholds(text)
+    assert str(caught.value) == (
+        f"--helmbench-min-score: {value!r} is no number from 0 to 1\n"
+        "  hint: scores and coverage are fractions, 0.7 for 70 %"
+    )
+
+
+@pytest.mark.parametrize("code", ["P1-B1-S1", "p1", "B1", ""])
+def test_a_threshold_for_something_else_names_the_code(code: str) -> None:
+    with pytest.raises(ThresholdError) as caught:
+        parse_thresholds(f"{code}=0.5")
+    assert str(caught.value) == (
+        f"--helmbench-min-score: {code!r} in '{code}=0.5' is no pillar or behaviour\n"
+        "  hint: for example 0.7 or P1=0.7,P1-B2=0.9"
+    )
+
+
+@pytest.mark.parametrize(("text", "name"), [("0.5,0.6", "the run"), ("P1=0.5,P1=0.5", "P1")])
+def test_a_threshold_given_twice_is_an_error(text: str, name: str) -> None:
+    with pytest.raises(ThresholdError) as caught:
+        parse_thresholds(text)
+    assert str(caught.value) == (
+        f"--helmbench-min-score: {name} has two thresholds in {text!r}\n  hint: leave one of them"
+    )
+
+
+def test_coverage_is_read_under_its_own_name() -> None:
+    assert parse_share("0.95", "--helmbench-min-coverage") == Fraction(19, 20)
+    with pytest.raises(ThresholdError, match=r"^--helmbench-min-coverage: '95' is no number from 0 to 1"):
+        parse_share("95", "--helmbench-min-coverage")

@@ -1,0 +1,138 @@
+"""The shape of the house: who may import whom, and that a session that does not ask pays nothing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_PACKAGE = Path(__file__).parents[2] / "pytest_helmbench"
+_BELOW_ENGINE = {"bench", "formats", "analysis", "gateway", "sandbox", "bridge", "evaluate"}
+_ROOMS = {
+    "bench": set[str](),
+    "formats": {"bench"},
+    "analysis": {"bench"},
+    "gateway": {"bench"},
+    "sandbox": {"bench"},
+    "store": {"bench"},
+    "bridge": {"bench", "gateway", "sandbox"},
+    "evaluate": {"bench", "gateway", "sandbox"},
+    "engine": _BELOW_ENGINE,
+    "report": {"bench", "analysis", "store"},
+}
+# Modules of no room that know nothing of pytest, so that every room above the engine may use them.
+_SHARED = {"settings"}
+_PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal"}
+_SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "formats"}
+_COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest modules
+_LATE = {("plugin", "pytest_helmbench.session"), ("plugin", "pytest_helmbench.formats.places")}
+
+
+def _modules() -> list[Path]:
+    return sorted(_PACKAGE.rglob("*.py"))
+
+
+def _place(path: Path) -> str:
+    """Return the room, or the module's own name at the top."""
+    parts = path.relative_to(_PACKAGE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            if module == "pytest_helmbench":
+                yield from ((node, f"pytest_helmbench.{alias.name}") for alias in node.names)
+            else:
+                yield node, module
+
+
+def _typing_only(tree: ast.Module) -> set[ast.stmt]:
+    """Return the imports that stand under `if TYPE_CHECKING:`."""
+    return {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    }
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: path.relative_to(_PACKAGE).as_posix())
+def test_every_module_keeps_to_its_layer(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    place = _place(path)
+    for node, name in _imports(tree):
+        where = f"{path.name}:{node.lineno}: {name}"
+        assert not name.startswith((".", "_pytest")), where
+        top = name.split(".")[0]
+        if top in _SOLE_USERS:
+            assert place == _SOLE_USERS[top], where
+        if top in ("pytest", "xdist", "pluggy") and node not in _typing_only(tree):
+            assert place in _PYTEST_MODULES, where
+        if top == "pytest_helmbench" and place in _ROOMS:
+            target = name.split(".")[1]
+            allowed = _ROOMS[place] | {place} | (_SHARED if place == "engine" else set())
+            assert target in allowed, where
+        if place in _COMMAND_LINE and top == "pytest_helmbench":
+            assert name.split(".")[1] not in _PYTEST_MODULES, where
+
+
+def test_every_room_has_its_row_in_the_table() -> None:
+    rooms = {path.parent.name for path in _PACKAGE.glob("*/__init__.py")}
+    assert rooms - _COMMAND_LINE <= set(_ROOMS)
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: path.relative_to(_PACKAGE).as_posix())
+def test_imports_stand_at_the_top(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = _typing_only(tree)
+    late = {
+        (path.stem, name) for node, name in _imports(tree) if node.col_offset > 0 and node not in typing_only
+    }
+    assert late <= _LATE  # where nobody asks, nothing is imported
+
+
+def test_the_plugin_module_imports_nothing_of_ours_at_the_top() -> None:
+    tree = ast.parse((_PACKAGE / "plugin.py").read_text(encoding="utf-8"))
+    typing_only = _typing_only(tree)
+    for node, name in _imports(tree):
+        if node.col_offset == 0 and node not in typing_only:
+            assert name.split(".")[0] in {"__future__", "dataclasses", "pathlib", "typing"}, name
+
+
+def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_nothing(
+    tmp_path: Path,
+) -> None:
+    scenario = tmp_path / "benchmark" / "scenarios" / "P1-B1-S1"
+    scenario.mkdir(parents=True)
+    (scenario / "S1.md").write_text("Say something.\n")
+    (tmp_path / "conftest.py").write_text(
+        "import sys\n\n"
+        "def pytest_unconfigure(config):\n"
+        "    heavy = ('pytest_helmbench', 'aiohttp', 'yaml', 'genai_prices', 'sqlite_utils', 'jsonschema')\n"
+        "    print('LOADED', *sorted(name for name in sys.modules if name.startswith(heavy)))\n"
+    )
+    (tmp_path / "test_own.py").write_text("def test_own(): pass\n")
+    before = set(tmp_path.rglob("*"))
+
+    result = subprocess.run(
+        [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-s", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "1 passed" in result.stdout
+    assert "LOADED pytest_helmbench pytest_helmbench.plugin\n" in result.stdout
+    shown = [line for line in result.stdout.splitlines() if not line.startswith(("plugins:", "LOADED"))]
+    assert not [line for line in shown if "helmbench" in line.replace(str(tmp_path), "")]
+    assert set(tmp_path.rglob("*")) == before
