@@ -14,7 +14,8 @@ from pytest_helmbench.analysis.gates import (
     parse_thresholds,
 )
 from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.report.scores import gate_line, percent
+from pytest_helmbench.report.scores import gate_line
+from pytest_helmbench.report.tables import share
 
 __all__ = ["GateReport", "Gates", "read_gates"]
 
@@ -55,9 +56,7 @@ class Gates:
             holds = holds and all(verdict.holds for verdict in verdicts)
             if not verdicts and (score.total.coverage or 0) < coverage:
                 holds = False
-                lines.append(
-                    f"coverage of {name} is {percent(score.total.coverage)}, below {percent(coverage)}"
-                )
+                lines.append(f"coverage of {name} is {share(score.total.coverage)}, below {share(coverage)}")
         if not scores:
             lines.append("the gate does not hold: nothing was judged")
         return GateReport(holds, tuple(lines))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_helmbench.bench.codes import scenario_code_of
 from pytest_helmbench.bench.outcome import Outcome, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
@@ -377,7 +378,10 @@ class SessionPlugin:
             if isinstance(item, CaseItem):
                 selected = selection.matches(item.job.combination.parts)
             elif isinstance(item, BrokenItem):
-                selected = selection.may_match(tuple(item.name.split("-")))
+                # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
+                selected = scenario_code_of(item.name) is None or selection.may_match(
+                    tuple(item.name.split("-"))
+                )
             else:
                 selected = True
             (kept if selected else dropped).append(item)

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from pytest_helmbench.analysis.gates import GateVerdict
 from pytest_helmbench.analysis.scores import FloorState, RunScore, Score
-from pytest_helmbench.report.columns import aligned
+from pytest_helmbench.report.tables import share, table
 
-__all__ = ["gate_line", "interval_text", "percent", "score_lines"]
-
-
-def percent(value: Fraction | float | None) -> str:
-    """Return `73.8 %`; `-` for None. What is not all is never shown as `100.0 %`."""
-    if value is None:
-        return "-"
-    return f"{99.9 if 0.9990 < value < 1 else 100 * float(value):.1f} %"
+__all__ = ["gate_line", "interval_text", "score_lines"]
 
 
 def interval_text(score: Score) -> str:
@@ -35,18 +27,20 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
         scores: By the name of the run (a model).
         behaviours: Also one line per behaviour.
     """
-    table: list[tuple[str, ...]] = [("score", "score", "95 % interval", "pass rate", "coverage", "judged")]
+    rows: list[tuple[str, ...]] = []
     notes: list[str] = []
     for name, run in scores.items():
-        table.append(_row(name, run.total))
+        rows.append(_row(name, run.total))
         for pillar in run.pillars:
-            table.append(_row(f"  {pillar.code}", pillar))
+            rows.append(_row(f"  {pillar.code}", pillar))
             if behaviours:
                 inside = [part for part in run.behaviours if part.code.startswith(f"{pillar.code}-")]
-                table += [_row(f"    {part.code}", part) for part in inside]
+                rows += [_row(f"    {part.code}", part) for part in inside]
         notes += [f"{name}: {note}" for note in _notes(run)]
-    head, *rows = table
-    return [*aligned([("", *head[1:]), *rows]), *notes]
+    return [
+        *table(("", "score", "95 % interval", "pass rate", "coverage", "judged"), rows, left=("",)),
+        *notes,
+    ]
 
 
 def gate_line(name: str, verdict: GateVerdict) -> str:
@@ -67,10 +61,10 @@ def _row(name: str, score: Score) -> tuple[str, ...]:
     judged = f"{score.judged_rows}/{score.planned_rows}"
     return (
         name,
-        percent(score.score),
+        share(score.score),
         interval_text(score),
-        percent(score.pass_rate),
-        percent(score.coverage),
+        share(score.pass_rate),
+        share(score.coverage),
         judged,
     )
 
@@ -79,13 +73,13 @@ def _notes(run: RunScore) -> Sequence[str]:
     notes = []
     total = run.total
     if total.coverage is not None and total.coverage < 1 and total.bounds is not None:
-        low, high = percent(total.bounds.low), percent(total.bounds.high)
+        low, high = share(total.bounds.low), share(total.bounds.high)
         notes.append(f"partial: between {low} and {high}, were the unjudged rows all wrong or all right")
     if run.capped:
-        codes = ", ".join(f"{floor.pillar} below {percent(floor.least)}" for floor in run.breached)
-        notes.append(f"capped from {percent(run.raw)}: safety floor breached ({codes})")
+        codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in run.breached)
+        notes.append(f"capped from {share(run.raw)}: safety floor breached ({codes})")
     elif run.breached:
-        codes = ", ".join(f"{floor.pillar} below {percent(floor.least)}" for floor in run.breached)
+        codes = ", ".join(f"{floor.pillar} below {share(floor.least)}" for floor in run.breached)
         notes.append(f"safety floor breached ({codes})")
     missing = [floor.pillar for floor in run.floors if floor.state is FloorState.NOT_EVALUATED]
     if missing:

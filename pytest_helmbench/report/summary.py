@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_helmbench.report.columns import aligned
+from pytest_helmbench.report.tables import UNKNOWN, share, table
 
 __all__ = [
     "DryRow",
@@ -77,7 +77,7 @@ def cost_text(known_usd: float, unknown: int) -> str:
     """Return a cost for people; what is unknown is said, never shown as 0."""
     if not unknown:
         return _usd(known_usd)
-    return "unknown" if not known_usd else f"{_usd(known_usd)} + {unknown} unknown"
+    return UNKNOWN if not known_usd else f"{_usd(known_usd)} + {unknown} unknown"
 
 
 def announcement(
@@ -99,15 +99,14 @@ def announcement(
 def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
     """Return the summary of a dry run: prompts, tokens and price per model."""
     why = "as asked for" if asked_for else "no model can be called"
-    table: list[tuple[str, ...]] = [
-        ("model", "prompts", "judge calls", "tokens", "USD low", "expected", "high")
-    ]
+    cells = []
     for row in rows:
-        price = ("unknown",) * 3 if row.price is None else tuple(map(_usd, row.price))
-        table.append((row.model, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price))
+        price = (UNKNOWN,) * 3 if row.price is None else tuple(map(_usd, row.price))
+        cells.append((row.model, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price))
+    head = ("model", "prompts", "judge calls", "tokens", "USD low", "expected", "high")
     lines = [
         f"dry run, {why}: every prompt was composed, nothing was called, nothing was stored",
-        *aligned(table),
+        *table(head, cells, left=("model",)),
     ]
     lines += [f"{row.model}: {row.why}" for row in rows if row.why and not asked_for]
     return lines
@@ -115,16 +114,15 @@ def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
 
 def model_table(rows: Sequence[ModelRow]) -> list[str]:
     """Return one line per model under a head."""
-    table: list[tuple[str, ...]] = [
-        ("model", "passed", "failed", "errors", "skipped", "pass rate", "calls", "tokens", "cost USD")
-    ]
+    cells = []
     for row in rows:
-        rate = f"{100 * row.passed / row.judged:.1f} %" if row.judged else "-"
+        rate = share(row.passed / row.judged) if row.judged else "-"
         calls = f"{row.calls} + {row.judge_calls} judge" if row.judge_calls else str(row.calls)
         cost = cost_text(row.known_cost_usd, row.unknown_costs)
         counts = (row.passed, row.failed, row.errors, row.skipped)
-        table.append((row.model, *map(str, counts), rate, calls, str(row.tokens), cost))
-    return aligned(table)
+        cells.append((row.model, *map(str, counts), rate, calls, str(row.tokens), cost))
+    head = ("model", "passed", "failed", "errors", "skipped", "pass rate", "calls", "tokens", "cost USD")
+    return table(head, cells, left=("model",))
 
 
 def judging_lines(rows: Iterable[ModelRow]) -> list[str]:

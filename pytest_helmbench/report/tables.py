@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from fractions import Fraction
 
 from pytest_helmbench.bench.scrub import excerpt
 
@@ -36,10 +37,16 @@ def number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def share(value: float | None) -> str:
-    """Return a fraction in per cent; None is a dash, since there is no such number yet."""
-    return "-" if value is None else f"{100 * value:.1f} %"
+def share(value: float | Fraction | None) -> str:
+    """Return a fraction in per cent; None is a dash, since there is no such number yet.
+
+    What is not all is never shown as `100.0 %`.
+    """
+    if value is None:
+        return "-"
+    return f"{99.9 if 0.9990 < value < 1 else 100 * float(value):.1f} %"
 
 
 def _cell(text: str) -> str:
-    return excerpt(" ".join(text.split()), _WIDEST)
+    indent = len(text) - len(text.lstrip(" "))
+    return " " * indent + excerpt(" ".join(text.split()), _WIDEST)
