@@ -345,9 +345,11 @@ class ControllerDesk:
         if loop is not None:
             self._servers[node] = ChannelServer(loop, channel, self._planned, self._office.note)
 
-    def scheduler(self, on_difference: Callable[[str], None]) -> SliceScheduling:
+    def scheduler(self, config: pytest.Config, on_difference: Callable[[str], None]) -> SliceScheduling:
         """Return our scheduler for the session."""
-        self._scheduling = SliceScheduling(self._workers, self._scheduled, self._prefetch, on_difference)
+        self._scheduling = SliceScheduling(
+            config, self._workers, self._scheduled, self._prefetch, on_difference
+        )
         return self._scheduling
 
     @property

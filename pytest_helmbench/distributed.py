@@ -257,6 +257,7 @@ class SliceScheduling:
     `-x`, `--maxfail` and Ctrl-C stop at once.
 
     Args:
+        config: pytest's; other plugins look for it here.
         count: Workers that the session starts with.
         on_scheduled: Told once that every worker has collected, before anything runs.
         prefetch: Tells a worker what it will be handed: the indices, and the node ids when the items were another
@@ -266,11 +267,13 @@ class SliceScheduling:
 
     def __init__(
         self,
+        config: pytest.Config,
         count: int,
         on_scheduled: Callable[[], None],
         prefetch: Callable[[Any, Sequence[int], Sequence[str]], None],
         on_difference: Callable[[str], None],
     ) -> None:
+        self.config = config
         self._count = count
         self._on_scheduled = on_scheduled
         self._prefetch = prefetch
@@ -282,6 +285,7 @@ class SliceScheduling:
         self._sent: dict[Any, list[int]] = {}
         self._reported: dict[Any, str] = {}
         self._pool: list[int] = []
+        self._again: set[int] = set()
         self._broken = False
 
     @property
@@ -347,6 +351,7 @@ class SliceScheduling:
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 - xdist's
         """Take note that an item is done and send the next."""
         self._sent[node].remove(item_index)
+        self._again.discard(item_index)
         self._top_up(node)
 
     def mark_reported(self, node: Any, item: str) -> None:
@@ -354,10 +359,14 @@ class SliceScheduling:
         self._reported[node] = item
 
     def mark_test_pending(self, item: str) -> None:
-        """Queue an item once more."""
+        """Queue an item once more, whoever else has asked for that."""
         if self._places is None:
             self._places = {node_id: index for index, node_id in enumerate(self._collection or ())}
-        self._pool.append(self._places[item])
+        index = self._places[item]
+        if index in self._again:
+            return
+        self._again.add(index)
+        self._pool.append(index)
         self._share_pool(self._takers())
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
@@ -378,6 +387,7 @@ class SliceScheduling:
         crashed = None
         if sent:
             first, *sent = sent
+            self._again.discard(first)
             # It may have died between two items.
             crashed = self._collection[first] if self._collection[first] != reported else None
         self._pool += [*sent, *unsent]

@@ -70,9 +70,10 @@ class ExitRule:
             return None
         settings = self._office.settings
         variables = ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
-        if settings.require_run or self._gates.asked:
-            return f"nothing was judged: {variables} is empty" if variables else "nothing was judged"
-        if in_ci() and self._models_named and variables and not settings.dry_run:
+        wanted = "--helmbench-require-run" if settings.require_run else "a gate" if self._gates.asked else ""
+        if settings.dry_run or not variables:
+            return f"nothing was judged ({wanted})" if wanted else None
+        if wanted or (in_ci() and self._models_named):
             return f"nothing was judged: {variables} is empty"
         return None
 

@@ -83,6 +83,8 @@ OPTIONS = (
     Option("min-coverage", "text", "X", "least share of the planned severity that was judged (1.0 with a gate)"),
     Option("db", "path", "PATH", "results database (default: helmbench.db in rootdir)"),
     Option("judge-template", "path", "PATH", "wording of the judge's prompt (default: built in)"),
+    Option("markdown", "path", "PATH", "report of the session's runs that pastes into a pull request"),
+    Option("json", "path", "PATH", "the same report for programs (schema: `helmbench schema report`)"),
     Option("with-text", "flag", "", "prompt and reply texts in JUnit, reports and CI logs"),
 )
 

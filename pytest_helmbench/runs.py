@@ -12,24 +12,20 @@ from importlib.metadata import version
 from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.bench.outcome import AttemptRecord, Parse, ResultRecord, Verdict
+from pytest_helmbench.bench.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
 from pytest_helmbench.bench.tree import Benchmark
-from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Route, Target
+from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Target
 from pytest_helmbench.gateway.gateway import utc_now
-from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers import Endpoint
-from pytest_helmbench.scores import stored_score
+from pytest_helmbench.scores import run_totals, stored_score
 from pytest_helmbench.settings import Settings
-from pytest_helmbench.store.runs import RunRecord, RunTotals
+from pytest_helmbench.store.runs import RunRecord
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["Plan", "PlannedRun", "PriceSpan", "RunBook", "Tally", "plan_jobs", "price_span"]
-
-FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
+__all__ = ["Plan", "PlannedRun", "RunBook", "Tally", "plan_jobs"]
 
 _CHARACTERS_PER_TOKEN = 4
 _JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
-_COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +100,6 @@ class Plan:
         return sum(run.tests + run.judge_calls - run.unasked for run in self.runs if run.usable)
 
 
-@dataclass(frozen=True, slots=True)
-class PriceSpan:
-    """What something may cost, in USD."""
-
-    low: float
-    expected: float
-    high: float
-
-    def __add__(self, other: PriceSpan) -> PriceSpan:
-        return PriceSpan(self.low + other.low, self.expected + other.expected, self.high + other.high)
-
-
 def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
     """Count what the selected jobs will ask; nothing is composed.
 
@@ -164,30 +148,6 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         max_tokens=target.model.entry.sampling.max_tokens,
         packed_codes=zlib.compress("\n".join(codes).encode(), 1),
     )
-
-
-def price_span(run: PlannedRun, target: Target) -> PriceSpan | None:
-    """Return what a run may cost with its judge, or None when a price is unknown."""
-    own = _span(target.model, run.tests, run.prompt_tokens, run.max_tokens)
-    if not run.judge_calls or target.judge is None:
-        return own
-    judge = target.judge
-    judged = _span(judge, run.judge_calls, run.judge_prompt_tokens, judge.entry.sampling.max_tokens)
-    return None if own is None or judged is None else own + judged
-
-
-def _span(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:
-    if isinstance(route.endpoint, Endpoint):
-        price = token_price(route.entry.price, route.endpoint)
-    else:
-        price = route.entry.price or list_price(route.entry.id)  # what it will cost once there is a key
-    if price is None:
-        return None
-    low, expected, high = (
-        (price.input * prompt_tokens + price.output * calls * min(tokens, max_tokens or tokens)) / 1e6
-        for tokens in (*_COMPLETION_TOKENS[:2], max_tokens or _COMPLETION_TOKENS[2])
-    )
-    return PriceSpan(low, expected, high)
 
 
 @dataclass(slots=True)
@@ -342,7 +302,7 @@ class RunBook:
             score = stored_score(self._settings.db, run_id) if self._store.fault is None else None
             if score is not None:
                 self.scores[run_id] = score
-            self._store.close_run(run_id, _totals(status, score))
+            self._store.close_run(run_id, run_totals(status, utc_now(), score))
         self._store.close()
 
     def _settings_of(self, target: Target, benchmark: Benchmark) -> dict[str, Any]:
@@ -352,28 +312,13 @@ class RunBook:
             name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None
         }
         record["model"] = target.model.entry.id
+        record["benchmark_path"] = str(benchmark.root)
         scoring = benchmark.scoring
         record["scoring"] = None if scoring is None else asdict(scoring)
         record["judge"] = target.judge.entry.id if target.judge else None
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return record
-
-
-def _totals(status: str, score: RunScore | None) -> RunTotals:
-    if score is None:
-        return RunTotals(status=status, completed_at=utc_now())
-    interval = score.total.interval
-    coverage = score.total.coverage
-    return RunTotals(
-        status=status,
-        completed_at=utc_now(),
-        score=None if score.score is None else float(score.score),
-        score_low=None if interval is None else interval.low,
-        score_high=None if interval is None else interval.high,
-        score_raw=None if score.raw is None else float(score.raw),
-        coverage=None if coverage is None else float(coverage),
-    )
 
 
 def _provider(target: Target) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.analysis.rows import Row, exact
 from pytest_helmbench.analysis.scores import RunScore, run_score
 from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.store.plans import RunFacts, load_facts
+from pytest_helmbench.store.runs import RunTotals
 
-__all__ = ["planned_rows", "stored_score"]
+__all__ = ["planned_rows", "run_totals", "stored_score", "tree_rows"]
 
 _BY_OUTCOME = "by_outcome"
 
@@ -27,6 +29,23 @@ def stored_score(path: Path, run_id: int) -> RunScore | None:
     if facts is None or facts.scope == _BY_OUTCOME:
         return None
     return run_score(planned_rows(facts), facts.scoring)
+
+
+def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTotals:
+    """Return what closes a run: how and when it ended, and its score where it has one."""
+    if score is None:
+        return RunTotals(status=status, completed_at=completed_at)
+    interval = score.total.interval
+    coverage = score.total.coverage
+    return RunTotals(
+        status=status,
+        completed_at=completed_at,
+        score=None if score.score is None else float(score.score),
+        score_low=None if interval is None else interval.low,
+        score_high=None if interval is None else interval.high,
+        score_raw=None if score.raw is None else float(score.raw),
+        coverage=None if coverage is None else float(coverage),
+    )
 
 
 def planned_rows(facts: RunFacts) -> Iterator[Row]:
@@ -60,6 +79,25 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
                     passed=None if verdict is None else verdict.passed,
                     credit=None if verdict is None else exact(verdict.credit),
                 )
+
+
+def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:
+    """Yield one unjudged row per case × criterion of the whole benchmark, whatever the run has selected.
+
+    Args:
+        facts: Of a run of that benchmark.
+        add_no_context: Also the cases without a user context, where a scenario has some.
+    """
+    codes = []
+    for scenario, perturbations in facts.perturbations.items():
+        contexts: list[str | None] = [*facts.contexts.get(scenario, ())]
+        if add_no_context or not contexts:
+            contexts.insert(0, None)
+        for condition in facts.conditions.get(scenario, (None,)):
+            for context in contexts:
+                chosen = [part.rpartition("-")[2] for part in (condition, context) if part is not None]
+                codes += ["-".join((scenario, *chosen, part.rpartition("-")[2])) for part in perturbations]
+    yield from planned_rows(replace(facts, codes=tuple(codes), repeat=1, verdicts={}))
 
 
 def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:

@@ -33,6 +33,7 @@ from pytest_helmbench.items import (
 )
 from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import option_value
+from pytest_helmbench.reports import write_reports
 from pytest_helmbench.runs import Plan, plan_jobs
 from pytest_helmbench.settings import Settings, resolve_settings
 from pytest_helmbench.terminal import Announcer, LiveLine, session_lines
@@ -287,7 +288,7 @@ class SessionPlugin:
         """Schedule by slices."""
         if not isinstance(self._desk, ControllerDesk):
             return None
-        return self._desk.scheduler(self._differs)
+        return self._desk.scheduler(self._config, self._differs)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
@@ -317,14 +318,17 @@ class SessionPlugin:
             )
             if status != exitstatus:
                 session.exitstatus = status
+            write_reports(self.settings, tuple(self._office.book.tallies), self._office.note)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the summary."""
-        if self._office is None or self._office.book.plan is None:
+        if self._office is None:
             return
-        terminalreporter.section("helmbench")
-        for line in session_lines(self._office, self._broken, verbose=self._config.get_verbosity() > 0):
+        lines = session_lines(self._office, self._broken, verbose=self._config.get_verbosity() > 0)
+        if lines:
+            terminalreporter.section("helmbench")
+        for line in lines:
             terminalreporter.write_line(line)
 
     # What the hooks share

@@ -31,6 +31,7 @@ class Settings:
         sampling: Overrides for the models under test; None inside means "as models.yml says".
         concurrency: None for the default of the models.
         case_timeout_s: None for 3 × timeout, counted after the first attempt.
+        markdown_report: Where the session's report goes; `json_report` likewise.
     """
 
     models: tuple[str, ...]
@@ -61,6 +62,8 @@ class Settings:
     with_text: bool
     min_score: str | None
     min_coverage: str | None
+    markdown_report: Path | None
+    json_report: Path | None
     select_text: str | None = None
 
     def as_record(self) -> dict[str, Any]:
@@ -68,7 +71,7 @@ class Settings:
         record = {
             field.name: getattr(self, field.name)
             for field in fields(self)
-            if field.name not in ("select", "sampling")
+            if field.name not in ("select", "sampling", "markdown_report", "json_report")
         }
         record["select"] = record.pop("select_text")
         record |= {name: value for name, value in asdict(self.sampling).items() if value is not None}
@@ -121,6 +124,8 @@ def resolve_settings(
         with_text=bool(value("with-text")),
         min_score=reader.text("min-score"),
         min_coverage=reader.text("min-coverage"),
+        markdown_report=reader.output("markdown"),
+        json_report=reader.output("json"),
     )
 
 
@@ -215,6 +220,12 @@ class _Reader:
         path = self.path(name)
         if path is not None and not path.is_file():
             raise self._error(name, path, "a file that exists")
+        return path
+
+    def output(self, name: str) -> Path | None:
+        path = self.path(name)
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise self._error(name, path, "a file in a folder that exists")
         return path
 
     def content(self, name: str) -> str | None:

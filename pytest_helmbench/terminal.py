@@ -7,14 +7,16 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.outcome import Parse, Verdict
+from pytest_helmbench.bench.outcome import FORM_REASONS, Parse, Verdict
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.ending import scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
+from pytest_helmbench.pricing import PriceSpan, price_span
 from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.summary import (
     DryRow,
@@ -27,7 +29,7 @@ from pytest_helmbench.report.summary import (
     model_table,
     reasons_text,
 )
-from pytest_helmbench.runs import FORM_REASONS, Plan, PriceSpan, Tally, price_span
+from pytest_helmbench.runs import Plan, PlannedRun, Tally
 
 __all__ = ["Announcer", "LiveLine", "session_lines"]
 
@@ -163,7 +165,7 @@ def session_lines(office: Office, broken: int, *, verbose: bool) -> list[str]:
     """
     plan = office.book.plan
     if plan is None:
-        return []
+        return office.notes
     lines = _dry_lines(plan, office) if plan.dry else _run_lines(plan, office, verbose=verbose)
     if broken:
         lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: no case of them ran (see ERRORS)")
@@ -256,7 +258,7 @@ def _judge_lines(plan: Plan) -> list[str]:
 def _dry_lines(plan: Plan, office: Office) -> list[str]:
     rows = []
     for run in plan.runs:
-        span = price_span(run, office.book.targets[run.key])
+        span = _run_price(run, office)
         rows.append(
             DryRow(
                 model=run.model,
@@ -286,11 +288,17 @@ def _plan_price(plan: Plan, office: Office) -> PriceSpan | None:
     total = PriceSpan(0.0, 0.0, 0.0)
     for run in plan.runs:
         if run.usable or plan.dry:
-            span = price_span(run, office.book.targets[run.key])
+            span = _run_price(run, office)
             if span is None:
                 return None
             total += span
     return total
+
+
+def _run_price(run: PlannedRun, office: Office) -> PriceSpan | None:
+    benchmark = office.library.load(Path(run.benchmark)).benchmark
+    settings = office.settings
+    return price_span(run, office.book.targets[run.key], benchmark, settings.repeat, settings.db)
 
 
 def _shown_path(config: pytest.Config, path: Any) -> str:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["AttemptRecord", "Evaluation", "Outcome", "Parse", "Reply", "ResultRecord", "Usage", "Verdict"]
+__all__ = [
+    "FORM_REASONS",
+    "AttemptRecord",
+    "Evaluation",
+    "Outcome",
+    "Parse",
+    "Reply",
+    "ResultRecord",
+    "Usage",
+    "Verdict",
+]
+
+FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
+"""Reasons that make a reply wrong for its form, whatever it says."""
 
 
 class Verdict(StrEnum):

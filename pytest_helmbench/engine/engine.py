@@ -82,7 +82,7 @@ class Engine(Generic[JobT]):
         loop: Where jobs run.
         work: Turns a job into its outcome; raises only what is a bug, or `asyncio.CancelledError`.
         width: Places per lane name; a resting job holds none.
-        window: Most jobs that may have started without their outcome being taken.
+        window: How far beyond the job whose outcome was taken last others may start.
     """
 
     def __init__(
@@ -99,13 +99,11 @@ class Engine(Generic[JobT]):
         self._queues: dict[str, deque[tuple[int, JobT]]] = {}
         self._active: dict[str, int] = {}
         self._numbers = itertools.count()
-        self._launched = 0
-        self._excused = 0  # launched jobs whose outcome nobody will take
-        self._taken = 0  # written by the waiting thread only
+        self._position = 0  # behind the number of the job that was taken last; written by the waiting thread only
         self._window_full = False
         self._running: dict[JobT, tuple[asyncio.Task[None], Progress[JobT]]] = {}
-        self._queued: set[JobT] = set()
-        self._done: dict[JobT, Outcome | BaseException] = {}
+        self._queued: dict[JobT, int] = {}
+        self._done: dict[JobT, tuple[int, Outcome | BaseException]] = {}
         self._awaited: JobT | None = None
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._ending: asyncio.Task[None] | None = None
@@ -136,10 +134,10 @@ class Engine(Generic[JobT]):
                 self._wait(tick)
         finally:
             self._awaited = None  # before the outcome is taken, see `_want`
-        result = self._done.pop(job, None)
+        number, result = self._done.pop(job, (-1, None))
         if result is None:
             raise CancelledRunError(self.cancelled or "")
-        self._taken += 1
+        self._position = max(self._position, number + 1)
         if self._window_full:
             self._loop.soon(self._fill)
         if isinstance(result, BaseException):
@@ -181,8 +179,8 @@ class Engine(Generic[JobT]):
     def _enqueue(self, jobs: Iterable[JobT]) -> None:
         for job in jobs:
             if job not in self._queued and job not in self._running and job not in self._done:
-                self._queues.setdefault(job.lane, deque()).append((next(self._numbers), job))
-                self._queued.add(job)
+                self._queued[job] = number = next(self._numbers)
+                self._queues.setdefault(job.lane, deque()).append((number, job))
         self._fill()
 
     def _want(self, job: JobT) -> None:
@@ -193,55 +191,54 @@ class Engine(Generic[JobT]):
             return
         if self.cancelled is not None:
             return
-        if job in self._queued and self._window_full:
-            # Jobs start in the order of their items: nobody has come for one that fills the window.
-            self._excused += 1
         self._launch(job)
 
     def _fill(self) -> None:
-        while self.cancelled is None:
-            # The flag goes up before the count is read: a taker in between wakes us once more.
+        while self.cancelled is None and not self._loop.ending:
+            # The flag goes up before the position is read: a taker in between wakes us once more.
             self._window_full = True
-            if self._launched - self._taken - self._excused >= self._window:
+            first = self._first_job()
+            if first is not None and first[0] >= self._position + self._window:
                 return
             self._window_full = False
-            job = self._next_job()
-            if job is None:
+            if first is None:
                 return
-            self._launch(job)
+            self._launch(first[1])
 
-    def _next_job(self) -> JobT | None:
+    def _first_job(self) -> tuple[int, JobT] | None:
         """Return the earliest queued job whose lane has a place."""
-        best: tuple[int, str] | None = None
+        best: tuple[int, JobT] | None = None
         for lane, jobs in self._queues.items():
             while jobs and jobs[0][1] not in self._queued:
-                jobs.popleft()  # somebody waited for it and it was started out of turn
+                jobs.popleft()  # it was started
             if (
                 jobs
                 and self._active.get(lane, 0) < self._width(lane)
                 and (best is None or jobs[0][0] < best[0])
             ):
-                best = (jobs[0][0], lane)
-        return self._queues[best[1]].popleft()[1] if best is not None else None
+                best = jobs[0]
+        return best
 
     def _launch(self, job: JobT) -> None:
-        self._queued.discard(job)
-        self._launched += 1
+        number = self._queued.pop(job, -1)
         self._active[job.lane] = self._active.get(job.lane, 0) + 1
         progress = Progress(self, job)
-        task = asyncio.get_running_loop().create_task(self._run(job, progress))
+        task = asyncio.get_running_loop().create_task(self._run(job, number, progress))
         self._running[job] = (task, progress)
 
-    async def _run(self, job: JobT, progress: Progress[JobT]) -> None:
+    async def _run(self, job: JobT, number: int, progress: Progress[JobT]) -> None:
         result: Outcome | BaseException
         try:
             result = await self._work(job, progress)
         except asyncio.CancelledError:
-            result = CancelledRunError(self.cancelled or "the engine was stopped")
+            if self.cancelled is not None:
+                result = CancelledRunError(self.cancelled)
+            else:
+                result = RuntimeError("the job was cancelled, but not the run")
         except BaseException as error:  # noqa: BLE001 - a bug in a job must reach its waiter, not hang it
             result = error
         # Done before it runs no longer: a look at both misses nothing.
-        self._done[job] = result
+        self._done[job] = (number, result)
         del self._running[job]
         if self._awaited is job:
             self._wake.put(None)

@@ -19,6 +19,8 @@ class LoopThread:
     """An asyncio loop that runs in a daemon thread until `close`."""
 
     def __init__(self) -> None:
+        self.ending = False
+        """Nothing more should be started."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="helmbench-engine", daemon=True)
         self._thread.start()
@@ -47,11 +49,10 @@ class LoopThread:
         Raises:
             RuntimeError: The thread has ended.
         """
-        try:
-            future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        except RuntimeError:
+        if not self.alive:
             coroutine.close()
-            raise
+            raise RuntimeError("the engine's thread has ended")
+        future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         # Short slices: Windows delivers Ctrl-C only between them, and the thread may end before it answers.
         while not wait((future,), _SLICE_S).done:
             if not self.alive:
@@ -69,6 +70,7 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        self.ending = True
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()

@@ -10,10 +10,14 @@ from typing import Any
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Usage, Verdict
 from pytest_helmbench.bench.rule import Criterion, JudgeRule
-from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
-from pytest_helmbench.evaluate.evaluation import case_passed, case_score, evaluate_fields, evaluate_judged
+from pytest_helmbench.evaluate.evaluation import (
+    evaluate_fields,
+    evaluate_judged,
+    judged_outcome,
+    with_reply,
+)
 from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gate import ModelStoppedError, RefusedError
@@ -103,7 +107,7 @@ class CaseRunner:
             evaluations = evaluate_fields(case, reply, strict_json=self._settings.strict_json)
         else:
             evaluations = await self._judged(job, case, reply, judge, clock, progress)
-        return _verdict(reply, evaluations)
+        return judged_outcome(reply, evaluations)
 
     async def _judged(
         self,
@@ -142,9 +146,9 @@ class CaseRunner:
             outcome = Outcome(
                 Verdict.ERROR, "judge_off_menu", f"the judge {route.entry.id} is at fault: {error}"
             )
-            raise _Unjudgeable(_with_reply(outcome, reply)) from error
+            raise _Unjudgeable(with_reply(outcome, reply)) from error
         except (CallFailedError, ModelStoppedError) as error:
-            raise _Unjudgeable(_with_reply(_fault_outcome(error, "judge_"), reply)) from error
+            raise _Unjudgeable(with_reply(_fault_outcome(error, "judge_"), reply)) from error
 
     async def _ask_judge(self, call: Call, clock: CaseClock, progress: Progress[CaseJob]) -> Reply:
         """Ask once more without a temperature when the judge's provider takes none."""
@@ -202,26 +206,3 @@ def _fault_outcome(error: CallFailedError | ModelStoppedError, prefix: str) -> O
         usage=Usage() if prefix else fault.usage,
         finish_reason=fault.finish_reason,
     )
-
-
-def _with_reply(outcome: Outcome, reply: Reply) -> Outcome:
-    return replace(
-        outcome,
-        usage=reply.usage,
-        latency_ms=reply.latency_ms,
-        finish_reason=reply.finish_reason,
-        reply_key=reply.key,
-    )
-
-
-def _verdict(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome:
-    passed = case_passed(evaluations)
-    reasons = [evaluation.reason for evaluation in evaluations if evaluation.reason]
-    outcome = Outcome(
-        verdict=Verdict.PASSED if passed else Verdict.FAILED,
-        reason=reasons[0] if reasons else None,
-        evaluations=evaluations,
-        score=case_score(evaluations),
-        excerpt="" if passed else excerpt(reply.text),
-    )
-    return _with_reply(outcome, reply)

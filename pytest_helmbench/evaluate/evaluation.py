@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.outcome import Evaluation, Reply
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.evaluate.judge import (
@@ -28,7 +29,16 @@ from pytest_helmbench.evaluate.rules import (
     rule_hash,
 )
 
-__all__ = ["Ask", "case_passed", "case_score", "evaluate_fields", "evaluate_judged", "judged_rule_hash"]
+__all__ = [
+    "Ask",
+    "case_passed",
+    "case_score",
+    "evaluate_fields",
+    "evaluate_judged",
+    "judged_outcome",
+    "judged_rule_hash",
+    "with_reply",
+]
 
 Ask = Callable[[Criterion, tuple[Message, ...], Mapping[str, Any]], Awaitable[Reply]]
 """Sends a judge's messages with a response format; raises what keeps it from an answer."""
@@ -136,3 +146,28 @@ def case_score(evaluations: Sequence[Evaluation]) -> float:
 def case_passed(evaluations: Sequence[Evaluation]) -> bool:
     """Return whether there are evaluations and all passed."""
     return bool(evaluations) and all(evaluation.passed for evaluation in evaluations)
+
+
+def with_reply(outcome: Outcome, reply: Reply) -> Outcome:
+    """Return the outcome with what the case's own reply took."""
+    return replace(
+        outcome,
+        usage=reply.usage,
+        latency_ms=reply.latency_ms,
+        finish_reason=reply.finish_reason,
+        reply_key=reply.key,
+    )
+
+
+def judged_outcome(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome:
+    """Return what a reply and its evaluations make of a case."""
+    passed = case_passed(evaluations)
+    reasons = [evaluation.reason for evaluation in evaluations if evaluation.reason]
+    outcome = Outcome(
+        verdict=Verdict.PASSED if passed else Verdict.FAILED,
+        reason=reasons[0] if reasons else None,
+        evaluations=evaluations,
+        score=case_score(evaluations),
+        excerpt="" if passed else excerpt(reply.text),
+    )
+    return with_reply(outcome, reply)

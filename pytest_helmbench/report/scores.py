@@ -8,7 +8,7 @@ from pytest_helmbench.analysis.gates import GateVerdict
 from pytest_helmbench.analysis.scores import FloorState, RunScore, Score
 from pytest_helmbench.report.tables import share, table
 
-__all__ = ["gate_line", "interval_text", "score_lines"]
+__all__ = ["gate_line", "interval_text", "score_lines", "score_notes"]
 
 
 def interval_text(score: Score) -> str:
@@ -36,7 +36,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
             if behaviours:
                 inside = [part for part in run.behaviours if part.code.startswith(f"{pillar.code}-")]
                 rows += [_row(f"    {part.code}", part) for part in inside]
-        notes += [f"{name}: {note}" for note in _notes(run)]
+        notes += [f"{name}: {note}" for note in score_notes(run)]
     return [
         *table(("", "score", "95 % interval", "pass rate", "coverage", "judged"), rows, left=("",)),
         *notes,
@@ -69,7 +69,8 @@ def _row(name: str, score: Score) -> tuple[str, ...]:
     )
 
 
-def _notes(run: RunScore) -> Sequence[str]:
+def score_notes(run: RunScore) -> Sequence[str]:
+    """Return what must be known to read a score."""
     notes = []
     total = run.total
     if total.coverage is not None and total.coverage < 1 and total.bounds is not None:

@@ -38,7 +38,9 @@ class RunFacts:
             benchmark, by full code.
         criteria: Names of the criteria by scenario code; one empty name where there is only one.
         contexts: Full codes of the user contexts by scenario code.
+        conditions: Full codes of the conditions by scenario code.
         perturbations: Full codes of the perturbations by scenario code.
+        titles: Names of pillars and titles of behaviours by code, as their READMEs say; absent without one.
         verdicts: By case code, repetition and criterion; absent where unjudged.
     """
 
@@ -49,7 +51,9 @@ class RunFacts:
     weights: Mapping[str, int]
     criteria: Mapping[str, tuple[str, ...]]
     contexts: Mapping[str, tuple[str, ...]]
+    conditions: Mapping[str, tuple[str, ...]]
     perturbations: Mapping[str, tuple[str, ...]]
+    titles: Mapping[str, str]
     verdicts: Mapping[tuple[str, int, str], Verdict]
 
 
@@ -101,10 +105,10 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         scoring=_scoring(settings.get("scoring")),
         weights=weights,
         criteria=_criteria(conn, benchmark_id),
-        contexts={scenario: tuple(code for code, _ in parts) for scenario, parts in contexts.items()},
-        perturbations={
-            scenario: tuple(code for code, _ in parts) for scenario, parts in perturbations.items()
-        },
+        contexts=_codes(contexts),
+        conditions=_codes(conditions),
+        perturbations=_codes(perturbations),
+        titles={code: title for code, title in conn.execute(_TITLES, (benchmark_id,)) if title},
         verdicts={
             (code, repetition, criterion): Verdict(bool(passed), credit)
             for code, repetition, criterion, passed, credit in conn.execute(_VERDICTS, (run_id,))
@@ -131,6 +135,11 @@ _PERTURBATIONS = (
     " JOIN scenarios ON scenarios.id = part.scenario_id" + _OF_BENCHMARK
 )
 _SCENARIOS = "SELECT scenarios.full_code, scenarios.evaluation FROM scenarios" + _OF_BENCHMARK
+_TITLES = (
+    "SELECT code, name FROM pillars WHERE benchmark_id = ?1 UNION ALL"
+    " SELECT pillars.code || '-' || behaviours.code, behaviours.title FROM behaviours"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?1"
+)
 _VERDICTS = (
     "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"
     " FROM results JOIN evaluations ON evaluations.result_id = results.id"
@@ -143,6 +152,10 @@ def _by_scenario(conn: sqlite3.Connection, query: str, benchmark_id: int) -> dic
     for scenario, code, weight in conn.execute(query, (benchmark_id,)):
         found.setdefault(scenario, []).append((code, weight))
     return found
+
+
+def _codes(components: Mapping[str, list[tuple[str, int]]]) -> dict[str, tuple[str, ...]]:
+    return {scenario: tuple(code for code, _ in parts) for scenario, parts in components.items()}
 
 
 def _criteria(conn: sqlite3.Connection, benchmark_id: int) -> dict[str, tuple[str, ...]]:

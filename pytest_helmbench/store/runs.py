@@ -47,6 +47,7 @@ class RunRecord:
         plugin_version: Ours.
         started_at: ISO 8601 UTC.
         codes: Planned cases; repetitions are in the settings.
+        rescored_from: The run whose replies are judged anew; None for a run that asks.
     """
 
     benchmark: Benchmark
@@ -60,6 +61,7 @@ class RunRecord:
     plugin_version: str
     started_at: str
     codes: tuple[str, ...] = ()
+    rescored_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
     session_id, benchmark_id, llm_id, settings, heartbeat_at = values
     cursor = conn.execute(
         "INSERT INTO evaluation_runs (session_id, benchmark_id, llm_id, started_at, status, scope, total_tests,"
-        " total_evaluations, settings, benchmark_hash, plugin_version, heartbeat_at)"
-        " VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
+        " total_evaluations, settings, benchmark_hash, plugin_version, rescored_from, heartbeat_at)"
+        " VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             safe_text(session_id),
             benchmark_id,
@@ -125,6 +127,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
             settings,
             run.benchmark.hash,
             run.plugin_version,
+            run.rescored_from,
             heartbeat_at,
         ),
     )

@@ -1,4 +1,4 @@
-"""pytest's own ways to choose, stop and repeat work on cases as on any test."""
+"""pytest's own ways to choose and repeat work on cases as on any test."""
 
 from __future__ import annotations
 
@@ -93,29 +93,6 @@ def test_last_failed_failed_first_and_stepwise_know_the_cases(
     result.assert_outcomes(failed=1, deselected=1)
     scopes = rows(pytester.path / "helmbench.db", "SELECT scope FROM evaluation_runs")
     assert [scope for (scope,) in scopes] == ["whole", "by_outcome", "whole", "whole", "by_outcome"]
-
-
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-@pytest.mark.parametrize(("option", "failed"), [("-x", 1), ("--maxfail=3", 3)])
-def test_stopping_at_a_failure_leaves_the_rest_unasked(
-    pytester: pytest.Pytester, provider: Provider, mode: str, option: str, failed: int
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 80)})
-    provider.latency_s = 0.05
-
-    result = run_tree(pytester, mode, option, "--helmbench-concurrency=4", url=provider.url)
-
-    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
-    outcomes = result.parseoutcomes()
-    assert failed <= outcomes["failed"] <= failed + 2
-    assert provider.count <= 30
-    [(status, planned, judged)] = rows(
-        pytester.path / "helmbench.db",
-        "SELECT status, total_tests, (SELECT count(*) FROM results) FROM evaluation_runs",
-    )
-    assert status in ("partial", "interrupted")
-    assert planned == 80
-    assert failed <= judged <= provider.count
 
 
 def test_everything_works_without_the_cache_plugin(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -1,0 +1,119 @@
+"""What a plan may cost: by the results file's own history where there is one, else by price lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.bench.rule import JudgeRule
+from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.engine.jobs import Route, Target
+from pytest_helmbench.gateway.prices import list_price, token_price
+from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.runs import PlannedRun
+from pytest_helmbench.store.queries import CallHistory, Spread, price_history
+
+__all__ = ["PriceSpan", "price_span"]
+
+_COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
+
+History = Mapping[str, CallHistory]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSpan:
+    """What something may cost, in USD."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __add__(self, other: PriceSpan) -> PriceSpan:
+        return PriceSpan(self.low + other.low, self.expected + other.expected, self.high + other.high)
+
+
+def price_span(
+    run: PlannedRun, target: Target, benchmark: Benchmark, repeat: int, db: Path
+) -> PriceSpan | None:
+    """Return what a run may cost with its judge, or None when a price is unknown.
+
+    Args:
+        run: What will be asked.
+        target: Whom.
+        benchmark: Of the run; its history stands under its name.
+        repeat: Repetitions per case.
+        db: Results file; it need not exist.
+    """
+    cases = Counter({scenario: count * repeat for scenario, count in _cases_by_scenario(run).items()})
+    history = _history(db, benchmark.name, run.model, "case")
+    own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
+    if not run.judge_calls or target.judge is None:
+        return own
+    judged = _span(
+        target.judge,
+        Counter({code: count * _judge_calls(benchmark, code) for code, count in cases.items()}),
+        run.judge_prompt_tokens,
+        target.judge.entry.sampling.max_tokens,
+        _history(db, benchmark.name, run.model, "judge"),
+    )
+    return None if own is None or judged is None else own + judged
+
+
+def _cases_by_scenario(run: PlannedRun) -> Counter[str]:
+    return Counter("-".join(code.split("-", 3)[:3]) for code in run.codes)
+
+
+def _judge_calls(benchmark: Benchmark, scenario: str) -> int:
+    """Return the judge calls of one case of a scenario."""
+    rules = (item.rule for item in benchmark.scenarios.values() if item.code == scenario)
+    rule = next(rules, None)
+    return len(rule.criteria) if isinstance(rule, JudgeRule) else 0
+
+
+def _history(db: Path, benchmark: str, model: str, purpose: str) -> History:
+    try:
+        return price_history(db, benchmark, model, purpose=purpose)
+    except HelmbenchError:
+        return {}  # whoever opens the file for writing says what is wrong with it
+
+
+def _span(
+    route: Route, calls: Counter[str], prompt_tokens: int, max_tokens: int | None, history: History
+) -> PriceSpan | None:
+    """Return the price of calls to one model: remembered scenario by scenario, the rest by its price."""
+    calls = +calls
+    known = {
+        code: seen.cost_usd for code in calls if (seen := history.get(code)) and seen.cost_usd is not None
+    }
+    remembered = _sum(calls, known, lambda spread: PriceSpan(spread.low, spread.mean, spread.high))
+    in_all = calls.total()
+    unknown = in_all - sum(calls[code] for code in known)
+    if not unknown:
+        return remembered
+    listed = _listed(route, unknown, prompt_tokens * unknown // in_all, max_tokens)
+    return None if listed is None else remembered + listed
+
+
+def _sum(calls: Counter[str], known: Mapping[str, Spread], price: Callable[[Spread], PriceSpan]) -> PriceSpan:
+    total = PriceSpan(0.0, 0.0, 0.0)
+    for code, spread in known.items():
+        one = price(spread)
+        total += PriceSpan(one.low * calls[code], one.expected * calls[code], one.high * calls[code])
+    return total
+
+
+def _listed(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None) -> PriceSpan | None:
+    if isinstance(route.endpoint, Endpoint):
+        price = token_price(route.entry.price, route.endpoint)
+    else:
+        price = route.entry.price or list_price(route.entry.id)  # what it will cost once there is a key
+    if price is None:
+        return None
+    low, expected, high = (
+        (price.input * prompt_tokens + price.output * calls * min(tokens, max_tokens or tokens)) / 1e6
+        for tokens in (*_COMPLETION_TOKENS[:2], max_tokens or _COMPLETION_TOKENS[2])
+    )
+    return PriceSpan(low, expected, high)

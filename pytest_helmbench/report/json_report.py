@@ -1,0 +1,202 @@
+"""The report for programs, as the schema `report` says: fractions as numbers, unknown as null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from pytest_helmbench.analysis.breakdown import Breakdown, Detection, Matrix, Rate
+from pytest_helmbench.analysis.monotonic import Curve
+from pytest_helmbench.analysis.scores import Floor, RunScore, Score
+from pytest_helmbench.report.cards import run_record, sent_messages
+from pytest_helmbench.report.values import RunReport, cautions
+from pytest_helmbench.store.queries import CostRow, ResultRow
+
+__all__ = ["REPORT_FORMAT", "report_document", "score_record"]
+
+REPORT_FORMAT = "helmbench-report/1"
+
+_FAILURE = (
+    "code",
+    "repetition",
+    "family",
+    "reason",
+    "score",
+    "severity",
+    "difficulty",
+    "neutral",
+    "reply_hash",
+)
+_EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
+
+
+def report_document(reports: Iterable[RunReport], *, with_text: bool = False) -> dict[str, Any]:
+    """Return some runs with their numbers as one JSON object.
+
+    Args:
+        reports: In order.
+        with_text: Also prompts, replies and the judge's words of failures.
+    """
+    return {"format": REPORT_FORMAT, "runs": [_run(report, with_text=with_text) for report in reports]}
+
+
+def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Return the score of a run with its parts in JSON types.
+
+    Args:
+        score: Of the run.
+        titles: Of pillars and behaviours, by code.
+    """
+
+    def part(found: Score) -> dict[str, Any]:
+        return {"code": found.code, "title": titles.get(found.code), **_score(found)}
+
+    return {
+        **_score(score.total),
+        "raw": _number(score.raw),
+        "capped": score.capped,
+        "repetition_sd": score.repetition_sd,
+        "neutral_rows": score.neutral_rows,
+        "warnings": list(score.warnings),
+        "floors": [_floor(floor) for floor in score.floors],
+        "pillars": [part(found) for found in score.pillars],
+        "behaviours": [part(found) for found in score.behaviours],
+    }
+
+
+def _run(report: RunReport, *, with_text: bool) -> dict[str, Any]:
+    row = report.row
+    constants = report.constants
+    return {
+        "run": run_record(report.detail),
+        "warnings": list(cautions(report)),
+        "score": None if report.score is None else score_record(report.score, report.titles),
+        "beside": {
+            **_breakdown(report.breakdown),
+            "flags_everything": _number(constants.flags_everything),
+            "flags_nothing": _number(constants.flags_nothing),
+        },
+        "judging": {
+            "judge": report.judge or None,
+            "judgements": report.judgements,
+            "form_faults": row.form_faults,
+            "json_strict": row.strict,
+            "json_recovered": row.recovered,
+            "neutral_wrong": row.neutral_wrong,
+        },
+        "failures": [_failure(failure, with_text=with_text) for failure in report.failures],
+        "outcomes": [
+            {"outcome": outcome, "reason": reason, "cases": count}
+            for (outcome, reason), count in sorted(
+                report.detail.outcomes.items(), key=lambda e: (e[0][0], e[0][1] or "")
+            )
+        ],
+        "not_run": report.not_run,
+        "costs": [_cost(cost) for cost in report.costs],
+    }
+
+
+def _score(score: Score) -> dict[str, Any]:
+    interval, bounds = score.interval, score.bounds
+    return {
+        "score": _number(score.score),
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "clusters": score.clusters,
+        "bounds": None if bounds is None else {"low": float(bounds.low), "high": float(bounds.high)},
+        "coverage": _number(score.coverage),
+        "pass_rate": _number(score.pass_rate),
+        "weight": float(score.weight),
+        "unweighted": score.unweighted,
+        "planned_rows": score.planned_rows,
+        "judged_rows": score.judged_rows,
+        "passed_rows": score.passed_rows,
+    }
+
+
+def _floor(floor: Floor) -> dict[str, Any]:
+    return {
+        "pillar": floor.pillar,
+        "least": float(floor.least),
+        "score": _number(floor.score),
+        "state": floor.state.value,
+    }
+
+
+def _breakdown(found: Breakdown) -> dict[str, Any]:
+    return {
+        "overall": _detection(found.overall),
+        "by_pillar": _detections(found.by_pillar),
+        "by_scenario": _detections(found.by_scenario),
+        "by_condition": _detections(found.by_condition),
+        "by_user_context": _detections(found.by_user_context),
+        "by_band": _detections(found.by_band),
+        "matrices": [_matrix(matrix) for matrix in found.matrices],
+        "curves": [_curve(curve) for curve in found.curves],
+    }
+
+
+def _detections(found: Sequence[Detection]) -> list[dict[str, Any]]:
+    return [_detection(part) for part in found]
+
+
+def _detection(found: Detection) -> dict[str, Any]:
+    return {
+        "code": found.code,
+        "right": _rate(found.right),
+        "recall": _rate(found.recall),
+        "false_escalation": _rate(found.false_escalation),
+    }
+
+
+def _rate(rate: Rate) -> dict[str, Any]:
+    return {
+        "plain": _number(rate.plain),
+        "weighted": _number(rate.weighted),
+        "rows": rate.rows,
+        "of_rows": rate.of_rows,
+        "points": rate.points,
+        "of_points": rate.of_points,
+    }
+
+
+def _matrix(matrix: Matrix) -> dict[str, Any]:
+    return {
+        "scenario": matrix.scenario,
+        "conditions": list(matrix.conditions),
+        "user_contexts": list(matrix.user_contexts),
+        "cells": [[None if cell is None else _detection(cell) for cell in cells] for cells in matrix.cells],
+    }
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    return {
+        "scenario": curve.scenario,
+        "rates": [{**asdict(rate), "rate": float(rate.rate)} for rate in curve.rates],
+        "inversions": [{**asdict(found), "p_value": float(found.p_value)} for found in curve.inversions],
+        "unconfirmed": curve.unconfirmed,
+    }
+
+
+def _failure(row: ResultRow, *, with_text: bool) -> dict[str, Any]:
+    record: dict[str, Any] = {name: getattr(row, name) for name in _FAILURE}
+    record["evaluations"] = [
+        {name: getattr(item, name) for name in _EVALUATION}
+        | ({"justification": item.justification} if with_text else {})
+        for item in row.evaluations
+    ]
+    if with_text:
+        record["messages"] = None if row.request is None else sent_messages(row.request)
+        record["reply"] = row.reply
+    return record
+
+
+def _cost(row: CostRow) -> dict[str, Any]:
+    record = {name: value for name, value in asdict(row).items() if name not in ("run_id", "model")}
+    return {**record, "cost_usd": row.cost_usd}
+
+
+def _number(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,329 @@
+"""A report that pastes into a GitHub pull request; it stays within the length that a comment may have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_helmbench.analysis.breakdown import Detection, Matrix, Rate
+from pytest_helmbench.analysis.monotonic import Curve
+from pytest_helmbench.analysis.scores import RunScore, Score
+from pytest_helmbench.report.cards import prompt_lines
+from pytest_helmbench.report.markup import code_span, fenced, folded, pipe_table, plain
+from pytest_helmbench.report.scores import interval_text
+from pytest_helmbench.report.summary import cost_text
+from pytest_helmbench.report.tables import number, share
+from pytest_helmbench.report.values import RunReport, cautions
+from pytest_helmbench.store.queries import CostRow, ResultRow
+
+__all__ = ["LONGEST", "markdown_report"]
+
+LONGEST = 65_000
+"""Characters; GitHub takes 65,536."""
+
+_ROWS = (100_000, 200, 60, 20, 5, 0)  # rows per table, the fewer the longer the report would be
+_VALUE_LIMIT = 80
+_TEXT_LIMIT = 2_000
+_SCORE_HEAD = ("score", "95 % interval", "pass rate", "coverage", "judged rows")
+_RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted ")
+# What may name folders of somebody's machine.
+_PATHS = frozenset(
+    {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """How much is shown: rows per table, and whether texts are."""
+
+    rows: int
+    with_text: bool
+
+
+def markdown_report(reports: Sequence[RunReport], *, with_text: bool = False) -> str:
+    """Return the report of some runs.
+
+    Tables are shortened, the longest first, until the whole fits into a comment.
+
+    Args:
+        reports: In the order they are shown.
+        with_text: Also prompts, replies and the judge's words of failures, cut.
+    """
+    text = ""
+    for rows in _ROWS:
+        text = "\n".join(_lines(reports, _Extent(rows, with_text))) + "\n"
+        if len(text) <= LONGEST:
+            break
+    return text
+
+
+def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
+    yield "## helmbench"
+    yield ""
+    yield from _overview(reports)
+    for report in reports:
+        run = report.detail.summary
+        yield ""
+        yield f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})"
+        yield ""
+        yield from _cautions(report)
+        if report.score is not None:
+            yield from _scores(report, report.score, extent)
+        yield from _beside(report, extent)
+        yield from _failures(report, extent)
+        yield from _unjudged(report)
+        yield from _costs(report.costs, extent)
+        yield from _settings(report)
+
+
+def _overview(reports: Sequence[RunReport]) -> list[str]:
+    head = ("run", "model", "benchmark", "status", *_SCORE_HEAD, "cost USD")
+    rows = []
+    for report in reports:
+        run = report.detail.summary
+        row = report.row
+        score = _score_cells(report.score.total) if report.score is not None else ("-",) * len(_SCORE_HEAD)
+        cost = cost_text(row.known_cost_usd, row.unknown_costs)
+        benchmark = plain(f"{run.benchmark} {run.version}")
+        status = plain(f"{run.status}, {run.scope}")
+        rows.append((str(run.id), code_span(run.model), benchmark, status, *score, cost))
+    return pipe_table(head, rows, left=("model", "benchmark", "status"), most=len(rows))
+
+
+def _score_cells(score: Score) -> tuple[str, ...]:
+    judged = f"{score.judged_rows}/{score.planned_rows}"
+    return share(score.score), interval_text(score), share(score.pass_rate), share(score.coverage), judged
+
+
+def _cautions(report: RunReport) -> Iterator[str]:
+    found = cautions(report)
+    if found:
+        yield "> [!WARNING]"
+        yield from (f"> - {plain(sentence)}" for sentence in found)
+        yield ""
+
+
+def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = []
+    for pillar in score.pillars:
+        rows.append((f"**{_titled(report, pillar.code)}**", *_score_cells(pillar)))
+        inside = [part for part in score.behaviours if part.code.startswith(f"{pillar.code}-")]
+        rows += [(_titled(report, part.code), *_score_cells(part)) for part in inside]
+    yield from pipe_table(
+        ("pillar, behaviour", *_SCORE_HEAD), rows, left=("pillar, behaviour",), most=extent.rows
+    )
+    yield ""
+
+
+def _titled(report: RunReport, code: str) -> str:
+    return plain(f"{code} {report.titles.get(code, '')}")
+
+
+def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
+    found = report.breakdown
+    yield "#### Beside the score"
+    yield ""
+    yield (
+        "Recall: of the rows with a signal (severity above 0), those passed. False escalation: of the rows without"
+        " one (below 0), those failed. Weighted: by severity points."
+    )
+    yield ""
+    rows = [("**all**", *_rate_cells(found.overall))]
+    rows += [(_titled(report, part.code), *_rate_cells(part)) for part in found.by_pillar]
+    yield from pipe_table(_RATES_HEAD, rows, left=("",), most=len(rows))
+    yield ""
+    constants = report.constants
+    yield (
+        f"Over the whole loaded tree, an answer that flags everything scores {share(constants.flags_everything)},"
+        f" one that flags nothing {share(constants.flags_nothing)}."
+    )
+    yield ""
+    for title, groups in (
+        ("By severity band", found.by_band),
+        ("By scenario", found.by_scenario),
+        ("By condition", found.by_condition),
+        ("By user context", found.by_user_context),
+    ):
+        if groups:
+            cells = [(plain(part.code), *_rate_cells(part)) for part in groups]
+            yield from folded(title, pipe_table(_RATES_HEAD, cells, left=("",), most=extent.rows))
+    yield from _matrices(found.matrices, extent)
+    yield from _curves(found.curves, extent)
+
+
+def _rate_cells(found: Detection) -> tuple[str, ...]:
+    recall, false_escalation = found.recall, found.false_escalation
+    return (
+        _rate(found.right),
+        _rate(recall),
+        share(recall.weighted),
+        _rate(false_escalation),
+        share(false_escalation.weighted),
+    )
+
+
+def _rate(rate: Rate) -> str:
+    return f"{share(rate.plain)} ({rate.rows}/{rate.of_rows})" if rate.of_rows else "-"
+
+
+def _matrices(matrices: Sequence[Matrix], extent: _Extent) -> Iterator[str]:
+    if not matrices:
+        return
+    lines = ["Each cell: signals caught · false escalations."]
+    for matrix in matrices[: extent.rows]:
+        head = (matrix.scenario, *(context or "no context" for context in matrix.user_contexts))
+        rows = [
+            (condition or "no condition", *map(_cell, cells))
+            for condition, cells in zip(matrix.conditions, matrix.cells, strict=True)
+        ]
+        lines += ["", *pipe_table(head, rows, left=(matrix.scenario,), most=extent.rows)]
+    if len(matrices) > extent.rows:
+        lines += ["", f"… and {len(matrices) - extent.rows} more scenarios"]
+    yield from folded("Condition × user context", lines)
+
+
+def _cell(found: Detection | None) -> str:
+    if found is None:
+        return ""
+    counts = (found.recall, found.false_escalation)
+    return " · ".join(f"{rate.rows}/{rate.of_rows}" if rate.of_rows else "-" for rate in counts)
+
+
+def _curves(curves: Sequence[Curve], extent: _Extent) -> Iterator[str]:
+    if not curves:
+        return
+    head = ("scenario", "severity: caught/judged", "confirmed inversions", "unconfirmed")
+    rows = [
+        (
+            curve.scenario,
+            ", ".join(f"{rate.severity}: {rate.caught}/{rate.judged}" for rate in curve.rates),
+            _inversions(curve, extent),
+            str(curve.unconfirmed),
+        )
+        for curve in curves
+    ]
+    lines = pipe_table(head, rows, left=head[:3], most=extent.rows)
+    note = (
+        "An inversion is a harsher perturbation that was caught less often than a milder one. Confirmed: an exact"
+        " paired test over condition × user context, corrected within the scenario, says it is no chance (p < 0.05)."
+    )
+    yield from folded("Detection by severity", [*lines, "", note])
+
+
+def _inversions(curve: Curve, extent: _Extent) -> str:
+    texts = [
+        f"{found.harsher} {found.harsher_caught}/{found.rows} below {found.milder}"
+        f" {found.milder_caught}/{found.rows} (p = {float(found.p_value):.2g})"
+        for found in curve.inversions[: max(1, extent.rows)]
+    ]
+    more = len(curve.inversions) - len(texts)
+    return "; ".join([*texts, *([f"and {more} more"] if more else [])]) or "none"
+
+
+def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
+    failures = report.failures
+    if not failures:
+        return
+    head = ("case", "severity", "criterion", "reason", "expected", "observed", "reply")
+    rows = [cells for row in failures for cells in _failure_rows(row)]
+    left = ("case", "criterion", "reason", "expected", "observed", "reply")
+    lines = pipe_table(head, rows, left=left, most=extent.rows)
+    if extent.with_text:
+        for row in failures[: extent.rows]:
+            lines += ["", *_texts(row)]
+    count = f"{len(failures)} case{'' if len(failures) == 1 else 's'} failed"
+    yield from folded(count, lines)
+
+
+def _failure_rows(row: ResultRow) -> Iterator[tuple[str, ...]]:
+    severity = f"{row.severity} (neutral)" if row.neutral else str(row.severity)
+    reply = code_span((row.reply_hash or "")[:12])
+    for item in row.evaluations:
+        if not item.passed:
+            rule = plain(f"{item.rule} {item.criterion}")
+            values = (code_span(item.expected, _VALUE_LIMIT), code_span(item.observed, _VALUE_LIMIT))
+            yield (_name(row), severity, rule, plain(row.reason or ""), *values, reply)
+
+
+def _name(row: ResultRow) -> str:
+    return plain(row.code + (f" (repetition {row.repetition})" if row.repetition > 1 else ""))
+
+
+def _texts(row: ResultRow) -> Iterator[str]:
+    yield f"**{_name(row)}**"
+    texts = [] if row.request is None else [("prompt", "\n".join(prompt_lines(row.request)))]
+    texts += [("reply", row.reply)] if row.reply is not None else []
+    texts += [
+        (f"judge {item.criterion}".strip(), item.justification)
+        for item in row.evaluations
+        if item.justification
+    ]
+    for title, text in texts:
+        yield from ("", plain(title), "", *fenced(text, _TEXT_LIMIT))
+
+
+def _unjudged(report: RunReport) -> Iterator[str]:
+    counts = [
+        (outcome, reason or "", count)
+        for (outcome, reason), count in report.detail.outcomes.items()
+        if outcome in ("error", "skipped")
+    ]
+    if report.not_run:
+        counts.append(("not run", "", report.not_run))
+    if not counts:
+        return
+    counts.sort(key=lambda entry: (-entry[2], entry[0], entry[1]))
+    rows = [(outcome, plain(reason), str(count)) for outcome, reason, count in counts]
+    yield "#### Not judged"
+    yield ""
+    yield from pipe_table(("outcome", "reason", "cases"), rows, left=("outcome", "reason"), most=len(rows))
+    yield ""
+
+
+def _costs(costs: Sequence[CostRow], extent: _Extent) -> Iterator[str]:
+    if not costs:
+        return
+    head = ("behaviour", "purpose", "calls", "from record", "tokens in", "tokens out", "cost USD")
+    rows = [
+        (
+            row.behaviour or "-",
+            row.purpose,
+            str(row.calls),
+            str(row.cached_answers),
+            # What only came from the record has no tokens, which is not the same as unknown ones.
+            number(row.prompt_tokens) if row.calls else "-",
+            number(row.completion_tokens) if row.calls else "-",
+            cost_text(row.known_cost_usd, row.unknown_costs),
+        )
+        for row in costs
+    ]
+    lines = pipe_table(head, rows, left=head[:2], most=extent.rows)
+    yield from folded("Calls and costs", lines)
+
+
+def _settings(report: RunReport) -> Iterator[str]:
+    detail = report.detail
+    run = detail.summary
+    facts: dict[str, object] = {
+        "session": run.session_id,
+        "started": run.started_at,
+        "completed": run.completed_at,
+        "benchmark": f"{run.benchmark} {run.version}",
+        "benchmark hash": detail.benchmark_hash,
+        "provider": detail.provider,
+        "server": detail.base_url,
+        "pytest-helmbench": detail.plugin_version,
+    }
+    facts |= {name: value for name, value in detail.settings.items() if name not in _PATHS}
+    rows = [
+        (plain(name), _setting(value)) for name, value in facts.items() if value not in (None, "", [], {})
+    ]
+    yield from folded(
+        "Settings and versions",
+        pipe_table(("setting", "value"), rows, left=("setting", "value"), most=len(rows)),
+    )
+
+
+def _setting(value: object) -> str:
+    return code_span(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

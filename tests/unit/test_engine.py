@@ -1,0 +1,300 @@
+"""The engine: order, places, window, cancelling, and that no waiter is ever left waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_helmbench.bench.outcome import Outcome, Verdict
+from pytest_helmbench.engine.engine import CancelledRunError, Engine, Progress
+from pytest_helmbench.engine.loop import LoopThread
+
+_GRACE_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    name: str
+    lane: str = "m"
+
+
+_Work = Callable[[_Job, Progress[_Job]], Awaitable[Outcome]]
+
+
+@pytest.fixture
+def loop() -> Iterator[LoopThread]:
+    thread = LoopThread()
+    yield thread
+    thread.close()
+
+
+def _outcome(job: _Job) -> Outcome:
+    return Outcome(Verdict.PASSED, message=job.name)
+
+
+def _engine(loop: LoopThread, work: _Work, places: int = 4, window: int = 100) -> Engine[_Job]:
+    return Engine(loop, work, lambda _lane: places, window)
+
+
+def _jobs(count: int, lane: str = "m") -> list[_Job]:
+    return [_Job(f"{lane}{number}", lane) for number in range(count)]
+
+
+def _until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+class _Recorder:
+    """Work that records who started, and ends when it is let go."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.at_once = 0
+        self.most_at_once = 0
+        self.free = threading.Event()
+
+    async def __call__(self, job: _Job, progress: Progress[_Job]) -> Outcome:
+        self.started.append(job.name)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        while not self.free.is_set():
+            await asyncio.sleep(0.002)
+        self.at_once -= 1
+        return _outcome(job)
+
+
+def test_jobs_start_in_order_within_their_places_and_each_outcome_finds_its_waiter(loop: LoopThread) -> None:
+    work = _Recorder()
+    engine = _engine(loop, work, places=4)
+    jobs = _jobs(20)
+    engine.start(jobs)
+    _until(lambda: len(work.started) == 4)
+    assert [job.name for job, _ in engine.in_flight()] == ["m0", "m1", "m2", "m3"]
+    work.free.set()
+    assert [engine.obtain(job).message for job in jobs] == [job.name for job in jobs]
+    assert work.started == [job.name for job in jobs]
+    assert work.most_at_once == 4
+
+
+def test_a_model_whose_calls_are_stuck_takes_no_place_of_another(loop: LoopThread) -> None:
+    work = _Recorder()
+
+    async def stuck(job: _Job, progress: Progress[_Job]) -> Outcome:
+        if job.lane == "slow":
+            return await work(job, progress)
+        return _outcome(job)
+
+    engine = _engine(loop, stuck, places=3)
+    slow, quick = _jobs(20, "slow"), _jobs(20, "quick")
+    engine.start([job for pair in zip(slow, quick, strict=True) for job in pair])
+    assert engine.obtain(quick[-1]).message == "quick19"
+    assert work.most_at_once == 3
+    work.free.set()
+    assert engine.obtain(slow[-1]).message == "slow19"
+
+
+def test_no_more_outcomes_wait_than_the_window_holds(loop: LoopThread) -> None:
+    work = _Recorder()
+    work.free.set()
+    engine = _engine(loop, work, window=5)
+    jobs = _jobs(20)
+    engine.start(jobs)
+    _until(lambda: engine.finished == 5)
+    time.sleep(0.05)
+    assert len(work.started) == 5
+    engine.obtain(jobs[0])
+    _until(lambda: len(work.started) == 6)
+
+
+def test_an_item_gets_its_outcome_though_the_window_is_full_of_others(loop: LoopThread) -> None:
+    work = _Recorder()
+    work.free.set()
+    engine = _engine(loop, work, window=3)
+    jobs = _jobs(10)
+    engine.start(jobs)
+    _until(lambda: engine.finished == 3)
+    assert engine.obtain(jobs[9]).message == "m9"
+    never_started = _Job("on demand")
+    assert engine.obtain(never_started).message == "on demand"
+
+
+def test_outcomes_that_nobody_takes_do_not_clog_the_window_for_good(loop: LoopThread) -> None:
+    work = _Recorder()
+    work.free.set()
+    engine = _engine(loop, work, window=4)
+    jobs = _jobs(40)
+    engine.start(jobs)
+    for job in jobs[4:20]:  # the first four were skipped by somebody's hook
+        engine.obtain(job)
+    _until(lambda: len(work.started) >= 23)  # three or more are ahead of the twentieth again
+
+
+def test_a_job_runs_once_however_closely_its_waiter_and_its_end_meet(loop: LoopThread) -> None:
+    runs: Counter[str] = Counter()
+
+    async def work(job: _Job, progress: Progress[_Job]) -> Outcome:
+        runs[job.name] += 1
+        await asyncio.sleep(0)
+        return _outcome(job)
+
+    engine = _engine(loop, work, places=2, window=3)
+    jobs = _jobs(3000)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        engine.start(jobs)
+        for job in jobs:
+            assert engine.obtain(job).message == job.name
+    finally:
+        sys.setswitchinterval(interval)
+    assert set(runs.values()) == {1}
+    assert engine.in_flight() == []
+
+
+def test_a_rerun_asks_again(loop: LoopThread) -> None:
+    work = _Recorder()
+    work.free.set()
+    engine = _engine(loop, work)
+    (job,) = _jobs(1)
+    engine.start([job])
+    engine.obtain(job)
+    engine.obtain(job)
+    assert work.started == ["m0", "m0"]
+
+
+def test_a_bug_in_a_job_reaches_its_waiter_and_gives_its_place_back(loop: LoopThread) -> None:
+    async def work(job: _Job, progress: Progress[_Job]) -> Outcome:
+        if job.name != "m9":
+            raise ZeroDivisionError(job.name)
+        return _outcome(job)
+
+    engine = _engine(loop, work, places=1, window=1)
+    jobs = _jobs(10)
+    engine.start(jobs)
+    for job in jobs[:9]:
+        with pytest.raises(ZeroDivisionError, match=job.name):
+            engine.obtain(job)
+    assert engine.obtain(jobs[9]).message == "m9"
+
+
+def test_a_job_that_waits_for_a_retry_lends_its_place(loop: LoopThread) -> None:
+    asleep = threading.Event()
+
+    async def work(job: _Job, progress: Progress[_Job]) -> Outcome:
+        if job.name == "m0":
+            with progress.asleep():
+                asleep.set()
+                await asyncio.sleep(60)
+        return _outcome(job)
+
+    engine = _engine(loop, work, places=1)
+    jobs = _jobs(3)
+    engine.start(jobs)
+    assert asleep.wait(10)
+    assert engine.obtain(jobs[2]).message == "m2"
+    engine.cancel("enough", _GRACE_S)
+
+
+def test_cancelling_wakes_the_waiter_at_once_and_starts_nothing_more(loop: LoopThread) -> None:
+    work = _Recorder()
+    engine = _engine(loop, work, places=2)
+    jobs = _jobs(10)
+    engine.start(jobs)
+    _until(lambda: len(work.started) == 2)
+    threading.Timer(0.1, engine.drop_queued, ("the controller said so", _GRACE_S)).start()
+    started = time.monotonic()
+    with pytest.raises(CancelledRunError, match="the controller said so"):
+        engine.obtain(jobs[5])
+    assert time.monotonic() - started < 0.5
+    engine.cancel("the session has ended", _GRACE_S)
+    assert work.started == ["m0", "m1", "m5"][: len(work.started)]
+    assert engine.in_flight() == []
+    with pytest.raises(CancelledRunError, match="the controller said so"):
+        engine.obtain(jobs[6])
+
+
+def test_what_is_on_the_wire_gets_a_grace_and_then_sends_nothing_more(loop: LoopThread) -> None:
+    ends: dict[str, str] = {}
+
+    async def work(job: _Job, progress: Progress[_Job]) -> Outcome:
+        try:
+            with progress.on_the_wire():
+                await asyncio.sleep(0.05 if job.name in ("m0", "m1") else 60)
+            if job.name == "m1":
+                progress.check()  # it would ask a judge now
+        except asyncio.CancelledError:
+            ends[job.name] = "cancelled"
+            raise
+        ends[job.name] = "done"
+        return _outcome(job)
+
+    engine = _engine(loop, work, places=3)
+    jobs = _jobs(3)
+    engine.start(jobs)
+    _until(lambda: len(engine.in_flight()) == 3)
+    started = time.monotonic()
+    engine.cancel("enough", _GRACE_S)
+    assert _GRACE_S <= time.monotonic() - started < _GRACE_S + 0.5
+    assert ends == {"m0": "done", "m1": "cancelled", "m2": "cancelled"}
+    assert engine.obtain(jobs[0]).message == "m0"
+
+
+def test_a_job_that_ignores_its_cancellation_does_not_hold_the_end(loop: LoopThread) -> None:
+    over = threading.Event()
+
+    async def work(job: _Job, progress: Progress[_Job]) -> Outcome:
+        while not over.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+        return _outcome(job)
+
+    engine = _engine(loop, work)
+    engine.start(_jobs(1))
+    _until(engine.in_flight)
+    started = time.monotonic()
+    engine.cancel("enough", _GRACE_S)
+    assert time.monotonic() - started < 2
+    over.set()
+
+
+def test_ctrl_c_in_a_waiter_leaves_an_engine_that_can_be_cancelled(loop: LoopThread) -> None:
+    work = _Recorder()
+    engine = _engine(loop, work)
+    jobs = _jobs(3)
+    engine.start(jobs)
+
+    def tick() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.obtain(jobs[0], tick)
+    engine.cancel("interrupted", _GRACE_S)
+    assert engine.in_flight() == []
+
+
+def test_a_waiter_hears_it_when_the_loop_has_died(loop: LoopThread) -> None:
+    work = _Recorder()
+    engine = _engine(loop, work)
+    jobs = _jobs(2)
+    engine.start(jobs)
+    _until(lambda: len(work.started) == 2)
+    loop.loop.call_soon_threadsafe(loop.loop.stop)
+    _until(lambda: not loop.alive)
+    with pytest.raises(RuntimeError, match="the job was cancelled, but not the run"):
+        engine.obtain(jobs[0])
+    with pytest.raises(RuntimeError, match="the engine's thread has ended"):
+        engine.obtain(_Job("late"))
+    with pytest.raises(RuntimeError, match="the engine's thread has ended"):
+        engine.cancel("enough", _GRACE_S)

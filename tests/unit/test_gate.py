@@ -1,0 +1,343 @@
+"""Who may send, and who must wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pytest_helmbench.bench.model import Price
+from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.gateway.gate import (
+    Ask,
+    BudgetSpentError,
+    Ending,
+    Gate,
+    GateLimits,
+    Lane,
+    ModelStoppedError,
+    RefusedError,
+    Settlement,
+    Ticket,
+)
+
+_CENT = Price(input=0.0, output=10.0)  # a thousand tokens of completion cost a cent
+
+
+def _gate(*lanes: Lane, clock: Callable[[], float] = time.monotonic, **limits: float) -> Gate:
+    gate = Gate(GateLimits(**{"concurrency": 4, **limits}), clock)  # type: ignore[arg-type]
+    gate.add_lanes(lanes or (Lane("m", 4),))
+    return gate
+
+
+def _ask(model: str = "m", *, urgent: bool = False, max_tokens: int = 1000, prompt_tokens: int = 0) -> Ask:
+    return Ask(model, prompt_tokens, max_tokens, urgent)
+
+
+def _reply(cost_usd: float | None = None, completion_tokens: int = 10) -> Settlement:
+    return Settlement(Ending.REPLY, Usage(completion_tokens=completion_tokens, cost_usd=cost_usd))
+
+
+class _Crowd:
+    """Asks in tasks, and who has got leave so far."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.tasks: list[asyncio.Task[Ticket]] = []
+
+    async def ask(self, *asks: Ask) -> None:
+        self.tasks += [asyncio.create_task(self._gate.admit(ask)) for ask in asks]
+        await self.turn()
+
+    async def turn(self) -> None:
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    def admitted(self) -> list[int]:
+        return [
+            index
+            for index, task in enumerate(self.tasks)
+            if task.done() and not task.cancelled() and task.exception() is None
+        ]
+
+    async def settle(self, index: int, settlement: Settlement) -> None:
+        self._gate.settle(self.tasks[index].result(), settlement)
+        await self.turn()
+
+    async def leave(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+def test_no_more_go_than_the_session_and_the_model_allow() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 3), Lane("narrow", 1))
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask("narrow")] * 3, *[_ask("m")] * 5)
+        assert crowd.admitted() == [0, 3, 4, 5]
+        assert gate.in_flight == 4
+        await crowd.settle(0, _reply())
+        assert crowd.admitted() == [0, 1, 3, 4, 5]
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_what_continues_a_case_goes_first_then_the_order_of_asking() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 1), Lane("judge", 1), concurrency=1)
+        crowd = _Crowd(gate)
+        await crowd.ask(_ask("m"), _ask("m"), _ask("m"), _ask("judge", urgent=True), _ask("m", urgent=True))
+        order = [0]
+        for _ in range(4):
+            await crowd.settle(order[-1], _reply())
+            order += [index for index in crowd.admitted() if index not in order]
+        assert order == [0, 3, 4, 1, 2]
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_a_ticket_that_is_granted_in_the_turn_of_a_cancellation_comes_back() -> None:
+    async def check() -> None:
+        gate = _gate(concurrency=1)
+        crowd = _Crowd(gate)
+        await crowd.ask(_ask(), _ask(), _ask())
+        first = crowd.tasks[0].result()
+        gate.settle(first, _reply())  # grants the second, whose task has not run yet
+        crowd.tasks[1].cancel()
+        await crowd.turn()
+        assert crowd.admitted() == [0, 2]
+        assert gate.in_flight == 1
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_who_stops_waiting_leaves_nothing_behind() -> None:
+    async def check() -> None:
+        gate = _gate(concurrency=1)
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask()] * 5)
+        for index in (1, 2, 3):
+            crowd.tasks[index].cancel()
+        await crowd.settle(0, _reply())
+        assert crowd.admitted() == [0, 4]
+        await crowd.settle(4, _reply())
+        assert gate.in_flight == 0
+        assert gate.calls_in_flight() == []
+
+    asyncio.run(check())
+
+
+def test_a_ticket_counts_once_however_often_it_comes_back() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 4, price=_CENT), max_cost_usd=1.0)
+        ticket = await gate.admit(_ask())
+        await gate.admit(_ask())
+        assert gate.budget.reserved_usd == pytest.approx(0.02)
+        gate.settle(ticket, _reply(0.005))
+        gate.settle(ticket, _reply(0.005))
+        gate.settle(ticket, Settlement(Ending.OTHER))
+        assert gate.in_flight == 1
+        assert gate.budget.spent_usd == pytest.approx(0.005)
+        assert gate.budget.reserved_usd == pytest.approx(0.01)
+
+    asyncio.run(check())
+
+
+def test_a_dead_model_refuses_who_waits_and_who_comes_and_others_go_on() -> None:
+    stopped: list[tuple[str, str]] = []
+
+    async def check() -> None:
+        gate = Gate(GateLimits(4), time.monotonic, lambda model, why: stopped.append((model, why)))
+        gate.add_lanes([Lane("bad", 2), Lane("good", 2)])
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask("bad")] * 5, _ask("good"))
+        dead = Settlement(Ending.DEAD, sentence="the key is wrong")
+        await crowd.settle(0, dead)
+        await crowd.settle(1, dead)
+        assert [str(task.exception()) for task in crowd.tasks[2:5]] == ["the key is wrong"] * 3
+        with pytest.raises(ModelStoppedError, match="the key is wrong"):
+            await gate.admit(_ask("bad"))
+        assert crowd.admitted() == [0, 1, 5]
+        assert gate.stopped_models == {"bad": "the key is wrong"}
+
+    asyncio.run(check())
+    assert stopped == [("bad", "the key is wrong")]
+
+
+def test_a_closed_gate_refuses_everybody_with_its_reason() -> None:
+    async def check() -> None:
+        gate = _gate(concurrency=1)
+        crowd = _Crowd(gate)
+        await crowd.ask(_ask(), _ask())
+        gate.close("the session is ending")
+        await crowd.turn()
+        assert str(crowd.tasks[1].exception()) == "the session is ending"
+        with pytest.raises(RefusedError, match="the session is ending"):
+            await gate.admit(_ask())
+
+    asyncio.run(check())
+
+
+def test_money_is_reserved_and_a_call_waits_while_others_may_turn_out_cheaper() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 4, price=_CENT), max_cost_usd=0.025)
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask()] * 4)
+        assert crowd.admitted() == [0, 1]
+        await crowd.settle(0, _reply(0.001))
+        assert crowd.admitted() == [0, 1, 2]  # 0.001 spent, two cents reserved
+        await crowd.settle(1, _reply(0.01))
+        await crowd.settle(2, _reply(0.01))
+        refusal = crowd.tasks[3].exception()
+        assert isinstance(refusal, BudgetSpentError)
+        assert str(refusal) == "budget spent: 0.0210 of 0.0250 USD, the call may cost 0.0100"
+        assert gate.refused_for_budget == 1
+        assert gate.budget.spent_usd == pytest.approx(0.021)
+
+    asyncio.run(check())
+
+
+def test_a_free_model_goes_on_when_the_budget_is_overdrawn() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 4, price=_CENT), Lane("baseline/lexical", 4, free=True), max_cost_usd=0.015)
+        ticket = await gate.admit(_ask())
+        gate.settle(ticket, _reply(0.03))
+        await gate.admit(_ask("baseline/lexical"))
+        with pytest.raises(BudgetSpentError, match=r"0\.0300 of 0\.0150 USD"):
+            await gate.admit(_ask())
+
+    asyncio.run(check())
+
+
+def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cost() -> None:
+    async def check() -> None:
+        gate = _gate(max_cost_usd=0.05)
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask()] * 8)
+        assert crowd.admitted() == [0]
+        await crowd.settle(0, Settlement(Ending.OTHER))
+        assert crowd.admitted() == [0, 1]
+        await crowd.settle(1, _reply(0.01))
+        assert crowd.admitted() == [0, 1, 2, 3, 4, 5]
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_a_model_without_a_price_does_not_start_on_a_budget_that_is_spent() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 4, price=_CENT), Lane("unknown", 4), max_cost_usd=0.01)
+        gate.settle(await gate.admit(_ask()), _reply(0.01))
+        with pytest.raises(BudgetSpentError, match="the call may cost an unknown sum"):
+            await gate.admit(_ask("unknown"))
+
+    asyncio.run(check())
+
+
+def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> None:
+    said: list[str] = []
+
+    async def check() -> None:
+        gate = Gate(GateLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
+        gate.add_lanes([Lane("m", 4)])
+        gate.settle(await gate.admit(_ask()), _reply(None))
+        with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
+            await gate.admit(_ask())
+
+    asyncio.run(check())
+    assert said == [
+        "--helmbench-max-cost cannot be held: m has no known price and its reply names no cost\n"
+        "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
+    ]
+
+
+def test_the_largest_completion_so_far_is_reserved_where_none_is_bounded() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 4, price=_CENT), max_cost_usd=10.0)
+        unbounded = Ask("m", 0, None, urgent=False)
+        ticket = await gate.admit(unbounded)
+        assert ticket.reserved_usd == pytest.approx(1024 / 1e5)
+        gate.settle(ticket, _reply(0.01, completion_tokens=5000))
+        assert (await gate.admit(unbounded)).reserved_usd == pytest.approx(5000 / 1e5)
+
+    asyncio.run(check())
+
+
+def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 4), Lane("other", 4))
+        crowd = _Crowd(gate)
+        await crowd.ask(_ask("m"))
+        started = time.monotonic()
+        await crowd.settle(0, Settlement(Ending.RATE_LIMITED, pause_s=0.1))
+        await crowd.ask(_ask("m"), _ask("other"))
+        assert crowd.admitted() == [0, 2]
+        await crowd.tasks[1]
+        assert 0.09 <= time.monotonic() - started < 1
+
+    asyncio.run(check())
+
+
+def test_a_429_lowers_the_concurrency_of_its_model() -> None:
+    async def check() -> None:
+        gate = _gate(Lane("m", 10), concurrency=10)
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask()] * 30)
+        for index in range(10):
+            await crowd.settle(index, Settlement(Ending.RATE_LIMITED))
+        assert gate.in_flight == 7
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_requests_of_all_models_share_the_rate_of_the_session() -> None:
+    async def check() -> None:
+        now = 0.0
+        gate = _gate(
+            Lane("m", 40), Lane("other", 40), clock=lambda: now, concurrency=40, requests_per_minute=120
+        )
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask("m"), _ask("other")] * 5)
+        assert len(crowd.admitted()) == 2
+        now = 1.1
+        await crowd.settle(0, _reply())
+        assert len(crowd.admitted()) == 4
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_tokens_of_prompts_and_completions_share_a_rate() -> None:
+    async def check() -> None:
+        now = 0.0
+        gate = _gate(Lane("m", 4, tokens_per_minute=6000), clock=lambda: now)
+        crowd = _Crowd(gate)
+        await crowd.ask(_ask(prompt_tokens=90), _ask(prompt_tokens=90), _ask())
+        assert crowd.admitted() == [0, 1]  # one second's worth is 100: the second is let in on what is left
+        await crowd.settle(0, _reply(completion_tokens=1000))
+        now = 5.0
+        await crowd.settle(1, _reply(completion_tokens=0))
+        assert crowd.admitted() == [0, 1]
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_who_watches_sees_the_oldest_call_first() -> None:
+    async def check() -> None:
+        now = 0.0
+        gate = _gate(clock=lambda: now)
+        await gate.admit(Ask("m", 0, None, urgent=False, label="P1-B1-S1-PT1"))
+        now = 2.0
+        await gate.admit(Ask("m", 0, None, urgent=False, label="P1-B1-S1-PT2"))
+        now = 5.0
+        assert gate.calls_in_flight() == [("P1-B1-S1-PT1", "m", 5.0), ("P1-B1-S1-PT2", "m", 3.0)]
+
+    asyncio.run(check())

@@ -1,0 +1,93 @@
+"""Concurrency that adapts, rates per minute, the budget."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
+
+
+def test_a_jam_is_cut_once_however_many_calls_tell_of_it() -> None:
+    limit = AdaptiveLimit(10)
+    assert [limit.rate_limited(now=100.0 + number / 10) for number in range(10)] == [True] + [False] * 9
+    assert limit.calls == 7
+    assert limit.rate_limited(now=106.0)
+    assert limit.calls == 4
+
+
+def test_a_long_pause_makes_a_long_episode() -> None:
+    limit = AdaptiveLimit(10)
+    assert limit.rate_limited(now=0.0, pause_s=60.0)
+    assert not limit.rate_limited(now=59.0)
+    assert limit.rate_limited(now=60.0)
+
+
+def test_one_call_is_always_allowed_and_successes_lead_back_to_the_bound() -> None:
+    limit = AdaptiveLimit(4)
+    for episode in range(20):
+        limit.rate_limited(now=10.0 * episode)
+    assert limit.calls == 1
+    limit.succeeded()
+    assert limit.calls == 2
+    for _ in range(100):
+        limit.succeeded()
+    assert limit.calls == 4
+
+
+def test_three_timeouts_in_a_row_are_a_jam_and_a_success_between_them_is_none() -> None:
+    limit = AdaptiveLimit(10)
+    assert [limit.timed_out(now=0.0), limit.timed_out(now=0.0)] == [False, False]
+    limit.succeeded()
+    assert [limit.timed_out(now=0.0), limit.timed_out(now=0.0)] == [False, False]
+    assert limit.timed_out(now=0.0)
+    assert limit.calls == 7
+
+
+@pytest.mark.parametrize("per_minute", [0.5, 1, 7, 60, 90, 600, 6000])
+def test_no_minute_gets_more_than_its_rate_and_little_is_wasted(per_minute: float) -> None:
+    rate = Rate(per_minute)
+    now = 1000.0
+    sent: list[float] = []
+    while now < 1000.0 + 600:
+        wait_s = rate.wait_s(now)
+        if wait_s > 1e-9:
+            now += wait_s
+            continue
+        rate.take(now, 1)
+        sent.append(now)
+    first = 0
+    for index, at in enumerate(sent):
+        while sent[first] <= at - 60 + 1e-6:
+            first += 1
+        assert index - first + 1 <= max(1, per_minute)
+    assert len(sent) >= per_minute * 10 * 0.97
+
+
+def test_what_takes_more_than_a_burst_makes_the_next_one_wait() -> None:
+    rate = Rate(600)
+    assert rate.wait_s(0.0) == 0
+    rate.take(0.0, 100)
+    assert rate.wait_s(0.0) == pytest.approx(91 / 9.85)
+    assert rate.wait_s(9.3) == 0
+
+
+def test_a_budget_is_held_beside_what_is_reserved() -> None:
+    budget = Budget(1.0, spent_usd=0.5, reserved_usd=0.3)
+    assert budget.can_pay_now(0.2)
+    assert not budget.can_pay_now(0.21)
+    assert budget.can_ever_pay(0.5)
+    assert not budget.can_ever_pay(0.51)
+    assert not budget.is_spent
+
+
+def test_what_costs_nothing_can_be_paid_even_when_replies_have_cost_too_much() -> None:
+    budget = Budget(1.0, spent_usd=1.2)
+    assert budget.is_spent
+    assert budget.can_ever_pay(0.0)
+    assert budget.can_pay_now(0.0)
+    assert not budget.can_ever_pay(0.001)
+
+
+def test_no_budget_pays_everything() -> None:
+    assert Budget(None, spent_usd=1e9).can_pay_now(1e9)
+    assert not Budget(None, spent_usd=1e9).is_spent

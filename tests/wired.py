@@ -1,0 +1,84 @@
+"""A gateway with its gate, its record in lists, and a provider behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from pytest_helmbench.bench.case import Message
+from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.gateway.client import ChatClient
+from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.gateway import Call, Gateway, Origin, Patience
+from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+
+__all__ = ["Onlooker", "Wired", "call_to", "endpoint_of", "wired"]
+
+
+@dataclass(slots=True)
+class Onlooker:
+    """A watch that lets everything pass until it is told otherwise."""
+
+    stopped: bool = False
+
+    def check(self) -> None:
+        """See `Watch.check`."""
+        if self.stopped:
+            raise asyncio.CancelledError
+
+    def asleep(self) -> AbstractContextManager[None]:
+        """See `Watch.asleep`."""
+        return nullcontext()
+
+    def on_the_wire(self) -> AbstractContextManager[None]:
+        """See `Watch.on_the_wire`."""
+        return nullcontext()
+
+
+@dataclass(slots=True)
+class Wired:
+    """A gateway and everything it touches."""
+
+    gate: Gate
+    hub: LocalHub
+    gateway: Gateway
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    results: list[ResultRecord] = field(default_factory=list)
+
+
+def endpoint_of(entry: ModelEntry, url: str) -> Endpoint:
+    """Return where a model is reached behind a base URL."""
+    found = resolve_endpoint(entry, default_base_url=url, default_key_env=None, environ={})
+    assert isinstance(found, Endpoint)
+    return found
+
+
+def call_to(url: str, model: str = "test/good", text: str = "Hello", code: str = "P1-B1-S1-PT1") -> Call:
+    """Return a plain question."""
+    entry = ModelEntry(model)
+    return Call(Origin(1, code, 1), entry, endpoint_of(entry, url), [Message("user", text)], None)
+
+
+@asynccontextmanager
+async def wired(
+    lanes: Iterable[Lane] = (Lane("test/good", 8),),
+    patience: Patience = Patience(),
+    limits: GateLimits = GateLimits(8),
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> AsyncIterator[Wired]:
+    """Connect everything, as a session in one process does."""
+    attempts: list[AttemptRecord] = []
+    results: list[ResultRecord] = []
+    gate = Gate(limits, time.monotonic, lambda model, why: gateway.stop_model(model, why))
+    gate.add_lanes(lanes)
+    hub = LocalHub(gate, attempts.append, results.append)
+    gateway = Gateway(hub, ChatClient(), patience, sleep=sleep, jitter=lambda: 0.0)
+    try:
+        yield Wired(gate, hub, gateway, attempts, results)
+    finally:
+        await gateway.close()
