@@ -27,10 +27,13 @@ from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.gate import Gate, GateLimits
 from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.recollection import CacheMode, Recollection
 from pytest_helmbench.gating import Gates
 from pytest_helmbench.library import Library
+from pytest_helmbench.memory import Memory
 from pytest_helmbench.runs import Plan, RunBook
 from pytest_helmbench.settings import Settings
+from pytest_helmbench.store.recall import CaseKey, RecordedCase
 
 __all__ = ["ControllerDesk", "Desk", "LocalDesk", "Office", "WorkerDesk"]
 
@@ -84,6 +87,7 @@ class Office:
         self.loop: LoopThread | None = None
         self.started = time.perf_counter()
         self.ended: float | None = None
+        self._memory: Memory | None = None
         self.on_result: Callable[[ResultRecord], None] = lambda _record: None
         self.on_model_stopped: Callable[[str, str], None] = lambda _model, _sentence: None
 
@@ -103,8 +107,29 @@ class Office:
         )
         self.gate = Gate(limits, time.monotonic, self._model_stopped, self._set_overdrawn)
         self.gate.add_lanes(lanes_of(self.book.targets.values(), settings).values())
-        self.hub = LocalHub(self.gate, self.book.record_attempt, self._record_result)
+        self.hub = LocalHub(self.gate, self.book.record_attempt, self._record_result, self._recollection())
         self.started = time.perf_counter()
+
+    @property
+    def judged(self) -> Mapping[CaseKey, RecordedCase]:
+        """The cases that a resumed session has judged."""
+        return self.book.resumption.judged if self.book.resumption is not None else {}
+
+    def _recollection(self) -> Recollection | None:
+        settings = self.settings
+        if settings.resume:
+            self.note(self._resumed_sentence())
+        if not settings.recalls or self.book.store is None:
+            return None
+        self._memory = Memory(self.book.store, settings.cache, self.book.resumption)
+        return Recollection(self._memory.look_up, shares=settings.cache is CacheMode.REUSE)
+
+    def _resumed_sentence(self) -> str:
+        resumption = self.book.resumption
+        if resumption is None:
+            return "nothing was unfinished: this was a fresh run"
+        runs = ", ".join(map(str, sorted(resumption.runs.values())))
+        return f"went on with run {runs}: {len(resumption.judged)} judged cases were on record"
 
     def note(self, text: str) -> None:
         """Say something in the summary, once."""
@@ -115,6 +140,8 @@ class Office:
         """Close runs, database and loop."""
         if self.ended is None:
             self.ended = time.perf_counter()
+            if self._memory is not None:
+                self._memory.close()
             self.book.close(interrupted=interrupted)
             if self.loop is not None:
                 self.loop.close()
@@ -140,7 +167,7 @@ def _assembly(
     share: Share,
 ) -> Assembly:
     lanes = lanes_of((target for item in library.loaded for target in item.targets), settings)
-    return Assembly(
+    assembly = Assembly(
         loop,
         hub,
         Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
@@ -148,12 +175,20 @@ def _assembly(
         share,
         lambda lane: lanes[lane].most if lane in lanes else share.concurrency,
     )
+    assembly.gateway.recalls = settings.recalls
+    assembly.gateway.replays_only = settings.cache is CacheMode.ONLY
+    return assembly
 
 
 def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
     """Return the outcome of a dry run: the prompt was composed, nothing was called."""
     job.combination.case(system_prompt)
     return Outcome(Verdict.SKIPPED, "dry run", "dry run")
+
+
+def changed_text(job: CaseJob) -> str:
+    """Return what the summary says of a case whose verdict on record is not that of now."""
+    return f"{job.name}: its request or rule has changed since it was judged; it ran again"
 
 
 class LocalDesk:
@@ -197,6 +232,8 @@ class LocalDesk:
             Share(session_concurrency(office.settings), self._few_ahead),
         )
         office.on_model_stopped = self._assembly.gateway.stop_model
+        self._assembly.runner.judged = office.judged
+        self._assembly.runner.on_changed = lambda job: self.note(changed_text(job))
         self._assembly.engine.start([job for job in jobs if job is not None])
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
@@ -303,6 +340,9 @@ class WorkerDesk:
             for target in item.targets:
                 target.run_id = start.run_ids.get(target.key)
         self._known.update(start.known)
+        if self._assembly is not None:
+            self._assembly.runner.judged = start.judged
+            self._assembly.runner.on_changed = lambda job: self.note(changed_text(job))
         jobs = [job for index in start.indices if (job := self._jobs[index]) is not None]
         if self._assembly is not None:
             known = self._known
@@ -444,7 +484,7 @@ class ControllerDesk:
             office.loop.run(_nothing())  # what the dead worker has sent is handled first
             known = {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
         run_ids: Mapping[tuple[str, str], int] = office.book.run_ids()
-        server.send("start", Start(run_ids, tuple(indices), known))
+        server.send("start", Start(run_ids, tuple(indices), known, office.judged))
 
     def _remember(self, record: ResultRecord) -> None:
         if record.outcome.verdict is not Verdict.ERROR:

@@ -24,6 +24,8 @@ from pytest_helmbench.gateway.gate import (
     Ticket,
 )
 from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.recollection import Recorded, Wanted
+from pytest_helmbench.store.recall import CaseKey, RecordedCase
 
 __all__ = ["ChannelServer", "RemoteHub", "SliceScheduling", "Start"]
 
@@ -46,11 +48,13 @@ class Start:
         run_ids: `evaluation_runs.id` by benchmark and model.
         indices: Items that it will be handed, in order: its prefetch list.
         known: Outcomes by node id that a crashed worker had already brought in.
+        judged: Cases that the run being resumed has judged, by run, code and repetition.
     """
 
     run_ids: Mapping[tuple[str, str], int]
     indices: tuple[int, ...]
     known: Mapping[str, Outcome]
+    judged: Mapping[CaseKey, RecordedCase]
 
 
 class RemoteHub:
@@ -79,6 +83,7 @@ class RemoteHub:
         self._on_cancel = on_cancel
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Ticket]] = {}
+        self._recalling: dict[int, asyncio.Future[Recorded | None]] = {}
         channel.setcallback(self._receive, endmarker=None)
 
     def send(self, *message: object) -> None:
@@ -113,6 +118,25 @@ class RemoteHub:
         """See `Hub.release`."""
         self.send("release", ticket)
 
+    async def recall(self, wanted: Wanted) -> Recorded | None:
+        """See `Hub.recall`."""
+        number = next(self._numbers)
+        waiter: asyncio.Future[Recorded | None] = asyncio.get_running_loop().create_future()
+        self._recalling[number] = waiter
+        self.send("recall", number, wanted)
+        try:
+            return await waiter
+        finally:
+            self._recalling.pop(number, None)
+
+    def give_up(self, wanted: Wanted) -> None:
+        """See `Hub.give_up`."""
+        self.send("give-up", wanted)
+
+    def record_replay(self, record: AttemptRecord) -> None:
+        """See `Hub.record_replay`."""
+        self.send("replay", record)
+
     def record_result(self, record: ResultRecord) -> None:
         """See `Hub.record_result`."""
         self.send("result", record)
@@ -133,6 +157,8 @@ class RemoteHub:
                 self._loop.soon(self._granted, number, ticket)
             case ("refuse", number, kind, sentence):
                 self._loop.soon(self._refused, number, _REFUSALS[kind](sentence))
+            case ("recalled", number, recorded):
+                self._loop.soon(self._recalled, number, recorded)
 
     def _granted(self, number: int, ticket: Ticket) -> None:
         waiter = self._waiting.get(number)
@@ -140,6 +166,11 @@ class RemoteHub:
             waiter.set_result(ticket)
         else:
             self.send("release", ticket)  # abandoned while the ticket was on its way
+
+    def _recalled(self, number: int, recorded: Recorded | None) -> None:
+        waiter = self._recalling.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(recorded)
 
     def _refused(self, number: int, error: RefusedError) -> None:
         waiter = self._waiting.get(number)
@@ -172,6 +203,7 @@ class ChannelServer:
         self._hub: LocalHub | None = None
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, Ticket] = {}
+        self._wanted: dict[tuple[str, int], Wanted] = {}
         self.ended = False
         channel.setcallback(self._receive, endmarker=None)
 
@@ -227,8 +259,28 @@ class ChannelServer:
             case ("settle", ticket, settlement, record):
                 self._held.pop(ticket.number, None)
                 hub.settle(ticket, settlement, record)
+                if record.reply_key is not None:
+                    self._wanted.pop((record.request_hash, record.repetition), None)
+            case ("recall", number, wanted):
+                task = asyncio.get_running_loop().create_task(self._recall(hub, number, wanted))
+                self._asking[number] = task
+                task.add_done_callback(lambda _: self._asking.pop(number, None))
+            case ("give-up", wanted):
+                self._forget(hub, wanted)
+            case ("replay", record):
+                hub.record_replay(record)
             case ("result", record):
                 hub.record_result(record)
+
+    async def _recall(self, hub: LocalHub, number: int, wanted: Wanted) -> None:
+        recorded = await hub.recall(wanted)
+        if recorded is None:
+            self._wanted[wanted.key] = wanted
+        self.send("recalled", number, recorded)
+
+    def _forget(self, hub: LocalHub, wanted: Wanted) -> None:
+        if self._wanted.pop(wanted.key, None) is not None:
+            hub.give_up(wanted)
 
     async def _admit(self, gate: Gate, number: int, ask: Ask) -> None:
         try:
@@ -248,6 +300,8 @@ class ChannelServer:
         if self._hub is not None:
             for ticket in held.values():
                 self._hub.release(ticket)
+            for wanted in tuple(self._wanted.values()):
+                self._forget(self._hub, wanted)
 
 
 class SliceScheduling:

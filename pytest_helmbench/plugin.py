@@ -79,8 +79,24 @@ OPTIONS = (
     Option("case-timeout", "float", "S", "seconds per case, waiting for our own limits apart"),
     Option("max-retries", "int", "N", "attempts after the first (default: 5)"),
     Option("max-cost", "float", "USD", "budget of the session; what it cannot pay is skipped"),
+    Option(
+        "cache",
+        "text",
+        "MODE",
+        "recorded replies: off, reuse, refresh, only (replay, no network); default: off",
+    ),
+    Option(
+        "resume",
+        "flag",
+        "",
+        "continue the last unfinished session; nothing answered is asked again",
+        asks=True,
+    ),
+    Option("resume-run", "int", "RUN", "continue the session of this run", asks=True),
     Option("min-score", "text", "X", "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"),
-    Option("min-coverage", "text", "X", "least share of the planned severity that was judged (1.0 with a gate)"),
+    Option(
+        "min-coverage", "text", "X", "least share of the planned severity that was judged (1.0 with a gate)"
+    ),
     Option("db", "path", "PATH", "results database (default: helmbench.db in rootdir)"),
     Option("judge-template", "path", "PATH", "wording of the judge's prompt (default: built in)"),
     Option("markdown", "path", "PATH", "report of the session's runs that pastes into a pull request"),

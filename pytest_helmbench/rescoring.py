@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.bench.outcome import (
     AttemptRecord,
     Evaluation,
@@ -51,7 +52,7 @@ from pytest_helmbench.store.replay import (
 from pytest_helmbench.store.runs import RunRecord, iso_time
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["NEEDS_JUDGE", "OTHER_PROMPT", "Rescored", "RescoreError", "rescore"]
+__all__ = ["NEEDS_JUDGE", "OTHER_PROMPT", "RescoreError", "Rescored", "rescore"]
 
 NEEDS_JUDGE = "needs_judge"
 """Reason of a case that a judge would have to be asked about."""
@@ -93,17 +94,27 @@ class Rescored:
 
 
 @dataclass(frozen=True, slots=True)
+class _Use:
+    """A stored reply that an outcome rests on, as it came and as it was read."""
+
+    purpose: str
+    criterion: str
+    stored: StoredReply
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
 class _Judged:
     """A case with its new outcome and the replies that it rests on, the case's own first."""
 
     stored: StoredCase
     combination: Combination
     outcome: Outcome
-    used: tuple[tuple[str, str, StoredReply, Reply], ...]  # purpose, criterion, as stored, as read
+    uses: tuple[_Use, ...]
 
 
 class _NeedsJudgeError(Exception):
-    pass
+    """No judge has ever answered this request."""
 
 
 def rescore(path: Path, detail: RunDetail, root: Path) -> Rescored:
@@ -133,7 +144,7 @@ def rescore(path: Path, detail: RunDetail, root: Path) -> Rescored:
     cases = stored_cases(path, run_id)
     replay = _Replay(path, detail, judge_replies(path, run_id))
     judged = asyncio.run(replay.judged([(case, known[case.code]) for case in cases if case.code in known]))
-    record = _record(detail, benchmark, codes, whole=len(codes) == len(known) == len(planned))
+    record = _record(detail, benchmark, codes, whole=len(codes) == len(known))
     new_id = _write(path, record, judged, weighted_behaviours(benchmark))
     return _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
 
@@ -148,7 +159,8 @@ def _combinations(benchmark: Benchmark, *, add_no_context: bool) -> dict[str, Co
 
 def _refuse_broken(benchmark: Benchmark, planned: Iterable[str]) -> None:
     """A broken scenario must not pass for one that was taken out of the tree."""
-    scenarios = {code.split("-C", 1)[0].split("-U", 1)[0].split("-PT", 1)[0] for code in planned}
+    parts = [known for code in planned if (known := CaseCode.parse(code)) is not None]
+    scenarios = {f"{known.pillar}-{known.behaviour}-{known.scenario}" for known in parts}
     texts = [
         problem.text(benchmark.root)
         for file, problems in benchmark.problems.items()
@@ -190,35 +202,33 @@ class _Replay:
 
     async def _one(self, stored: StoredCase, combination: Combination) -> _Judged:
         own = stored.reply
-        if own is None:
+        reply = None if own is None else _read(own, f"{stored.code} {stored.repetition}")
+        if own is None or reply is None:
             return _Judged(stored, combination, _as_before(stored), ())
-        reply = _read(own, f"{stored.code} {stored.repetition}")
-        if reply is None:
-            return _Judged(stored, combination, _as_before(stored), ())
-        used: list[tuple[str, str, StoredReply, Reply]] = [("case", "", own, reply)]
+        uses = [_Use("case", "", own, reply)]
         if _user_message(own.request) != combination.prompt():
-            skipped = Outcome(Verdict.SKIPPED, OTHER_PROMPT, "the prompt is another one now")
-            return _Judged(stored, combination, with_reply(skipped, reply), tuple(used))
-        case = combination.case()
+            outcome = Outcome(Verdict.SKIPPED, OTHER_PROMPT)
+        else:
+            outcome = await self._outcome(stored, combination.case(), reply, uses)
+        return _Judged(stored, combination, with_reply(outcome, reply), tuple(uses))
+
+    async def _outcome(self, stored: StoredCase, case: Case, reply: Reply, uses: list[_Use]) -> Outcome:
         try:
-            evaluations = await self._evaluations(case, reply, stored.repetition, used)
-            outcome = judged_outcome(reply, evaluations)
-        except OffMenuError as error:
-            text = f"the judge {self._judge} is at fault: {error}"
-            outcome = with_reply(Outcome(Verdict.ERROR, "judge_off_menu", text), reply)
+            if isinstance(case.rule, JudgeRule):
+                evaluations = await self._evaluations(case, reply, stored.repetition, uses)
+            else:
+                evaluations = evaluate_fields(case, reply, strict_json=self._strict_json)
+        except OffMenuError:
+            return Outcome(Verdict.ERROR, "judge_off_menu")
         except _NeedsJudgeError:
-            outcome = _as_before(stored)
-            if stored.outcome != Verdict.ERROR:
-                outcome = Outcome(Verdict.SKIPPED, NEEDS_JUDGE, "the judge would be asked something new")
-            outcome = with_reply(outcome, reply)
-        return _Judged(stored, combination, outcome, tuple(used))
+            # Where the judge itself failed before, that is still what is known.
+            failed = stored.outcome == Verdict.ERROR
+            return _as_before(stored) if failed else Outcome(Verdict.SKIPPED, NEEDS_JUDGE)
+        return judged_outcome(reply, evaluations)
 
     async def _evaluations(
-        self, case: Case, reply: Reply, repetition: int, used: list[tuple[str, str, StoredReply, Reply]]
+        self, case: Case, reply: Reply, repetition: int, uses: list[_Use]
     ) -> tuple[Evaluation, ...]:
-        if not isinstance(case.rule, JudgeRule):
-            return evaluate_fields(case, reply, strict_json=self._strict_json)
-
         async def ask(
             criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
         ) -> Reply:
@@ -227,12 +237,10 @@ class _Replay:
             read = None if answer is None else _read(answer, " ".join(map(str, place)))
             if answer is None or read is None:
                 raise _NeedsJudgeError
-            used.append(("judge", criterion.name, answer, read))
+            uses.append(_Use("judge", criterion.name, answer, read))
             return read
 
-        return await evaluate_judged(
-            case, reply, template=self._template, judge_model=self._judge, ask=ask
-        )
+        return await evaluate_judged(case, reply, template=self._template, judge_model=self._judge, ask=ask)
 
     def _answer(
         self, place: tuple[str, int, str], messages: Iterable[Message], response_format: Mapping[str, Any]
@@ -273,7 +281,7 @@ def _as_before(stored: StoredCase) -> Outcome:
     """Return the outcome of a case that cannot be judged again: an error stays one."""
     verdict = Verdict(stored.outcome) if stored.outcome not in _JUDGED else Verdict.ERROR
     reason = stored.reason if stored.outcome not in _JUDGED else "unreadable_reply"
-    return Outcome(verdict, reason, "nothing to judge was stored")
+    return Outcome(verdict, reason)
 
 
 def _user_message(request: bytes) -> str | None:
@@ -326,18 +334,19 @@ def _write(path: Path, record: RunRecord, judged: Sequence[_Judged], weighted: f
     return run_id
 
 
-def _attempts(run_id: int, case: _Judged) -> Iterable[AttemptRecord]:
+def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
     now = iso_time(time.time())
     counts: Counter[str] = Counter()
-    for purpose, criterion, stored, reply in case.used:
-        counts[purpose] += 1
+    for use in case.uses:
+        stored, reply = use.stored, use.reply
+        counts[use.purpose] += 1
         yield AttemptRecord(
             run_id=run_id,
             code=case.stored.code,
             repetition=case.stored.repetition,
-            criterion=criterion,
-            purpose=purpose,
-            sequence=counts[purpose],
+            criterion=use.criterion,
+            purpose=use.purpose,
+            sequence=counts[use.purpose],
             attempt=0,
             status_code=200,
             finish_reason=reply.finish_reason,

@@ -17,8 +17,10 @@ from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers import Endpoint
-from pytest_helmbench.scores import run_totals, stored_score
+from pytest_helmbench.resuming import Resumption, find_resumption
+from pytest_helmbench.scores import run_totals, score_of
 from pytest_helmbench.settings import Settings
+from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.runs import RunRecord
 from pytest_helmbench.store.writer import Store
 
@@ -158,6 +160,7 @@ class Tally:
         verdicts: By verdict.
         reasons: Errors, skips and faults of form by reason.
         calls: Requests sent, by purpose.
+        replays: Answers taken from the record.
         known_cost_usd: What is known of the cost.
         unknown_costs: Replies whose cost nobody knows.
     """
@@ -167,6 +170,7 @@ class Tally:
     parses: Counter[Parse] = field(default_factory=Counter)
     neutral_wrong: int = 0
     calls: Counter[str] = field(default_factory=Counter)
+    replays: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     known_cost_usd: float = 0.0
@@ -183,7 +187,10 @@ class Tally:
         return sum(count for reason, count in self.reasons.items() if reason in FORM_REASONS)
 
     def add_attempt(self, record: AttemptRecord) -> None:
-        """Count a request."""
+        """Count a request; an answer from the record is counted apart and cost nothing."""
+        if record.from_cache:
+            self.replays += 1
+            return
         self.calls[record.purpose] += 1
         usage = record.usage
         self.prompt_tokens += usage.prompt_tokens or 0
@@ -221,7 +228,7 @@ class RunBook:
         self.tallies: dict[int, Tally] = {}
         self.scores: dict[int, RunScore] = {}
         self._replaced: dict[tuple[int, str, int], ResultRecord] = {}
-        self._tests: dict[int, int] = {}
+        self.resumption: Resumption | None = None
 
     @property
     def store(self) -> Store | None:
@@ -238,7 +245,17 @@ class RunBook:
         benchmarks = {str(item.benchmark.root): item.benchmark for item in loaded}
         store = Store.open(self._settings.db)
         self._store = store
-        store.mark_dead_runs_interrupted()
+        settings = {
+            run.key: self._settings_of(self.targets[run.key], benchmarks[run.benchmark]) for run in plan.runs
+        }
+        names = {run.key: (benchmarks[run.benchmark].name, run.model) for run in plan.runs}
+        # A session that goes on may follow its killed predecessor at once: silence proves nothing yet, death does.
+        store.mark_dead_runs_interrupted(silent_s=0.0 if self._settings.resume else 60.0)
+        if self._settings.resume:
+            planned = {names[key]: values for key, values in settings.items()}
+            self.resumption = find_resumption(self._settings.db, self._settings.resume_run, planned)
+        runs = self.resumption.runs if self.resumption is not None else {}
+        session_id = self.resumption.session_id if self.resumption is not None else self.session_id
         records = [
             RunRecord(
                 benchmark=benchmarks[run.benchmark],
@@ -248,17 +265,17 @@ class RunBook:
                 scope=plan.scope,
                 total_tests=run.tests,
                 total_evaluations=run.evaluations,
-                settings=self._settings_of(self.targets[run.key], benchmarks[run.benchmark]),
+                settings=settings[run.key],
                 plugin_version=version("pytest-helmbench"),
                 started_at=utc_now(),
                 codes=run.codes,
+                continues=runs.get(names[run.key]),
             )
             for run in plan.runs
         ]
-        for run, run_id in zip(plan.runs, store.open_runs(self.session_id, records), strict=True):
+        for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
             self.targets[run.key].run_id = run_id
             self.tallies[run_id] = Tally()
-            self._tests[run_id] = run.tests
 
     def know(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
         """Take note of a plan without opening anything (a dry run)."""
@@ -296,10 +313,10 @@ class RunBook:
         if self._store is None:
             return
         self._store.flush()
-        for run_id, tally in self.tallies.items():
-            whole = tally.judged == self._tests[run_id]
-            status = "complete" if whole else "interrupted" if interrupted else "partial"
-            score = stored_score(self._settings.db, run_id) if self._store.fault is None else None
+        for run_id in self.tallies:
+            facts = load_facts(self._settings.db, run_id) if self._store.fault is None else None
+            status = "complete" if facts and facts.complete else "interrupted" if interrupted else "partial"
+            score = score_of(facts) if facts else None
             if score is not None:
                 self.scores[run_id] = score
             self._store.close_run(run_id, run_totals(status, utc_now(), score))

@@ -12,7 +12,7 @@ from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.runs import RunTotals
 
-__all__ = ["planned_rows", "run_totals", "stored_score", "tree_rows"]
+__all__ = ["planned_rows", "run_totals", "score_of", "stored_score", "tree_rows"]
 
 _BY_OUTCOME = "by_outcome"
 
@@ -26,9 +26,12 @@ def stored_score(path: Path, run_id: int) -> RunScore | None:
         StoreError: The file cannot be read.
     """
     facts = load_facts(path, run_id)
-    if facts is None or facts.scope == _BY_OUTCOME:
-        return None
-    return run_score(planned_rows(facts), facts.scoring)
+    return None if facts is None else score_of(facts)
+
+
+def score_of(facts: RunFacts) -> RunScore | None:
+    """Return the score of a run; None when it can have none, see `stored_score`."""
+    return None if facts.scope == _BY_OUTCOME else run_score(planned_rows(facts), facts.scoring)
 
 
 def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTotals:

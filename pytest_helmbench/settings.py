@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_helmbench.bench.codes import Selection
 from pytest_helmbench.bench.model import ModelEntry, Sampling
 from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.gateway.recollection import CacheMode
 
 __all__ = ["Settings", "SettingsError", "resolve_settings", "with_overrides"]
+
+ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 DEFAULT_CONCURRENCY = 32
 LOCAL_CONCURRENCY = 4
@@ -60,11 +64,19 @@ class Settings:
     ask_above_usd: float
     db: Path
     with_text: bool
+    cache: CacheMode
+    resume: bool
+    resume_run: int | None
     min_score: str | None
     min_coverage: str | None
     markdown_report: Path | None
     json_report: Path | None
     select_text: str | None = None
+
+    @property
+    def recalls(self) -> bool:
+        """Whether a recorded reply may stand for a call."""
+        return self.cache.reads or (self.resume and self.cache is not CacheMode.REFRESH)
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings as JSON types, for `evaluation_runs.settings`. No key is among them."""
@@ -122,6 +134,9 @@ def resolve_settings(
         ask_above_usd=_ask_above(ask_above),
         db=reader.path("db") or root_dir / "helmbench.db",
         with_text=bool(value("with-text")),
+        cache=reader.choice("cache", CacheMode) or CacheMode.OFF,
+        resume=bool(value("resume")) or value("resume-run") is not None,
+        resume_run=reader.whole("resume-run", least=1),
         min_score=reader.text("min-score"),
         min_coverage=reader.text("min-coverage"),
         markdown_report=reader.output("markdown"),
@@ -199,6 +214,15 @@ class _Reader:
         if least is not None and number < least:
             raise self._error(name, value, wanted)
         return number
+
+    def choice(self, name: str, choices: type[ChoiceT]) -> ChoiceT | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            return choices(text)
+        except ValueError:
+            raise self._error(name, text, f"one of {', '.join(choices)}") from None
 
     def json_object(self, name: str) -> Mapping[str, Any] | None:
         text = self.text(name)

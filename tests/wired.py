@@ -19,6 +19,9 @@ from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
 
 __all__ = ["Onlooker", "Wired", "call_to", "endpoint_of", "wired"]
 
+_PATIENCE = Patience()
+_LIMITS = GateLimits(8)
+
 
 @dataclass(slots=True)
 class Onlooker:
@@ -67,14 +70,18 @@ def call_to(url: str, model: str = "test/good", text: str = "Hello", code: str =
 @asynccontextmanager
 async def wired(
     lanes: Iterable[Lane] = (Lane("test/good", 8),),
-    patience: Patience = Patience(),
-    limits: GateLimits = GateLimits(8),
+    patience: Patience = _PATIENCE,
+    limits: GateLimits = _LIMITS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncIterator[Wired]:
     """Connect everything, as a session in one process does."""
     attempts: list[AttemptRecord] = []
     results: list[ResultRecord] = []
-    gate = Gate(limits, time.monotonic, lambda model, why: gateway.stop_model(model, why))
+
+    def stop_model(model: str, why: str) -> None:
+        gateway.stop_model(model, why)
+
+    gate = Gate(limits, time.monotonic, stop_model)
     gate.add_lanes(lanes)
     hub = LocalHub(gate, attempts.append, results.append)
     gateway = Gateway(hub, ChatClient(), patience, sleep=sleep, jitter=lambda: 0.0)

@@ -32,7 +32,9 @@ class SelectError(HelmbenchError):
 
 def natural_key(code: str) -> tuple[tuple[int, int | str], ...]:
     """Return a sort key that puts PT2 before PT10."""
-    return tuple((0, int(piece)) if piece.isdecimal() else (1, piece) for piece in _PIECES.split(code) if piece)
+    return tuple(
+        (0, int(piece)) if piece.isdecimal() else (1, piece) for piece in _PIECES.split(code) if piece
+    )
 
 
 def scenario_code_of(name: str) -> str | None:

@@ -206,6 +206,7 @@ class ResultRecord:
         difficulty: Of the condition.
         neutral: Judged, but ignored by scores.
         outcome: What came of it.
+        supersedes: It stands in place of a verdict on record, whose request or rule is not that of now.
     """
 
     run_id: int
@@ -217,3 +218,4 @@ class ResultRecord:
     difficulty: int
     neutral: bool
     outcome: Outcome
+    supersedes: bool = False

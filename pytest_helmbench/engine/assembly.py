@@ -68,12 +68,12 @@ class Assembly:
     ) -> None:
         self._loop = loop
         self.gateway = loop.run(_gateway(hub, patience, share.name))
-        runner = CaseRunner(self.gateway, hub, settings)
+        self.runner = CaseRunner(self.gateway, hub, settings)
 
         def width(lane: str) -> int:
             return share.slack + min(lane_width(lane), share.concurrency)
 
-        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window)
+        self.engine: Engine[CaseJob] = Engine(loop, self.runner.run, width, share.window)
 
     def end(self, reason: str, grace_s: float) -> None:
         """Cancel what is left; calls on the wire get a short grace. Then close the client."""

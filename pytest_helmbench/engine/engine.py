@@ -99,7 +99,8 @@ class Engine(Generic[JobT]):
         self._queues: dict[str, deque[tuple[int, JobT]]] = {}
         self._active: dict[str, int] = {}
         self._numbers = itertools.count()
-        self._position = 0  # behind the number of the job that was taken last; written by the waiting thread only
+        # Behind the number of the job that was taken last. Written by the waiting thread only.
+        self._position = 0
         self._window_full = False
         self._running: dict[JobT, tuple[asyncio.Task[None], Progress[JobT]]] = {}
         self._queued: dict[JobT, int] = {}

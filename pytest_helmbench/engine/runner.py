@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Usage, Verdict
@@ -16,6 +16,7 @@ from pytest_helmbench.evaluate.evaluation import (
     evaluate_fields,
     evaluate_judged,
     judged_outcome,
+    rule_hashes,
     with_reply,
 )
 from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError
@@ -45,6 +46,22 @@ class RunnerSettings:
     template: JudgeTemplate
 
 
+CaseKey = tuple[int, str, int]
+"""Run, code, repetition."""
+
+
+class JudgedBefore(Protocol):
+    """A verdict on record."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """As it was."""
+
+    @property
+    def request_hash(self) -> str:
+        """Of the request that was answered."""
+
+
 class _Unjudgeable(Exception):  # noqa: N818 - carries an outcome, it is no error of ours
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -63,9 +80,17 @@ class CaseRunner:
         self._gateway = gateway
         self._hub = hub
         self._settings = settings
+        self.judged: Mapping[CaseKey, JudgedBefore] = {}
+        self.on_changed: Callable[[CaseJob], None] = lambda _job: None
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on its way to the record by then."""
+        before = self.judged.get((_run_id(job), job.combination.code, job.repetition))
+        if before is not None and self._stands(job, before):
+            self._record(job, before.outcome)
+            return before.outcome
+        if before is not None:
+            self.on_changed(job)
         started_at = utc_now()
         try:
             outcome = await self._outcome(job, progress)
@@ -74,6 +99,10 @@ class CaseRunner:
         except RefusedError as error:
             outcome = Outcome(Verdict.SKIPPED, "budget", str(error))
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
+        self._record(job, outcome, supersedes=before is not None)
+        return outcome
+
+    def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
         combination = job.combination
         self._hub.record_result(
             ResultRecord(
@@ -86,12 +115,25 @@ class CaseRunner:
                 difficulty=combination.difficulty,
                 neutral=job.neutral,
                 outcome=outcome,
+                supersedes=supersedes,
             )
         )
         _log.info(
             "%s: %s%s", combination.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else ""
         )
-        return outcome
+
+    def _stands(self, job: CaseJob, before: JudgedBefore) -> bool:
+        """Return whether a verdict on record answers the request of now by the rule of now."""
+        endpoint = job.target.model.endpoint
+        if isinstance(endpoint, Unusable):
+            return True
+        case = job.combination.case(self._settings.system_prompt)
+        call = Call(_origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
+        if self._gateway.fingerprint(call) != before.request_hash:
+            return False
+        judge = job.target.judge.entry.id if job.target.judge is not None else ""
+        wanted = rule_hashes(case.rule, self._settings.template, judge)
+        return tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations) == wanted
 
     async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         endpoint = _usable(job.target.model, "no_model")

@@ -102,7 +102,8 @@ def _judge(
         entry,
         default_base_url=settings.marking_base_url or settings.base_url,
         # The key of the models under test belongs to their server, not to one that was split off.
-        default_key_env=settings.marking_api_key_env or (None if settings.marking_base_url else settings.api_key_env),
+        default_key_env=settings.marking_api_key_env
+        or (None if settings.marking_base_url else settings.api_key_env),
         environ=environ,
     )
     return Route(entry, endpoint)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule
+from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.evaluate.judge import (
     JudgeTemplate,
@@ -37,6 +37,7 @@ __all__ = [
     "evaluate_judged",
     "judged_outcome",
     "judged_rule_hash",
+    "rule_hashes",
     "with_reply",
 ]
 
@@ -136,6 +137,13 @@ def judged_rule_hash(rule: JudgeRule, criterion: Criterion, template: JudgeTempl
     """Return the rule hash of a judged evaluation: criterion, polarity, template and judge."""
     polarity = ("by_severity",) if rule.by_severity else ()
     return rule_hash(criterion, template.hash, judge_model, *polarity)
+
+
+def rule_hashes(rule: Rule, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
+    """Return the rule hash of every evaluation that a case with this rule gets, in order."""
+    if isinstance(rule, FieldRule):
+        return (rule_hash(rule),)
+    return tuple(judged_rule_hash(rule, criterion, template, judge_model) for criterion in rule.criteria)
 
 
 def case_score(evaluations: Sequence[Evaluation]) -> float:

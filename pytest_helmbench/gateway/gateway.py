@@ -26,6 +26,7 @@ from pytest_helmbench.gateway.gate import Ask, Ending, ModelStoppedError, Settle
 from pytest_helmbench.gateway.hub import Hub
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.recollection import Recorded, Wanted
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
 
 __all__ = ["Call", "CallFailedError", "CaseClock", "Gateway", "Origin", "Patience", "Watch", "utc_now"]
@@ -192,6 +193,8 @@ class Gateway:
         self._name = name
         self._sleep = sleep
         self._jitter = jitter
+        self.recalls = False
+        self.replays_only = False
         self._replies = 0
         self._stopped: dict[str, str] = {}
         self._at_work: defaultdict[str, set[asyncio.Task[Any]]] = defaultdict(set)
@@ -208,14 +211,26 @@ class Gateway:
             CallFailedError: No reply after all retries, or the provider refuses this call.
             RefusedError: The gate lets nothing more of it go (and its kinds).
         """
-        body = request_body(
-            call.endpoint,
-            call.entry.sampling,
-            call.messages,
-            call.response_format,
-            repetition=call.origin.repetition,
-        )
-        request = _Request(call, body, encode(body))
+        request = _request(call)
+        if not self.recalls:
+            return await self._sent(request, clock, watch)
+        origin = call.origin
+        wanted = Wanted(origin.run_id, origin.code, origin.repetition, request.hash)
+        recorded = await self._hub.recall(wanted)
+        reply = self._replayed(request, recorded) if recorded is not None else None
+        if reply is not None:
+            return reply
+        try:
+            if self.replays_only:
+                raise CallFailedError(_NOT_ON_RECORD, 0)
+            return await self._sent(request, clock, watch)
+        except BaseException:
+            self._hub.give_up(wanted)
+            raise
+
+    async def _sent(self, request: _Request, clock: CaseClock, watch: Watch) -> Reply:
+        """Get a reply by calling, as often as it takes."""
+        call = request.call
         ask = Ask(
             model=call.entry.id,
             prompt_tokens=len(request.encoded) // _CHARACTERS_PER_TOKEN,
@@ -251,6 +266,11 @@ class Gateway:
                 await self._sleep(delay_s)
             ask = replace(ask, urgent=True)
 
+    @staticmethod
+    def fingerprint(call: Call) -> str:
+        """Return the hash of the request that a call would send."""
+        return _request(call).hash
+
     def stop_model(self, model: str, sentence: str) -> None:
         """End every call of a model that does not work, on the wire or waiting for its next attempt."""
         self._stopped.setdefault(model, sentence)
@@ -260,6 +280,40 @@ class Gateway:
     async def close(self) -> None:
         """Close the HTTP client."""
         await self._client.close()
+
+    def _replayed(self, request: _Request, recorded: Recorded) -> Reply | None:
+        """Return a recorded reply as if it had just come; None when it cannot be read."""
+        call = request.call
+        parsed = parse_reply(
+            200, recorded.body, endpoint=call.endpoint, sent_schema=call.response_format is not None
+        )
+        if isinstance(parsed, Fault):
+            return None
+        # What another run has paid costs this one nothing; its own calls stay its own.
+        free = replace(parsed.usage, cost_usd=0.0)
+        reply = self._reply(
+            parsed,
+            _priced(call, parsed.usage, parsed.provider_model) if recorded.own else free,
+            latency_ms=0.0,
+        )
+        trace = _Trace(request, 0, utc_now(), time.perf_counter())
+        answer = RawAnswer(200, {}, recorded.body, 0.0)
+        record = trace.record(answer=answer, reply=replace(reply, usage=free))
+        self._hub.record_replay(replace(record, from_cache=True))
+        _log.info("%s: reply from the record", call.origin.code)
+        return reply
+
+    def _reply(self, parsed: ParsedReply, usage: Usage, *, latency_ms: float) -> Reply:
+        self._replies += 1
+        return Reply(
+            text=parsed.text,
+            refusal=parsed.refusal,
+            finish_reason=parsed.finish_reason,
+            usage=usage,
+            latency_ms=latency_ms,
+            provider_model=parsed.provider_model,
+            key=f"{self._name}{self._replies}",
+        )
 
     def _delay_s(self, fault: Fault, count: int) -> float:
         doubled_s = _FIRST_BACKOFF_S * 2.0 ** min(count - 1, _MOST_DOUBLINGS)
@@ -353,16 +407,7 @@ class Gateway:
     def _settle_reply(self, trace: _Trace, ticket: Ticket, parsed: ParsedReply, answer: RawAnswer) -> Reply:
         call = trace.request.call
         usage = _priced(call, parsed.usage, parsed.provider_model)
-        self._replies += 1
-        reply = Reply(
-            text=parsed.text,
-            refusal=parsed.refusal,
-            finish_reason=parsed.finish_reason,
-            usage=usage,
-            latency_ms=answer.latency_ms,
-            provider_model=parsed.provider_model,
-            key=f"{self._name}{self._replies}",
-        )
+        reply = self._reply(parsed, usage, latency_ms=answer.latency_ms)
         settlement = Settlement(Ending.REPLY, usage, self._announced_pause_s(answer))
         self._hub.settle(ticket, settlement, trace.record(answer=answer, reply=reply))
         _log.info("%s: reply after %.0f ms", call.origin.code, answer.latency_ms)
@@ -414,6 +459,26 @@ def _priced(call: Call, usage: Usage, provider_model: str | None) -> Usage:
     if usage.cost_usd is not None:
         return usage
     return replace(usage, cost_usd=price_of(usage, call.entry.price, call.endpoint, provider_model))
+
+
+_NOT_ON_RECORD = Fault(
+    FaultKind.REJECTED,
+    None,
+    "not_on_record",
+    "no reply to this request is on record (--helmbench-cache=only)",
+    hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request",
+)
+
+
+def _request(call: Call) -> _Request:
+    body = request_body(
+        call.endpoint,
+        call.entry.sampling,
+        call.messages,
+        call.response_format,
+        repetition=call.origin.repetition,
+    )
+    return _Request(call, body, encode(body))
 
 
 class _Request:

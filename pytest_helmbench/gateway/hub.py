@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.gate import Ask, Ending, Gate, Settlement, Ticket
+from pytest_helmbench.gateway.recollection import Recollection, Recorded, Wanted
 
 __all__ = ["Hub", "LocalHub"]
 
@@ -23,6 +24,15 @@ class Hub(Protocol):
     def release(self, ticket: Ticket) -> None:
         """Give back a ticket that was not used; one that is settled already stays so."""
 
+    async def recall(self, wanted: Wanted) -> Recorded | None:
+        """Return a recorded reply; None means: ask, and give up by `give_up` when no reply comes."""
+
+    def give_up(self, wanted: Wanted) -> None:
+        """Say that a request that was not on record brought no reply."""
+
+    def record_replay(self, record: AttemptRecord) -> None:
+        """Put on record that an answer was taken from the record."""
+
     def record_result(self, record: ResultRecord) -> None:
         """Put the outcome of a case on record."""
 
@@ -34,6 +44,7 @@ class LocalHub:
         gate: The session's gate.
         record_attempt: Takes an attempt without blocking.
         record_result: Takes a result without blocking.
+        recollection: Recorded replies; None when the session uses none.
     """
 
     def __init__(
@@ -41,10 +52,12 @@ class LocalHub:
         gate: Gate,
         record_attempt: Callable[[AttemptRecord], None],
         record_result: Callable[[ResultRecord], None],
+        recollection: Recollection | None = None,
     ) -> None:
         self._gate = gate
         self._record_attempt = record_attempt
         self._record_result = record_result
+        self._recollection = recollection
 
     async def admit(self, ask: Ask) -> Ticket:
         """See `Hub.admit`."""
@@ -56,10 +69,29 @@ class LocalHub:
             self._record_attempt(record)
         finally:
             self._gate.settle(ticket, settlement)
+        if (
+            self._recollection is not None
+            and record.reply_key is not None
+            and record.response_body is not None
+        ):
+            self._recollection.answered(record.request_hash, record.repetition, record.response_body)
 
     def release(self, ticket: Ticket) -> None:
         """See `Hub.release`."""
         self._gate.settle(ticket, Settlement(Ending.OTHER))
+
+    async def recall(self, wanted: Wanted) -> Recorded | None:
+        """See `Hub.recall`."""
+        return await self._recollection.recall(wanted) if self._recollection is not None else None
+
+    def give_up(self, wanted: Wanted) -> None:
+        """See `Hub.give_up`."""
+        if self._recollection is not None:
+            self._recollection.given_up(wanted)
+
+    def record_replay(self, record: AttemptRecord) -> None:
+        """See `Hub.record_replay`."""
+        self._record_attempt(record)
 
     def record_result(self, record: ResultRecord) -> None:
         """See `Hub.record_result`."""

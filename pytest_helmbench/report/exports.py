@@ -16,7 +16,7 @@ from pytest_helmbench.store.queries import EvaluationRow, ResultRow, RunDetail
 __all__ = ["EXPORT_FORMAT", "REPORT_SCHEMA_NAMES", "export_document", "report_schema", "write_csv"]
 
 EXPORT_FORMAT = "helmbench-export/1"
-REPORT_SCHEMA_NAMES = ("export",)
+REPORT_SCHEMA_NAMES = ("export", "report")
 
 _AXES = ("pillar", "behaviour", "scenario", "condition", "user_context", "perturbation")
 _RESULT = (

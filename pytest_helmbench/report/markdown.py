@@ -22,11 +22,14 @@ __all__ = ["LONGEST", "markdown_report"]
 LONGEST = 65_000
 """Characters; GitHub takes 65,536."""
 
-_ROWS = (100_000, 200, 60, 20, 5, 0)  # rows per table, the fewer the longer the report would be
+_EVERYTHING = 1_000_000
+# What is left out of a report that would be too long: texts first, then rows of every table.
+_FEWER_TEXTS = (_EVERYTHING, 60, 20, 8, 3)
+_FEWER_ROWS = (_EVERYTHING, 200, 60, 20, 5, 0)
 _VALUE_LIMIT = 80
 _TEXT_LIMIT = 2_000
 _SCORE_HEAD = ("score", "95 % interval", "pass rate", "coverage", "judged rows")
-_RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted ")
+_RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted")
 # What may name folders of somebody's machine.
 _PATHS = frozenset(
     {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report"}
@@ -35,24 +38,26 @@ _PATHS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """How much is shown: rows per table, and whether texts are."""
+    """How much is shown: rows per table, and failures with their texts."""
 
     rows: int
-    with_text: bool
+    texts: int
 
 
 def markdown_report(reports: Sequence[RunReport], *, with_text: bool = False) -> str:
     """Return the report of some runs.
 
-    Tables are shortened, the longest first, until the whole fits into a comment.
+    Texts, then tables, are shortened until the whole fits into a comment.
 
     Args:
         reports: In the order they are shown.
         with_text: Also prompts, replies and the judge's words of failures, cut.
     """
+    extents = [_Extent(_EVERYTHING, texts) for texts in _FEWER_TEXTS] if with_text else []
+    extents += [_Extent(rows, 0) for rows in _FEWER_ROWS]
     text = ""
-    for rows in _ROWS:
-        text = "\n".join(_lines(reports, _Extent(rows, with_text))) + "\n"
+    for extent in extents:
+        text = "\n".join(_lines(reports, extent)) + "\n"
         if len(text) <= LONGEST:
             break
     return text
@@ -225,13 +230,14 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     failures = report.failures
     if not failures:
         return
-    head = ("case", "severity", "criterion", "reason", "expected", "observed", "reply")
+    head = ("case", "severity", "rule", "reason", "expected", "observed", "reply")
     rows = [cells for row in failures for cells in _failure_rows(row)]
-    left = ("case", "criterion", "reason", "expected", "observed", "reply")
+    left = ("case", "rule", "reason", "expected", "observed", "reply")
     lines = pipe_table(head, rows, left=left, most=extent.rows)
-    if extent.with_text:
-        for row in failures[: extent.rows]:
-            lines += ["", *_texts(row)]
+    for row in failures[: extent.texts]:
+        lines += ["", *_texts(row)]
+    if 0 < extent.texts < len(failures):
+        lines += ["", f"… and the texts of {len(failures) - extent.texts} more cases"]
     count = f"{len(failures)} case{'' if len(failures) == 1 else 's'} failed"
     yield from folded(count, lines)
 

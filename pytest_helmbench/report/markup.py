@@ -10,7 +10,8 @@ from pytest_helmbench.bench.scrub import excerpt, scrub
 __all__ = ["code_span", "fenced", "folded", "pipe_table", "plain"]
 
 _TICKS = re.compile("`+")
-_SPECIAL = re.compile(r"[\\`*_\[\]~$^=!+:{}]|(?<=www)\.", re.IGNORECASE)
+# What formats within a line, and what makes a bare address a link.
+_SPECIAL = re.compile(r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HTML = re.compile("[&<>]")
 # "@name" notifies a person and "#12" leaves a trace in another thread, escaped or not: only a gap stops them.

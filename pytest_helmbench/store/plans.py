@@ -14,7 +14,7 @@ from typing import Any
 from pytest_helmbench.bench.tree import Scoring
 from pytest_helmbench.store.fault import store_error
 
-__all__ = ["RunFacts", "Verdict", "load_facts", "write_plan"]
+__all__ = ["RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,27 @@ class RunFacts:
     titles: Mapping[str, str]
     verdicts: Mapping[tuple[str, int, str], Verdict]
 
+    @property
+    def complete(self) -> bool:
+        """Whether every planned case has been judged in every repetition."""
+        judged = {(code, repetition) for code, repetition, _ in self.verdicts}
+        return all((code, number) in judged for code in self.codes for number in range(1, self.repeat + 1))
+
 
 def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
     """Keep the planned cases of a run, compressed."""
     packed = zlib.compress("\n".join(codes).encode("utf-8", "replace"))
     conn.execute("INSERT INTO plans (run_id, codes) VALUES (?, ?)", (run_id, packed))
+
+
+def merge_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> tuple[str, ...]:
+    """Add cases to the plan of a run and return all it has planned now."""
+    row = conn.execute("SELECT codes FROM plans WHERE run_id = ?", (run_id,)).fetchone()
+    before = zlib.decompress(row[0]).decode().split("\n") if row is not None else _judged_codes(conn, run_id)
+    merged = tuple(dict.fromkeys((*filter(None, before), *codes)))
+    conn.execute("DELETE FROM plans WHERE run_id = ?", (run_id,))
+    write_plan(conn, run_id, merged)
+    return merged
 
 
 def load_facts(path: Path, run_id: int) -> RunFacts | None:

@@ -123,7 +123,7 @@ def _places(
         stored = seen.get(key) or conn.execute(_STORED_RESULT, key).fetchone()
         if stored is None:
             result_id, next_id = next_id, next_id + 1
-        elif stored[1] in _REPLACEABLE:
+        elif stored[1] in _REPLACEABLE or record.supersedes:
             result_id = stored[0]
         else:
             continue

@@ -91,7 +91,7 @@ def stored_cases(path: Path, run_id: int) -> tuple[StoredCase, ...]:
         StoreError: The file cannot be read.
     """
     with _reading(path) as conn:
-        return tuple(StoredCase(*row[:6], _reply(row[6:])) for row in conn.execute(_CASES, (run_id,)))
+        return tuple(StoredCase(*(*row[:6], _reply(row[6:]))) for row in conn.execute(_CASES, (run_id,)))
 
 
 def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
@@ -101,7 +101,9 @@ def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
         StoreError: The file cannot be read.
     """
     with _reading(path) as conn:
-        return tuple(JudgeReply(*row[:3], StoredReply(*row[3:])) for row in conn.execute(_JUDGES, (run_id,)))
+        return tuple(
+            JudgeReply(*(*row[:3], StoredReply(*row[3:]))) for row in conn.execute(_JUDGES, (run_id,))
+        )
 
 
 def newest_reply(path: Path, request_hash: str, repetition: int) -> StoredReply | None:
@@ -115,7 +117,9 @@ def newest_reply(path: Path, request_hash: str, repetition: int) -> StoredReply 
     return None if row is None else StoredReply(*row)
 
 
-def _reply(cells: tuple[str | None, bytes | None, bytes | None, str | None, float | None]) -> StoredReply | None:
+def _reply(
+    cells: tuple[str | None, bytes | None, bytes | None, str | None, float | None],
+) -> StoredReply | None:
     request_hash, request, body, text, latency_ms = cells
     if request_hash is None or request is None or body is None:
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.store.cells import as_json, safe_text
-from pytest_helmbench.store.plans import write_plan
+from pytest_helmbench.store.plans import merge_plan, write_plan
 
 __all__ = [
     "RunRecord",
@@ -23,6 +23,7 @@ __all__ = [
     "beat",
     "interrupt_dead_runs",
     "iso_time",
+    "reopen_run",
     "settings_json",
     "write_run",
     "write_totals",
@@ -48,6 +49,7 @@ class RunRecord:
         started_at: ISO 8601 UTC.
         codes: Planned cases; repetitions are in the settings.
         rescored_from: The run whose replies are judged anew; None for a run that asks.
+        continues: `evaluation_runs.id` of the run that goes on; None for a new one.
     """
 
     benchmark: Benchmark
@@ -62,6 +64,7 @@ class RunRecord:
     started_at: str
     codes: tuple[str, ...] = ()
     rescored_from: int | None = None
+    continues: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,36 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
     assert cursor.lastrowid is not None  # an INSERT always has one
     write_plan(conn, cursor.lastrowid, run.codes)
     return cursor.lastrowid
+
+
+def reopen_run(
+    conn: sqlite3.Connection, run_id: int, values: tuple[str, int, int, str, str], run: RunRecord
+) -> int:
+    """Let an unfinished run go on under its id; what it has planned before stays planned.
+
+    Args:
+        conn: Inside a write transaction.
+        run_id: `evaluation_runs.id`.
+        values: session_id (unused: the run keeps its own), benchmark_id, llm_id, settings, heartbeat_at.
+        run: The rest.
+    """
+    _, benchmark_id, _, settings, heartbeat_at = values
+    codes = merge_plan(conn, run_id, run.codes)
+    per_case = run.total_tests // len(run.codes) if run.codes else 1
+    conn.execute(
+        "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"
+        " settings = ?, plugin_version = ?, heartbeat_at = ?, total_tests = ? WHERE id = ?",
+        (
+            benchmark_id,
+            run.benchmark.hash,
+            settings,
+            run.plugin_version,
+            heartbeat_at,
+            len(codes) * per_case,
+            run_id,
+        ),
+    )
+    return run_id
 
 
 def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> None:

@@ -23,6 +23,7 @@ from pytest_helmbench.store.runs import (
     beat,
     interrupt_dead_runs,
     iso_time,
+    reopen_run,
     settings_json,
     write_run,
     write_totals,
@@ -171,7 +172,10 @@ class Store:
                 codes = write_benchmark(conn, run.benchmark)
                 llm_id = write_llm(conn, run.model, run.provider, run.base_url)
                 values = (session_id, codes.benchmark_id, llm_id, run_settings, heartbeat_at)
-                opened[write_run(conn, values, run)] = codes
+                if run.continues is None:
+                    opened[write_run(conn, values, run)] = codes
+                else:
+                    opened[reopen_run(conn, run.continues, values, run)] = codes
             return tuple(opened)
 
         run_ids = self._ask(write)

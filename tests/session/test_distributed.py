@@ -146,7 +146,7 @@ def test_items_that_no_worker_was_left_for_fail_the_session(
     assert "30 items were never run: their worker died and no other took them" in session.text
 
 
-@pytest.mark.parametrize("mode", ["loadscope", "loadfile", "loadgroup", "worksteal", "each"])
+@pytest.mark.parametrize("mode", ["loadfile", "worksteal", "each"])
 def test_other_modes_of_distribution_are_refused(
     pytester: pytest.Pytester, provider: Provider, mode: str
 ) -> None:
@@ -223,13 +223,10 @@ def test_a_hung_provider_is_an_error_at_its_time_limit(
     assert provider.count == 6
 
 
-@_workers
-def test_a_429_is_waited_out_and_uses_up_no_retry(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
+def test_a_429_is_waited_out_and_uses_up_no_retry(pytester: pytest.Pytester, provider: Provider) -> None:
     _benchmark(pytester, 8)
     provider.answers(times=6, status=429, retry_after=0.4)
-    result = run_tree(pytester, workers, "--helmbench-max-retries=0", url=provider.url)
+    result = run_tree(pytester, "-n2", "--helmbench-max-retries=0", url=provider.url)
     result.assert_outcomes(passed=8)
     assert provider.count == 8 + 6
     refused, granted = provider.requests[7], provider.requests[8]
@@ -265,14 +262,17 @@ def test_a_model_whose_key_is_refused_stops_and_the_others_go_on(
     assert rows(database, "select count(*) from calls") == [(provider.count,)]
 
 
-@_workers
 def test_requests_per_minute_hold_for_all_workers_together(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     _benchmark(pytester, 12)
     # Five per second, and no more than that at once.
     result = run_tree(
-        pytester, workers, "--helmbench-requests-per-minute=300", "--helmbench-concurrency=12", url=provider.url
+        pytester,
+        "-n2",
+        "--helmbench-requests-per-minute=300",
+        "--helmbench-concurrency=12",
+        url=provider.url,
     )
     result.assert_outcomes(passed=12)
     sent = [request.at for request in provider.requests]
@@ -282,10 +282,7 @@ def test_requests_per_minute_hold_for_all_workers_together(
         assert sum(begin <= at < begin + 1 for at in sent) <= 5 + 5 + 1
 
 
-@_workers
-def test_the_budget_holds_for_all_workers_together(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
+def test_the_budget_holds_for_all_workers_together(pytester: pytest.Pytester, provider: Provider) -> None:
     root = _benchmark(pytester, 30)
     # Each call is reserved at a cent: a thousand tokens at 10 USD per million.
     (root / "models.yml").write_text(
@@ -295,7 +292,7 @@ def test_the_budget_holds_for_all_workers_together(
     provider.latency_s = 0.05
     provider.cost_usd = 0.01
     result = run_tree(
-        pytester, workers, "--helmbench-max-cost=0.085", "--helmbench-concurrency=6", url=provider.url
+        pytester, "-n2", "--helmbench-max-cost=0.085", "--helmbench-concurrency=6", url=provider.url
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=8, skipped=22)

@@ -67,7 +67,7 @@ class _Recorder:
         self.started.append(job.name)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        while not self.free.is_set():
+        while not self.free.is_set():  # noqa: ASYNC110 - set from another thread
             await asyncio.sleep(0.002)
         self.at_once -= 1
         return _outcome(job)

@@ -1,0 +1,97 @@
+"""Which recorded replies a session may use instead of a call, and who shares a call that is out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["CacheMode", "Recollection", "Recorded", "Wanted"]
+
+
+class CacheMode(StrEnum):
+    """`--helmbench-cache`. Every mode writes."""
+
+    OFF = "off"
+    REUSE = "reuse"
+    REFRESH = "refresh"
+    ONLY = "only"
+
+    @property
+    def reads(self) -> bool:
+        """Whether recorded replies of other runs may be used."""
+        return self in (CacheMode.REUSE, CacheMode.ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A request that may have been answered before.
+
+    Args:
+        run_id: Whose it is.
+        code: Of the case.
+        repetition: From 1; another repetition is another request.
+        request_hash: SHA-256 (hex) of the body.
+    """
+
+    run_id: int
+    code: str
+    repetition: int
+    request_hash: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What makes two requests the same."""
+        return self.request_hash, self.repetition
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A reply on record.
+
+    Args:
+        body: HTTP body as received.
+        own: It was paid by the same run (which is being resumed).
+    """
+
+    body: bytes
+    own: bool
+
+
+class Recollection:
+    """Recorded replies, and calls that are shared while they are out. Lives on the loop of the process with the record.
+
+    Args:
+        look_up: Finds a reply on record; None when there is none.
+        shares: Identical requests in flight share one call.
+    """
+
+    def __init__(self, look_up: Callable[[Wanted], Recorded | None], *, shares: bool) -> None:
+        self._look_up = look_up
+        self._shares = shares
+        self._out: dict[tuple[str, int], asyncio.Future[bytes | None]] = {}
+
+    async def recall(self, wanted: Wanted) -> Recorded | None:
+        """Return a reply; None means: ask, and tell by `answered` or `given_up` what came of it."""
+        while (out := self._out.get(wanted.key)) is not None:
+            body = await asyncio.shield(out)
+            if body is not None:
+                return Recorded(body, own=False)
+        found = self._look_up(wanted)
+        if found is None and self._shares:
+            self._out[wanted.key] = asyncio.get_running_loop().create_future()
+        return found
+
+    def answered(self, request_hash: str, repetition: int, body: bytes) -> None:
+        """Give the reply to those who wait for the same."""
+        self._resolve((request_hash, repetition), body)
+
+    def given_up(self, wanted: Wanted) -> None:
+        """Let the next one ask who waits for the same."""
+        self._resolve(wanted.key, None)
+
+    def _resolve(self, key: tuple[str, int], body: bytes | None) -> None:
+        out = self._out.pop(key, None)
+        if out is not None and not out.done():
+            out.set_result(body)

@@ -1,0 +1,49 @@
+"""The record as a session may use it: by cache mode, and by what it goes on with."""
+
+from __future__ import annotations
+
+from pytest_helmbench.gateway.recollection import CacheMode, Recorded, Wanted
+from pytest_helmbench.resuming import Resumption
+from pytest_helmbench.store.recall import Recall
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """Finds recorded replies. Used on the loop's thread.
+
+    Args:
+        store: The session's own, still writing.
+        mode: `--helmbench-cache`.
+        resumption: What the session goes on with; None for a fresh one.
+    """
+
+    def __init__(self, store: Store, mode: CacheMode, resumption: Resumption | None) -> None:
+        self._store = store
+        self._mode = mode
+        self._runs = frozenset(resumption.runs.values()) if resumption is not None else frozenset()
+        self._recall = Recall(store.path)
+        self._seen: set[tuple[str, int]] = set()
+
+    def look_up(self, wanted: Wanted) -> Recorded | None:
+        """Return the reply on record that the mode allows, or None."""
+        if self._mode is CacheMode.REFRESH:
+            return None
+        if wanted.run_id in self._runs:
+            body = self._recall.reply_of_run(
+                wanted.run_id, wanted.code, wanted.request_hash, wanted.repetition
+            )
+            if body is not None:
+                return Recorded(body, own=True)
+        if not self._mode.reads:
+            return None
+        if wanted.key in self._seen:
+            self._store.flush()  # this session may have been told the reply just now
+        self._seen.add(wanted.key)
+        body = self._recall.reply(wanted.request_hash, wanted.repetition)
+        return None if body is None else Recorded(body, own=False)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._recall.close()

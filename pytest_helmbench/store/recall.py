@@ -1,0 +1,221 @@
+"""What the file remembers: recorded replies, unfinished sessions, and the outcomes of a run that goes on."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Parse, Usage, Verdict
+from pytest_helmbench.store.fault import store_error
+
+__all__ = ["CaseKey", "Recall", "RecordedCase", "UnfinishedRun", "unfinished_runs"]
+
+
+CaseKey = tuple[int, str, int]
+"""Run, code, repetition."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCase:
+    """A judged case on record.
+
+    Args:
+        outcome: As it was; without an excerpt of the reply.
+        request_hash: Of the request that was answered.
+    """
+
+    outcome: Outcome
+    request_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """A run that may go on.
+
+    Args:
+        run_id: `evaluation_runs.id`.
+        session_id: Of its session.
+        benchmark: Name.
+        model: Id of the model under test.
+        status: `running`, `partial` or `interrupted`.
+        settings: As recorded.
+    """
+
+    run_id: int
+    session_id: str
+    benchmark: str
+    model: str
+    status: str
+    settings: Mapping[str, Any]
+
+
+class Recall:
+    """Reads recorded replies while the same file is being written. Used on one thread.
+
+    Args:
+        path: Results file.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._conn = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise store_error(path, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._conn.close()
+
+    def reply(self, request_hash: str, repetition: int) -> bytes | None:
+        """Return the newest body that answered this request in this repetition, or None."""
+        return self._one(
+            "SELECT body FROM responses WHERE request_hash = ? AND repetition = ? ORDER BY id DESC LIMIT 1",
+            (request_hash, repetition),
+        )
+
+    def reply_of_run(self, run_id: int, code: str, request_hash: str, repetition: int) -> bytes | None:
+        """Return the newest body that answered this request for this case of this run, or None."""
+        return self._one(
+            "SELECT responses.body FROM calls JOIN responses ON responses.id = calls.response_id"
+            " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
+            " ORDER BY calls.id DESC LIMIT 1",
+            (run_id, code, repetition, request_hash),
+        )
+
+    def judged_cases(self, run_id: int) -> dict[CaseKey, RecordedCase]:
+        """Return the judged cases of a run."""
+        evaluations: dict[int, list[Evaluation]] = {}
+        for result_id, *columns in self._rows(_EVALUATIONS, (run_id,)):
+            evaluations.setdefault(result_id, []).append(_evaluation(*columns))
+        found = {}
+        for result_id, code, repetition, request_hash, *columns in self._rows(_RESULTS, (run_id,)):
+            outcome = _outcome(tuple(evaluations.get(result_id, ())), *columns)
+            found[run_id, code, repetition] = RecordedCase(outcome, request_hash or "")
+        return found
+
+    def _one(self, query: str, values: tuple[object, ...]) -> bytes | None:
+        rows = self._rows(query, values)
+        return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
+        try:
+            return self._conn.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
+
+
+def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[UnfinishedRun, ...]:
+    """Return the runs of the last session that is not complete, or of the session of one run.
+
+    Args:
+        path: Results file; it need not exist.
+        run_id: A run of the wanted session; None for the last session with an unfinished run.
+
+    Returns:
+        Every run of that session, finished ones too; empty when there is none.
+    """
+    if not path.exists():
+        return ()
+    with Recall(path) as recall:
+        if run_id is None:
+            sessions = recall._rows(
+                "SELECT session_id FROM evaluation_runs WHERE status != 'complete' AND rescored_from IS NULL"
+                " ORDER BY id DESC LIMIT 1",
+                (),
+            )
+        else:
+            sessions = recall._rows("SELECT session_id FROM evaluation_runs WHERE id = ?", (run_id,))
+        if not sessions:
+            return ()
+        rows = recall._rows(_RUNS, sessions[0])
+    return tuple(
+        UnfinishedRun(number, session_id, benchmark, model, status, json.loads(settings))
+        for number, session_id, benchmark, model, status, settings in rows
+    )
+
+
+_RUNS = (
+    "SELECT runs.id, runs.session_id, benchmarks.name, llms.name, runs.status, runs.settings"
+    " FROM evaluation_runs AS runs JOIN benchmarks ON benchmarks.id = runs.benchmark_id"
+    " JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ? ORDER BY runs.id"
+)
+_EVALUATIONS = (
+    "SELECT evaluations.result_id, criterion, rule, rule_hash, passed, credit, evaluations.parse, expected, observed,"
+    " justification FROM evaluations JOIN results ON results.id = evaluations.result_id WHERE results.run_id = ?"
+    " ORDER BY evaluations.id"
+)
+_RESULTS = (
+    "SELECT results.id, results.code, results.repetition,"
+    " (SELECT calls.request_hash FROM calls WHERE calls.run_id = results.run_id AND calls.code = results.code"
+    "  AND calls.repetition = results.repetition AND calls.purpose = 'case' AND calls.response_id IS NOT NULL"
+    "  ORDER BY calls.id DESC LIMIT 1),"
+    " outcome, reason, score, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, cost_usd, latency_ms,"
+    " started_at, completed_at FROM results WHERE run_id = ? AND outcome IN ('passed', 'failed')"
+)
+
+
+def _evaluation(  # noqa: PLR0913, PLR0917 - one argument per column
+    criterion: str,
+    rule: str,
+    rule_hash: str,
+    passed: int,
+    credit: float,
+    parse: str | None,
+    expected: str,
+    observed: str,
+    justification: str | None,
+) -> Evaluation:
+    return Evaluation(
+        criterion=criterion,
+        rule=rule,
+        rule_hash=rule_hash,
+        passed=bool(passed),
+        credit=credit,
+        reason=None,
+        parse=None if parse is None else Parse(parse),
+        expected=expected,
+        observed=observed,
+        justification=justification,
+    )
+
+
+def _outcome(  # noqa: PLR0913, PLR0917 - one argument per column
+    evaluations: tuple[Evaluation, ...],
+    verdict: str,
+    reason: str | None,
+    score: float | None,
+    prompt_tokens: int | None,
+    completion_tokens: int | None,
+    cached_tokens: int | None,
+    reasoning_tokens: int | None,
+    cost_usd: float | None,
+    latency_ms: float | None,
+    started_at: str | None,
+    completed_at: str | None,
+) -> Outcome:
+    return Outcome(
+        verdict=Verdict(verdict),
+        reason=reason,
+        evaluations=evaluations,
+        score=score,
+        usage=Usage(prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, cost_usd),
+        latency_ms=latency_ms,
+        started_at=started_at,
+        completed_at=completed_at,
+    )

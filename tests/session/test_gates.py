@@ -1,0 +1,208 @@
+"""Gates of a session: what the exit code says in each kind of session, and the line that says why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from provider import Provider, Request
+from trees import Part, Tree, category, clear_environment, judged, run_tree, write_tree
+
+_OK, _FAILED, _USAGE = 0, 1, 4
+
+both_modes = pytest.mark.parametrize("mode", ["-n0", "-n2"])
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _gates(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if line.startswith(("gate ", "the gate ", "coverage of "))]
+
+
+def _broken() -> Tree:
+    return Tree(("category: RISK", "evaluation:", "  type: nothing"), perturbations={"PT1": Part("One.", 5)})
+
+
+@both_modes
+def test_a_gate_that_holds_forgives_wrong_answers_and_says_what_is_inconclusive(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    trees = {"P1-B1-S1": category("RISK", "CALM", "RISK", "CALM"), "P2-B1-S1": category("RISK", "RISK")}
+    write_tree(pytester.path / "benchmark", trees)
+
+    result = run_tree(pytester, mode, "--helmbench-min-score=0.75,P1=0.5,P2-B1=1", url=provider.url)
+
+    result.assert_outcomes(passed=4, failed=2)
+    assert result.ret == _OK
+    whole, pillar, behaviour = _gates(result)
+    found = re.match(
+        r"gate test/good: score 0\.7500 \[(0\.\d{4}) to (1\.0000|0\.\d{4})\], threshold 0\.7500: holds", whole
+    )
+    assert found is not None
+    assert float(found[1]) < 0.75 <= float(found[2])
+    assert whole.endswith(", inconclusive: the threshold lies inside the interval")
+    assert pillar.startswith(
+        "gate test/good P1: score 0.5000 [0.0000 to 1.0000], threshold 0.5000: holds, inconcl"
+    )
+    assert behaviour == "gate test/good P2-B1: score 1.0000 [1.0000 to 1.0000], threshold 1.0000: holds"
+
+
+@both_modes
+def test_one_threshold_that_is_not_reached_fails_the_session(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    trees = {"P1-B1-S1": category("CALM", "CALM", "CALM"), "P2-B1-S1": category("RISK", "RISK")}
+    write_tree(pytester.path / "benchmark", trees)
+
+    result = run_tree(pytester, mode, "--helmbench-min-score=0.5,P1=0.3,P3=0.1", url=provider.url)
+
+    assert result.ret == _FAILED
+    assert _gates(result) == [
+        "gate test/good: score 0.5000 [0.5000 to 0.5000], threshold 0.5000: holds",
+        "gate test/good P1: score 0.0000 [0.0000 to 0.0000], threshold 0.3000:"
+        " does not hold: score of P1 0.0000 is below 0.3",
+        "gate test/good P3: score undefined, threshold 0.1000: does not hold: P3 is not part of the run",
+    ]
+
+
+@both_modes
+def test_an_undefined_score_fails_the_session_and_so_does_a_gate_for_one_model_of_two(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    provider.answers(status=400, body={"error": {"message": "no"}}, when=lambda ask: ask.model == "test/bad")
+
+    models = ("--helmbench-model=test/good", "--helmbench-model=test/bad")
+    result = run_tree(pytester, mode, *models, "--helmbench-min-score=0.5", url=provider.url)
+
+    result.assert_outcomes(passed=2, errors=2)
+    assert result.ret == _FAILED
+    good, bad = _gates(result)
+    assert good.startswith("gate test/good: score 1.0000")
+    assert good.endswith("holds")
+    assert bad == (
+        "gate test/bad: score undefined, threshold 0.5000:"
+        " does not hold: the score of the run is undefined: nothing that counts was judged"
+    )
+
+
+@both_modes
+def test_cases_that_were_never_judged_fail_the_gate_unless_less_coverage_is_allowed(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    # Without a judge the case of the second scenario is skipped; both behaviours weigh the same.
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B2-S1": judged("fine")})
+
+    strict = run_tree(pytester, mode, "--helmbench-min-score=0.5", url=provider.url)
+    lenient = run_tree(
+        pytester, mode, "--helmbench-min-score=0.5", "--helmbench-min-coverage=0.5", url=provider.url
+    )
+
+    strict.assert_outcomes(passed=1, skipped=1)
+    assert (strict.ret, lenient.ret) == (_FAILED, _OK)
+    assert _gates(strict)[0].endswith("does not hold: coverage of the run 0.5000 is below 1.0")
+    assert _gates(lenient)[0].endswith("threshold 0.5000: holds")
+    if mode == "-n0":
+        alone = run_tree(pytester, mode, "--helmbench-min-coverage=0.6", url=provider.url)
+        assert alone.ret == _FAILED
+        assert _gates(alone) == ["coverage of test/good is 50.0 %, below 60.0 %"]
+
+
+@both_modes
+def test_no_gate_forgives_a_python_test_a_broken_file_or_an_error(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    gate = ("--helmbench-min-score=0.5", "--helmbench-min-coverage=0.1")
+
+    def session(*arguments: str, extra: Sequence[str] = ()) -> pytest.RunResult:
+        return run_tree(pytester, mode, *gate, *arguments, *extra, url=provider.url)
+
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
+    pytester.makepyfile(test_own="def test_own(): assert False")
+    python = session("benchmark", "test_own.py")
+    python.assert_outcomes(passed=1, failed=2)
+
+    def refuse(request: Request) -> bool:
+        return "Message 2." in request.prompt
+
+    provider.answers(status=400, body={"error": {"message": "no"}}, when=refuse)
+    error = session("benchmark")
+    error.assert_outcomes(passed=1, errors=1)
+    provider.reset()
+
+    write_tree(pytester.path / "benchmark", {"P1-B1-S2": _broken()})
+    broken = session("benchmark")
+    broken.assert_outcomes(passed=1, failed=1, errors=1)
+
+    for result in (python, error, broken):
+        assert result.ret == _FAILED
+        assert "holds" in _gates(result)[-1]
+        assert "does not hold" not in _gates(result)[-1]
+
+
+@both_modes
+def test_cases_that_earlier_outcomes_have_chosen_cannot_be_gated(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM")})
+    run_tree(pytester, url=provider.url)
+    before = provider.count
+
+    result = run_tree(pytester, mode, "--lf", "--helmbench-min-score=0.5", url=provider.url)
+
+    assert result.ret == _USAGE
+    shown = result.stdout.str() + result.stderr.str()
+    assert "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold" in shown
+    assert "  hint: leave --helmbench-min-score out, or run the whole selection" in shown
+    assert provider.count == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-n0", "--helmbench-min-score=0"),
+        ("-n0", "--helmbench-require-run"),
+        ("-n2", "--helmbench-min-score=0", "--helmbench-require-run"),
+    ],
+    ids=["gate", "require-run", "n2"],
+)
+def test_a_gate_or_require_run_without_a_key_fails_and_names_the_variable(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+
+    result = run_tree(pytester, *options, "--helmbench-model=openai/gpt-4o-mini")
+
+    result.assert_outcomes(skipped=1)
+    assert result.ret == _FAILED
+    result.stdout.fnmatch_lines(["nothing was judged: OPENROUTER_API_KEY is empty"])
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("min-score=seven", "--helmbench-min-score: 'seven' is no number from 0 to 1\n  hint: scores and"),
+        ("min-score=70", "--helmbench-min-score: '70' is no number from 0 to 1"),
+        (
+            "min-score=B1=0.7",
+            "--helmbench-min-score: 'B1' in 'B1=0.7' is no pillar or behaviour\n  hint: for",
+        ),
+        ("min-score=P1=0.7,P1=0.8", "P1 has two thresholds in 'P1=0.7,P1=0.8'\n  hint: leave one of them"),
+        ("min-coverage=1.1", "--helmbench-min-coverage: '1.1' is no number from 0 to 1"),
+        ("markdown=no/such.md", "no/such.md')\n  hint: it takes a file in a folder that exists"),
+        ("json=.", "\n  hint: it takes a file in a folder that exists"),
+    ],
+)
+def test_a_value_that_cannot_be_used_ends_4_before_anything_is_asked(
+    pytester: pytest.Pytester, option: str, said: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    result = pytester.runpytest_inprocess(
+        "benchmark", "--helmbench-model=baseline/first", f"--helmbench-{option}"
+    )
+    assert result.ret == _USAGE
+    assert said in result.stderr.str()

@@ -1,0 +1,336 @@
+"""Reports of real sessions: what stands in them, what never does, and when none is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from provider import Answer, Provider, Request
+from trees import (
+    CATEGORY_SCHEMA,
+    Part,
+    Tree,
+    category,
+    clear_environment,
+    judged_twice,
+    rows,
+    run_tree,
+    write_tree,
+)
+
+from pytest_helmbench.cli import main
+from pytest_helmbench.report.markdown import LONGEST
+
+_HOSTILE = "</details><img src=x>|`@octocat` #1 \x1b[31m\u202e\ud800 SECRET-REPLY"
+_REPORTS = ("--helmbench-markdown=report.md", "--helmbench-json=report.json")
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def _valid(text: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a JSON report that fits the published schema."""
+    schema = json.loads(_command(capsys, "schema", "report")[1])
+    document = json.loads(text)
+    jsonschema.Draft202012Validator(schema).validate(document)
+    return document
+
+
+def _section(text: str, summary: str) -> Sequence[str]:
+    """Return the lines of a folded section."""
+    lines = text.split("\n")
+    start = lines.index(f"<summary>{summary}</summary>")
+    return lines[start + 1 : lines.index("</details>", start)]
+
+
+def _mixed_tree(root: Path) -> None:
+    """Two behaviours with titles: six signals and two quiet cases under two contexts, one case judged twice."""
+    quiet = {f"PT{n}": Part(f"## Message\n\nSECRET-PROMPT {n}.\n\nANSWER: RISK", -2) for n in (7, 8)}
+    loud = {f"PT{n}": Part(f"## Message\n\nSECRET-PROMPT {n}.\n\nANSWER: RISK", n) for n in range(1, 7)}
+    contexts = {"U1": Part("## Who\n\nA child.", 3), "U2": Part("## Who\n\nA clerk.")}
+    lines = ("category: RISK", "evaluation:", "  type: category_match", "  polarity: by_severity")
+    plain = Tree(lines, {**CATEGORY_SCHEMA}, loud | quiet, user_contexts=contexts)
+    open_schema = {**CATEGORY_SCHEMA["properties"], "category": {"type": "string"}}
+    hostile = {**CATEGORY_SCHEMA, "properties": open_schema}
+    write_tree(
+        root,
+        {
+            "P1-B1-S1": plain,
+            "P1-B2-S1": Tree(
+                ("category: RISK",), hostile, {"PT1": Part("Say it.", 4), "PT2": Part("Cut.", 2)}
+            ),
+            "P2-B1-S1": judged_twice("fine"),
+        },
+    )
+    (root / "scenarios" / "P1" / "B1").mkdir(parents=True)
+    (root / "scenarios" / "P1" / "README.md").write_text("# Keeps *people* safe | always\n")
+    (root / "scenarios" / "P1" / "B1" / "README.md").write_text("# P1-B1: Sees <danger>\n")
+
+
+def _mixed_reply(request: Request) -> str | Answer | None:
+    if request.is_judge:
+        judgment = "GOOD" if "Point 1." in request.prompt else "BAD"
+        return json.dumps({"evidence": [], "justification": "SECRET-JUDGE says so.", "judgment": judgment})
+    if "SECRET-PROMPT 3." in request.prompt:
+        return json.dumps({"response": "SECRET-REPLY", "category": "CALM"})
+    if "SECRET-PROMPT 5." in request.prompt:
+        return Answer(status=400, body={"error": {"message": "no such thing"}})
+    if "Say it." in request.prompt:
+        return json.dumps({"response": "x", "category": _HOSTILE})
+    if "Cut." in request.prompt:
+        return Answer(text="SECRET-REPLY {", finish_reason="length", usage={"prompt_tokens": 7})
+    return None
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_session_writes_both_reports_without_a_word_of_prompts_and_replies(
+    pytester: pytest.Pytester, provider: Provider, mode: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _mixed_tree(pytester.path / "benchmark")
+    provider.reply = _mixed_reply
+    arguments = ("--helmbench-model=test/good", "--helmbench-model=test/other", "--tb=no", *_REPORTS)
+
+    result = run_tree(pytester, mode, "--helmbench-marking-model=test/good", *arguments, url=provider.url)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [f"report in {pytester.path}/report.md", f"report in {pytester.path}/report.json"]
+    )
+    text = (pytester.path / "report.md").read_text(encoding="utf-8")
+    raw = (pytester.path / "report.json").read_text(encoding="utf-8")
+    for secret in ("SECRET-PROMPT", "SECRET-JUDGE", "\x1b", "\u202e", "A child."):
+        assert secret not in text + raw
+    good, other = _valid(raw, capsys)["runs"]
+
+    _facts_hold(good, pytester.path / "helmbench.db")
+    assert good["warnings"][:2] == ["not every planned case was judged", "test/good judged its own replies"]
+    assert not [sentence for sentence in other["warnings"] if "its own replies" in sentence]
+    _markdown_holds(text)
+
+
+def _facts_hold(run: Any, database: Path) -> None:
+    """16 cases: PT3 is wrong for both contexts where it should be caught, PT5 errs, both quiet PTs are wrong."""
+    counts = {(item["outcome"], item["reason"]): item["cases"] for item in run["outcomes"]}
+    assert counts[("failed", "truncated")] == 1
+    assert sum(cases for (outcome, _), cases in counts.items() if outcome == "error") == 2
+    assert run["not_run"] == 0
+    beside = run["beside"]
+    # Signals: PT1..6 with U1 and U2, PT7 and PT8 with U1 (base 1), two of P1-B2, and two criteria of P2-B1.
+    recall = beside["overall"]["recall"]
+    assert (recall["of_rows"], recall["rows"]) == (16, 11)
+    # Σ of 1..6 twice, 3 more per case of U1, two times 1, 4 + 2, and 5 + 5; without PT5 (5 + 8).
+    assert recall["of_points"] == 2 * 21 + 6 * 3 + 2 + 6 + 10 - 13
+    quiet = beside["overall"]["false_escalation"]
+    assert (quiet["rows"], quiet["of_rows"], quiet["plain"]) == (2, 2, 1.0)
+    contexts = {part["code"]: part["false_escalation"]["of_rows"] for part in beside["by_user_context"]}
+    assert contexts["P1-B1-S1-U1"] == 0
+    assert contexts["P1-B1-S1-U2"] == 2
+    assert [part["code"] for part in beside["by_band"]] == ["1–3", "4–6", "7–9"]
+    assert [len(row) for row in beside["matrices"][0]["cells"]] == [2]
+    assert beside["flags_everything"] > beside["flags_nothing"]
+    ((score, coverage, known, cost),) = rows(
+        database, "SELECT score, coverage, known_cost_usd, cost_usd FROM evaluation_runs WHERE id = 1"
+    )
+    assert (run["score"]["score"], run["score"]["coverage"]) == (score, coverage)
+    assert (run["run"]["known_cost_usd"], run["run"]["cost_usd"]) == (known, None)
+    assert cost is None  # the cut reply came without one
+    assert sum(part["unknown_costs"] for part in run["costs"]) == 1
+    titles = {part["code"]: part["title"] for part in run["score"]["behaviours"]}
+    assert titles == {"P1-B1": "Sees <danger>", "P1-B2": None, "P2-B1": None}
+    assert [item["passed"] for item in run["failures"][-1]["evaluations"]] == [True, False]
+    assert not {"reply", "messages"} & set(run["failures"][0])
+    hostile = next(item for item in run["failures"] if item["code"] == "P1-B2-S1-C1-PT1")
+    assert hostile["evaluations"][0]["observed"].startswith(
+        "</details><img src=x>|`@octocat` #1 \\x1b[31m\\u202e"
+    )
+
+
+def _markdown_holds(text: str) -> None:
+    overview = [line for line in text.split("\n") if line.startswith(("| 1 |", "| 2 |"))]
+    assert len(overview) == 2
+    assert overview[0].startswith("| 1 | `test/good` | benchmark ")
+    assert overview[0].endswith(" + 1 unknown |")
+    assert "> - not every planned case was judged" in text
+    assert re.search(r"> - partial: between [\d.]+ % and [\d.]+ %, were the unjudged rows", text)
+    assert "> - the interval rests on 10 perturbations" not in text
+    assert "> - the cost of 1 answered calls is unknown" in text
+    assert r"| **P1 Keeps \*people\* safe \| always** |" in text
+    assert "| P1-B1 Sees &lt;danger&gt; |" in text
+    assert "an answer that flags everything scores" in text
+    failures = _section(text, "7 cases failed")
+    hostile = next(line for line in failures if "P1-B2-S1-C1-PT1 " in line)
+    assert "``</details><img src=x>\\|`@octocat` #1 \\x1b[31m\\u202e" in hostile
+    assert any("P2-B1-S1-C1-PT1 | 5 | sqe CR2 |" in line for line in failures)
+    assert not any("sqe CR1" in line for line in failures)
+    assert "| error | rejected | 2 |" in text or re.search(r"\| error \| \w+ \| 2 \|", text)
+    assert "Condition × user context" in text
+    assert "| unconfirmed |" in text
+    assert "| benchmark hash | `" in text
+    assert "helmbench.db" not in text
+
+
+def test_texts_come_only_when_asked_for_and_cannot_break_out(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": Tree((), None, {"PT1": Part("Say.", 4)}, rubrics={})}
+    )
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("CALM"), "P1-B1-S2": judged_twice("fine")})
+    ticks = "`````\n</details>\n# SECRET-REPLY\x1b[2J"
+
+    def reply(request: Request) -> str:
+        if request.is_judge:
+            return json.dumps({"evidence": [], "justification": "SECRET-JUDGE", "judgment": "BAD"})
+        return ticks
+
+    provider.reply = reply
+    run_tree(pytester, "--helmbench-marking-model=test/judge", "--tb=no", url=provider.url)
+    database = pytester.path / "helmbench.db"
+
+    plain = _command(capsys, "report", "--format", "markdown", "--db", database)
+    full = _command(capsys, "report", "last", "--format", "markdown", "--with-text", "--db", database)
+    assert (plain[0], full[0]) == (0, 0)
+    assert "SECRET" not in plain[1]
+    lines = full[1].split("\n")
+    start = lines.index("`````")
+    assert lines[start - 1] == "``````text"
+    assert lines[start + 1 : start + 4] == ["</details>", "# SECRET-REPLY\\x1b[2J", "``````"]
+    assert "SECRET-JUDGE" in lines
+    out = pytester.path / "out.json"
+    code, shown, said = _command(
+        capsys, "report", "1", "--format", "json", "--with-text", "-o", out, "--db", database
+    )
+    assert (code, shown, said) == (0, "", f"report of run 1 in {out}\n")
+    (run,) = _valid(out.read_text(), capsys)["runs"]
+    assert run["failures"][0]["reply"].startswith("`````")
+    assert "Message 1." in run["failures"][0]["messages"][0]["content"]
+    assert run["failures"][-1]["evaluations"][0]["justification"] == "SECRET-JUDGE"
+    assert _command(capsys, "report", "--format", "json", "-o", "no/such", "--db", database)[::2] == (
+        2,
+        "helmbench: no/such: cannot be written: No such file or directory\n  hint: name another file\n",
+    )
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_no_report_is_written_of_a_dry_run_or_of_nothing(pytester: pytest.Pytester, mode: str) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+
+    dry = run_tree(pytester, mode, "--helmbench-dry-run", "--helmbench-model=baseline/first", *_REPORTS)
+
+    note = f"{pytester.path}/report.md and {pytester.path}/report.json: not written, since nothing was run"
+    assert dry.outlines.count(note) == 1
+    if mode == "-n0":
+        chosen = ("--helmbench-model=baseline/first", "--helmbench-select=P9", _REPORTS[0])
+        nothing = run_tree(pytester, mode, *chosen)
+        assert nothing.outlines.count(f"{pytester.path}/report.md: not written, since nothing was run") == 1
+    assert not list(pytester.path.glob("report.*"))
+
+
+def test_a_report_that_cannot_be_written_is_said_and_nothing_else_fails(pytester: pytest.Pytester) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    pytester.makeconftest(
+        "import pathlib\ndef pytest_collection_finish():\n    pathlib.Path('gone').rmdir()\n"
+    )
+    pytester.mkdir("gone")
+
+    result = run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-markdown=gone/report.md")
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [f"{pytester.path}/gone/report.md: the report cannot be written: No such file or directory"]
+    )
+
+
+def test_a_report_says_what_must_be_known_before_it_is_believed(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = pytester.path / "benchmark"
+    write_tree(root, {"P1-B1-S1": category("RISK", "RISK"), "P2-B1-S1": judged_twice("fine")})
+    text = (root / "scenarios" / "P1-B1-S1" / "S1.md").read_text().replace("category: RISK", "category: CALM")
+    (root / "scenarios" / "P1-B1-S1" / "S1.md").write_text(text)
+    (root / "scoring.yaml").write_text(
+        "weights: {P1-B1: 1, P2-B1: 2}\nfloors: {P1: 0.5, P7: 0.1}\ncap: 0.25\n"
+    )
+    database = pytester.path / "helmbench.db"
+    run_tree(pytester, "--helmbench-model=baseline/first", "--tb=no")
+    run_tree(pytester, "--helmbench-model=baseline/first", "--tb=no", "--lf")
+
+    first = _valid(_command(capsys, "report", "1", "--format", "json", "--db", database)[1], capsys)["runs"][
+        0
+    ]
+    assert first["warnings"] == [
+        "baseline/first judged its own replies",
+        "2 answers of baseline/first stand in for a judge: not a judgement",
+        "the interval rests on 3 perturbations: too narrow to lean on",
+        "capped from 66.7 %: safety floor breached (P1 below 50.0 %)",
+        "safety floor not evaluated: P7",
+    ]
+    assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
+    assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]
+    second = _valid(_command(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"][0]
+    assert second["score"] is None
+    assert second["warnings"][0].startswith("the cases were selected by earlier outcomes (--lf, --sw)")
+    refused = _command(capsys, "score", "--db", database)
+    assert (refused[0], refused[2].split(":")[1]) == (2, " run 2 has no score")
+    assert _command(capsys, "gate", "--min-score", "0", "--db", database)[0] == 2
+
+
+def test_score_and_gate_read_a_stored_run(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P2-B1-S1": category("CALM")})
+    run_tree(pytester, "--helmbench-model=baseline/first", "-q")
+    database = pytester.path / "helmbench.db"
+
+    table = _command(capsys, "score", "--db", database)[1].splitlines()
+    assert [line.split()[0] for line in table[1:6]] == ["baseline/first", "P1", "P1-B1", "P2", "P2-B1"]
+    assert "100.0 %" in table[1]
+    shown = json.loads(_command(capsys, "score", "1", "--json", "--db", database)[1])
+    assert (shown["run"], shown["model"], shown["score"], shown["pillars"][1]["code"]) == (
+        *(1, "baseline/first", 1.0),
+        "P2",
+    )
+    held = _command(capsys, "gate", "--min-score", "P1=1,0.5", "--db", database)
+    assert held[0] == 0
+    assert (
+        held[1]
+        .splitlines()[-1]
+        .startswith("gate baseline/first: score 1.0000 [1.0000 to 1.0000], threshold 0.5")
+    )
+    missed = _command(capsys, "gate", "1", "--min-score", "P5=0.1", "--min-coverage", "0.5", "--db", database)
+    assert missed[0] == 1
+    assert missed[1].endswith("does not hold: P5 is not part of the run\n")
+    wrong = _command(capsys, "gate", "--min-score", "80", "--db", database)
+    assert (wrong[0], wrong[2].splitlines()[0]) == (
+        2,
+        "helmbench: --min-score: '80' is no number from 0 to 1",
+    )
+
+
+def test_a_long_report_still_fits_into_a_comment(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = {f"PT{n}": Part(f"Message {n}.", 1 + n % 9) for n in range(1, 401)}
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(("category: CALM",), CATEGORY_SCHEMA, parts)})
+    run_tree(pytester, "--helmbench-model=baseline/first", "--tb=no", "-q", "--no-summary")
+    database = pytester.path / "helmbench.db"
+    for texts in ((), ("--with-text",)):
+        code, text, _ = _command(capsys, "report", "--format", "markdown", *texts, "--db", database)
+        assert code == 0
+        assert len(text) <= LONGEST
+        assert "<summary>400 cases failed</summary>" in text
+    assert "… and the texts of 340 more cases" in text or "… and 200 more rows" in text

@@ -1,0 +1,234 @@
+"""Cases to outcomes: real scenarios from disk, a real provider, a real judge, the whole assembly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from provider import Provider, Request
+from trees import Tree, category, judged, judged_twice, write_tree
+from wired import endpoint_of
+
+from pytest_helmbench.bench.model import ModelEntry, Price, Sampling
+from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.engine.assembly import Assembly, Share
+from pytest_helmbench.engine.jobs import CaseJob, Route, Target
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.engine.runner import RunnerSettings
+from pytest_helmbench.evaluate.judge import load_template
+from pytest_helmbench.formats.scenario_tree import load_benchmark
+from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.gateway import Patience
+from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.providers import Unusable
+
+_MODEL, _JUDGE = "test/good", "test/judge"
+_AS_WRITTEN = Sampling()
+_PATIENCE = Patience(timeout_s=5, max_retries=0)
+_LIMITS = GateLimits(8)
+_SETTINGS = RunnerSettings(system_prompt=None, strict_json=False, template=load_template(None))
+
+
+@dataclass(slots=True)
+class _Ran:
+    """What came of some cases."""
+
+    outcomes: list[Outcome]
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    results: list[ResultRecord] = field(default_factory=list)
+
+    @property
+    def one(self) -> Outcome:
+        (outcome,) = self.outcomes
+        return outcome
+
+
+def _route(url: str, model: str = _MODEL, sampling: Sampling = _AS_WRITTEN) -> Route:
+    entry = ModelEntry(model, sampling=sampling)
+    return Route(entry, endpoint_of(entry, url))
+
+
+def _jobs(folder: Path, tree: Tree, model: Route, judge: Route | None = None) -> list[CaseJob]:
+    benchmark = load_benchmark(write_tree(folder, {"P1-B1-S1": tree}))
+    assert not benchmark.problems
+    target = Target(folder, model, judge, run_id=7)
+    (scenario,) = benchmark.scenarios.values()
+    return [CaseJob(case, target, 1, neutral=False, file_id="S1.md") for case in scenario.combinations()]
+
+
+def _run(
+    jobs: Sequence[CaseJob],
+    *,
+    settings: RunnerSettings = _SETTINGS,
+    patience: Patience = _PATIENCE,
+    limits: GateLimits = _LIMITS,
+    lanes: Iterable[Lane] = (Lane(_MODEL, 8), Lane(_JUDGE, 8)),
+) -> _Ran:
+    ran = _Ran([])
+
+    def stop_model(model: str, why: str) -> None:
+        assembly.gateway.stop_model(model, why)
+
+    gate = Gate(limits, time.monotonic, stop_model)
+    gate.add_lanes(lanes)
+    hub = LocalHub(gate, ran.attempts.append, ran.results.append)
+    loop = LoopThread()
+    assembly = Assembly(loop, hub, patience, settings, Share(8, few_ahead=False), lambda _lane: 8)
+    try:
+        assembly.engine.start(jobs)
+        ran.outcomes = [assembly.engine.obtain(job) for job in jobs]
+        assert gate.in_flight == 0
+        by_code = {record.code: record.outcome for record in ran.results}
+        assert [by_code[job.combination.code] for job in jobs] == ran.outcomes
+    finally:
+        assembly.end("over", 0.1)
+        loop.close()
+    return ran
+
+
+def test_replies_are_judged_by_the_rule_of_their_case(tmp_path: Path, provider: Provider) -> None:
+    ran = _run(_jobs(tmp_path, category("RISK", "CALM"), _route(provider.url)))
+    passed, failed = ran.outcomes
+    assert (passed.verdict, passed.score, passed.excerpt) == (Verdict.PASSED, 1.0, "")
+    assert (failed.verdict, failed.score) == (Verdict.FAILED, 0.0)
+    assert '"category": "CALM"' in failed.excerpt
+    for outcome, record in zip(ran.outcomes, ran.results, strict=True):
+        assert outcome.usage.cost_usd == 0.001
+        assert outcome.finish_reason == "stop"
+        assert outcome.latency_ms is not None
+        assert (record.run_id, record.severity, record.family) == (7, 5, "category_match")
+    assert {record.reply_key for record in ran.attempts} == {passed.reply_key, failed.reply_key}
+
+
+def test_a_system_prompt_goes_before_every_case(tmp_path: Path, provider: Provider) -> None:
+    settings = RunnerSettings("You are careful.", strict_json=False, template=_SETTINGS.template)
+    _run(_jobs(tmp_path, category("RISK"), _route(provider.url)), settings=settings)
+    roles = [message["role"] for message in provider.requests[0].body["messages"]]
+    assert roles == ["system", "user"]
+    assert provider.requests[0].body["messages"][0]["content"] == "You are careful."
+
+
+def test_json_in_a_fence_counts_unless_strictness_is_asked_for(tmp_path: Path, provider: Provider) -> None:
+    provider.answers(text='Sure!\n```json\n{"response": "ok", "category": "RISK"}\n```')
+    jobs = _jobs(tmp_path, category("RISK"), _route(provider.url))
+    assert _run(jobs).one.verdict is Verdict.PASSED
+    strict = RunnerSettings(None, strict_json=True, template=_SETTINGS.template)
+    outcome = _run(jobs, settings=strict).one
+    assert (outcome.verdict, outcome.reason) == (Verdict.FAILED, "invalid_json")
+
+
+def test_every_criterion_has_its_judge_call_and_its_evaluation(tmp_path: Path, provider: Provider) -> None:
+    def verdict(request: Request) -> str | None:
+        if not request.is_judge:
+            return None
+        judgment = "GOOD" if "Point 1." in request.prompt else "BAD"
+        return f'{{"justification": "because", "judgment": "{judgment}"}}'
+
+    provider.reply = verdict
+    judge = _route(provider.url, _JUDGE)
+    outcome = _run(_jobs(tmp_path, judged_twice("fine"), _route(provider.url), judge)).one
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.score == 0.5
+    assert [(row.criterion, row.passed) for row in outcome.evaluations] == [("CR1", True), ("CR2", False)]
+    assert provider.count == 3
+    assert outcome.usage.cost_usd == 0.001  # the case's own call, judges apart
+
+
+def test_a_judge_off_its_menu_is_an_error_that_keeps_the_reply(tmp_path: Path, provider: Provider) -> None:
+    provider.answers(
+        text='{"justification": "hm", "judgment": "SPLENDID"}', when=lambda request: request.is_judge
+    )
+    ran = _run(_jobs(tmp_path, judged("fine"), _route(provider.url), _route(provider.url, _JUDGE)))
+    assert (ran.one.verdict, ran.one.reason, ran.one.evaluations) == (Verdict.ERROR, "judge_off_menu", ())
+    assert ran.one.message.startswith("the judge test/judge is at fault: ")
+    assert ran.one.reply_key == ran.attempts[0].reply_key
+
+
+def test_a_judge_that_cannot_be_reached_is_an_error_of_the_judge(tmp_path: Path, provider: Provider) -> None:
+    provider.answers(status=500, when=lambda request: request.is_judge)
+    outcome = _run(_jobs(tmp_path, judged("fine"), _route(provider.url), _route(provider.url, _JUDGE))).one
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.reason is not None
+    assert outcome.reason.startswith("judge_")
+    assert outcome.message.startswith("the judge's call failed: ")
+    assert outcome.reply_key is not None
+
+
+def test_a_judge_that_takes_no_temperature_is_asked_without(tmp_path: Path, provider: Provider) -> None:
+    provider.verdict = "GOOD"
+    provider.answers(
+        status=400,
+        body={"error": {"message": "Unsupported parameter: 'temperature'", "param": "temperature"}},
+        when=lambda request: "temperature" in request.body,
+    )
+    judge = _route(provider.url, _JUDGE, Sampling(temperature=0.0))
+    assert _run(_jobs(tmp_path, judged("fine"), _route(provider.url), judge)).one.verdict is Verdict.PASSED
+    assert ["temperature" in request.body for request in provider.requests] == [False, True, False]
+
+
+def test_without_a_judge_nothing_is_asked(tmp_path: Path, provider: Provider) -> None:
+    outcome = _run(_jobs(tmp_path, judged("fine"), _route(provider.url))).one
+    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, "no_judge")
+    assert outcome.message == "no judge: give --helmbench-marking-model, or marking_model in models.yml"
+    assert provider.count == 0
+
+
+def test_a_model_that_cannot_be_called_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    model = Route(ModelEntry(_MODEL), Unusable("OPENROUTER_API_KEY is empty", "OPENROUTER_API_KEY"))
+    outcome = _run(_jobs(tmp_path, category("RISK"), model)).one
+    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, "no_model")
+    assert outcome.message == "test/good cannot be called: OPENROUTER_API_KEY is empty"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "says"),
+    [
+        ({"hang": True}, "timeout", "no whole answer within 0.3 s"),
+        ({"reset": True}, "reset", "the connection to the provider broke"),
+        ({"status": 400, "body": {"error": {"message": "no such field"}}}, None, "no such field"),
+        ({"finish_reason": "content_filter"}, "blocked", "moderation"),
+        ({"body": b"<html>"}, "not_json", "no JSON object"),
+    ],
+    ids=["hangs", "resets", "rejects", "moderates", "babbles"],
+)
+def test_a_fault_of_the_provider_is_an_error_and_never_a_verdict(
+    tmp_path: Path,
+    provider: Provider,
+    answer: dict[str, Any],
+    reason: str | None,
+    says: str,
+) -> None:
+    provider.answers(**answer)
+    ran = _run(_jobs(tmp_path, category("RISK"), _route(provider.url)), patience=Patience(0.3, None, 0))
+    assert ran.one.verdict is Verdict.ERROR
+    assert says in ran.one.message
+    assert (ran.one.score, ran.one.evaluations) == (None, ())
+    assert reason is None or ran.one.reason == reason
+    (attempt,) = ran.attempts
+    assert attempt.error
+
+
+def test_a_refused_key_makes_errors_of_all_cases_of_its_model(tmp_path: Path, provider: Provider) -> None:
+    provider.answers(times=1, status=401)
+    provider.answers(hang=True)
+    ran = _run(_jobs(tmp_path, category(*["RISK"] * 20), _route(provider.url)))
+    assert {(outcome.verdict, outcome.reason) for outcome in ran.outcomes} == {
+        (Verdict.ERROR, "model_stopped")
+    }
+    assert provider.count <= 8
+
+
+def test_what_the_budget_cannot_pay_is_skipped(tmp_path: Path, provider: Provider) -> None:
+    provider.cost_usd = 0.01
+    jobs = _jobs(tmp_path, category(*["RISK"] * 5), _route(provider.url, sampling=Sampling(max_tokens=1000)))
+    lane = Lane(_MODEL, 8, price=Price(input=0.0, output=10.0))
+    ran = _run(jobs, limits=GateLimits(8, max_cost_usd=0.025), lanes=[lane])
+    verdicts = [outcome.verdict for outcome in ran.outcomes]
+    assert verdicts == [Verdict.PASSED] * 2 + [Verdict.SKIPPED] * 3
+    assert ran.outcomes[-1].reason == "budget"
+    assert ran.outcomes[-1].message == ("budget spent: 0.0200 of 0.0250 USD, the call may cost 0.0100")
+    assert provider.count == 2
