@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trees import MODEL
@@ -40,22 +40,25 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 class Session:
-    """A running session over `benchmark`; its workers leave their process ids behind.
+    """A running session; its workers leave their process ids behind.
 
     Args:
         folder: Where it runs.
         url: Of the provider.
         arguments: More of the command line.
+        paths: What it runs, in order.
     """
 
-    def __init__(self, folder: Path, url: str, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, url: str, *arguments: str, paths: Sequence[str] = ("benchmark",)
+    ) -> None:
         self._pids = folder / "pids"
         self._pids.mkdir(exist_ok=True)
         self._output = folder / "output.txt"
         (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
         if not (folder / "pytest.ini").exists():
             (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
-        command = [sys.executable, "-c", _PROGRAM, "benchmark", f"--helmbench-base-url={url}"]
+        command = [sys.executable, "-c", _PROGRAM, *paths, f"--helmbench-base-url={url}"]
         # The plugin of hypothesis imports it all when a session ends.
         plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
         command += [f"--helmbench-model={MODEL}", *plain, *arguments]

@@ -91,7 +91,12 @@ def test_a_killed_worker_costs_nothing_that_was_paid(pytester: pytest.Pytester, 
     )
     # Python first: nothing is reported before it is done, so the outcomes wait in their worker.
     session = Session(
-        pytester.path, provider.url, "-n2", "-rA", "--helmbench-concurrency=6", "test_slow.py", "benchmark"
+        pytester.path,
+        provider.url,
+        "-n2",
+        "-rA",
+        "--helmbench-concurrency=6",
+        paths=("test_slow.py", "benchmark"),
     )
     until(lambda: provider.count == answered + 6, "the calls of the rest go out")
     database = pytester.path / "helmbench.db"
