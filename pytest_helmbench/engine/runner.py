@@ -91,6 +91,7 @@ class CaseRunner:
             return before.outcome
         if before is not None:
             self.on_changed(job)
+        _log.info("%s: start with %s, repetition %d", job.combination.code, job.lane, job.repetition)
         started_at = utc_now()
         try:
             outcome = await self._outcome(job, progress)

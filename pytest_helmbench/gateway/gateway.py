@@ -260,7 +260,7 @@ class Gateway:
             delay_s = self._delay_s(result, waits if result.kind is FaultKind.RATE_LIMITED else retries)
             if delay_s >= clock.left_s():
                 raise CallFailedError(result, attempts, out_of_time=True)
-            _log.info("%s: %s; next attempt in %.1f s", call.origin.code, result.reason, delay_s)
+            _log.info("%s: %s call: attempt %d in %.1f s", call.origin.code, call.purpose, attempts + 1, delay_s)
             watch.check()
             with self._stoppable(call.entry.id), watch.asleep(), clock.running():
                 await self._sleep(delay_s)
@@ -300,7 +300,7 @@ class Gateway:
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
         self._hub.record_replay(replace(record, from_cache=True))
-        _log.info("%s: reply from the record", call.origin.code)
+        _log.info("%s: %s call: answered from the record", call.origin.code, call.purpose)
         return reply
 
     def _reply(self, parsed: ParsedReply, usage: Usage, *, latency_ms: float) -> Reply:
@@ -410,7 +410,16 @@ class Gateway:
         reply = self._reply(parsed, usage, latency_ms=answer.latency_ms)
         settlement = Settlement(Ending.REPLY, usage, self._announced_pause_s(answer))
         self._hub.settle(ticket, settlement, trace.record(answer=answer, reply=reply))
-        _log.info("%s: reply after %.0f ms", call.origin.code, answer.latency_ms)
+        _log.info(
+            "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
+            call.origin.code,
+            call.purpose,
+            call.entry.id,
+            answer.latency_ms,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.cost_usd,
+        )
         return reply
 
     def _settle_fault(self, trace: _Trace, ticket: Ticket, fault: Fault, answer: RawAnswer | None) -> Fault:
@@ -430,7 +439,9 @@ class Gateway:
         )
         record = trace.record(answer=answer, error=f"{fault.reason}: {fault.message}", fault=fault)
         self._hub.settle(ticket, settlement, record)
-        _log.info("%s: %s", trace.request.call.origin.code, fault.message)
+        call = trace.request.call
+        # The class only: the provider's own words may quote the prompt.
+        _log.info("%s: %s call: %s, status %s", call.origin.code, call.purpose, fault.reason, fault.status)
         return fault
 
     def _announced_pause_s(self, answer: RawAnswer) -> float:

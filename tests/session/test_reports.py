@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,9 @@ def _facts_hold(run: Any, database: Path) -> None:
     assert contexts["P1-B1-S1-U2"] == 2
     assert [part["code"] for part in beside["by_band"]] == ["1–3", "4–6", "7–9"]
     assert [len(row) for row in beside["matrices"][0]["cells"]] == [2]
-    assert beside["flags_everything"] > beside["flags_nothing"]
+    # P1-B1 has 66 points, 4 of them below 0; the other two behaviours have signals only.
+    assert beside["flags_everything"] == float((Fraction(62, 66) + 2) / 3)
+    assert beside["flags_nothing"] == float(Fraction(4, 66) / 3)
     ((score, coverage, known, cost),) = rows(
         database, "SELECT score, coverage, known_cost_usd, cost_usd FROM evaluation_runs WHERE id = 1"
     )
@@ -319,6 +322,35 @@ def test_score_and_gate_read_a_stored_run(
         2,
         "helmbench: --min-score: '80' is no number from 0 to 1",
     )
+
+
+def test_an_inversion_beyond_chance_is_named_and_others_are_counted(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conditions = {f"C{n}": Part(f"## Tone\n\nTone {n}.") for n in range(1, 9)}
+    answers = {"PT1": ("RISK", 3), "PT2": ("CALM", 9), "PT3": ("RISK", 4), "PT4": ("SOMETIMES", 6)}
+    parts = {code: Part(f"ANSWER: {answer}", severity) for code, (answer, severity) in answers.items()}
+    tree = Tree(("category: RISK",), CATEGORY_SCHEMA, parts, conditions=conditions)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+    wrong = json.dumps({"response": "x", "category": "CALM"})
+    provider.reply = lambda ask: wrong if "SOMETIMES" in ask.prompt and "Tone 1." in ask.prompt else None
+    run_tree(pytester, "--tb=no", "-q", url=provider.url)
+    database = pytester.path / "helmbench.db"
+
+    text = _command(capsys, "report", "--format", "markdown", "--db", database)[1]
+    (row,) = [line for line in _section(text, "Detection by severity") if line.startswith("| P1-B1-S1 |")]
+    assert row == (
+        "| P1-B1-S1 | 3: 8/8, 4: 8/8, 6: 7/8, 9: 0/8 | PT2 0/8 below PT1 8/8 (p = 0.047);"
+        " PT2 0/8 below PT3 8/8 (p = 0.047) | 3 |"
+    )
+    (run,) = _valid(_command(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"]
+    curve = run["beside"]["curves"][0]
+    assert [(found["harsher"], found["milder"]) for found in curve["inversions"]] == [
+        ("PT2", "PT1"),
+        ("PT2", "PT3"),
+    ]
+    assert curve["inversions"][0]["p_value"] == 2 / 2**8 * 6
+    assert curve["unconfirmed"] == 3
 
 
 def test_a_long_report_still_fits_into_a_comment(

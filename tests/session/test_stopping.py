@@ -37,7 +37,10 @@ def test_a_session_that_stops_at_failures_wastes_few_calls(
     pytester: pytest.Pytester, provider: Provider, workers: str, option: str, failures: int
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 200)})
-    provider.latency_s = 0.05
+    # What both workers wait for first is slow: whatever may be asked beside it is asked meanwhile.
+    provider.answers(
+        latency_s=0.6, when=lambda request: "Message 1." in request.prompt or "Message 2." in request.prompt
+    )
     result = run_tree(pytester, workers, option, f"--helmbench-concurrency={_CONCURRENCY}", url=provider.url)
     asked = provider.count
     # Per worker: what failed, what was on its way when word came, and what waited.

@@ -161,6 +161,28 @@ def test_a_job_runs_once_however_closely_its_waiter_and_its_end_meet(loop: LoopT
     assert engine.in_flight() == []
 
 
+class _Hesitant(LoopThread):
+    """Lets other threads go first when the main thread wants something."""
+
+    def soon(self, function: Callable[..., object], *args: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            time.sleep(0.1)
+        super().soon(function, *args)
+
+
+def test_a_job_that_ends_while_its_waiter_is_about_to_start_it_is_not_started_again() -> None:
+    loop = _Hesitant()
+    work = _Recorder()
+    work.free.set()
+    engine = _engine(loop, work)
+    (job,) = _jobs(1)
+    threading.Timer(0.03, engine.start, ([job],)).start()
+    assert engine.obtain(job).message == "m0"
+    time.sleep(0.05)
+    assert work.started == ["m0"]
+    loop.close()
+
+
 def test_a_rerun_asks_again(loop: LoopThread) -> None:
     work = _Recorder()
     work.free.set()
