@@ -140,8 +140,8 @@ def _score_text(detail: RunDetail) -> str:
     if run.score is None:
         return "-"
     text = share(run.score)
-    if run.score_low is not None and run.score_high is not None and run.score_low != run.score_high:
-        text += f" (between {share(run.score_low)} and {share(run.score_high)}, whatever the rest says)"
+    if run.score_low is not None and run.score_high is not None:
+        text += f" (95 % interval {share(run.score_low)} to {share(run.score_high)})"
     if run.score_raw is not None and run.score_raw != run.score:
         text += f", capped from {share(run.score_raw)}"
     return text
