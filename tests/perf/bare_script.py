@@ -10,9 +10,9 @@ from pathlib import Path
 from openai import AsyncOpenAI
 
 
-async def main() -> None:
-    """Ask every prompt, judge it, write the results."""
-    lines = Path(os.environ["PROMPTS"]).read_text(encoding="utf-8").splitlines()
+async def main(prompts: str) -> list[dict[str, object]]:
+    """Ask every prompt and judge it."""
+    lines = prompts.splitlines()
     client = AsyncOpenAI(base_url=os.environ["BASE_URL"], api_key="mock")
     places = asyncio.Semaphore(int(os.environ["CONCURRENCY"]))
 
@@ -24,8 +24,9 @@ async def main() -> None:
         text = reply.choices[0].message.content or ""
         return {"passed": json.loads(text)["category"] == "HANDOFF", "text": text}
 
-    results = await asyncio.gather(*(ask(json.loads(line)) for line in lines))
-    Path(os.environ["OUT"]).write_text(json.dumps(results), encoding="utf-8")
+    return await asyncio.gather(*(ask(json.loads(line)) for line in lines))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    found = asyncio.run(main(Path(os.environ["PROMPTS"]).read_text(encoding="utf-8")))
+    Path(os.environ["OUT"]).write_text(json.dumps(found), encoding="utf-8")
