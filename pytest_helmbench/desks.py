@@ -5,7 +5,9 @@ One desk per process. The controller's desk has no items; it serves those of the
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +16,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from pytest_helmbench.bench.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start
+from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start, Told
 from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import CaseJob
@@ -24,7 +26,7 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.engine.targets import lanes_of, session_concurrency
 from pytest_helmbench.evaluate.judge import JudgeTemplate
-from pytest_helmbench.gateway.gate import Gate, GateLimits
+from pytest_helmbench.gateway.gate import Gate, GateLimits, NotStoredError
 from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.hub import LocalHub
 from pytest_helmbench.gateway.recollection import CacheMode, Recollection
@@ -35,8 +37,11 @@ from pytest_helmbench.runs import Plan, RunBook
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.recall import CaseKey, RecordedCase
 
-__all__ = ["ControllerDesk", "Desk", "LocalDesk", "Office", "WorkerDesk"]
+__all__ = ["NOTHING_UNFINISHED", "ControllerDesk", "Desk", "LocalDesk", "Office", "WorkerDesk"]
 
+NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
+
+_NAMED = 20
 _GRACE_S = 0.3
 _WORKERS_GRACE_S = 0.7
 
@@ -80,6 +85,7 @@ class Office:
         self.gates = gates
         self.book = RunBook(settings)
         self.notes: list[str] = []
+        self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
         self.overdrawn: str | None = None
         self.gate: Gate | None = None
@@ -107,7 +113,7 @@ class Office:
         )
         self.gate = Gate(limits, time.monotonic, self._model_stopped, self._set_overdrawn)
         self.gate.add_lanes(lanes_of(self.book.targets.values(), settings).values())
-        self.hub = LocalHub(self.gate, self.book.record_attempt, self._record_result, self._recollection())
+        self.hub = LocalHub(self.gate, self._record_attempt, self._record_result, self._recollection())
         self.started = time.perf_counter()
 
     @property
@@ -122,14 +128,23 @@ class Office:
         if not settings.recalls or self.book.store is None:
             return None
         self._memory = Memory(self.book.store, settings.cache, self.book.resumption)
-        return Recollection(self._memory.look_up, shares=settings.cache is CacheMode.REUSE)
+        return Recollection(self._memory, shares=settings.cache is CacheMode.REUSE)
 
     def _resumed_sentence(self) -> str:
         resumption = self.book.resumption
         if resumption is None:
-            return "nothing was unfinished: this was a fresh run"
+            return NOTHING_UNFINISHED
         runs = ", ".join(map(str, sorted(resumption.runs.values())))
         return f"went on with run {runs}: {len(resumption.judged)} judged cases were on record"
+
+    def note_dry_resume(self) -> None:
+        """Say that a dry run goes on with nothing."""
+        if self.settings.resume:
+            self.note("--helmbench-resume had no effect: nothing is called in a dry run, so nothing went on")
+
+    def add_changed(self, name: str) -> None:
+        """Take note of a case whose verdict on record is not that of now."""
+        self.changed[name] = None
 
     def note(self, text: str) -> None:
         """Say something in the summary, once."""
@@ -140,15 +155,27 @@ class Office:
         """Close runs, database and loop."""
         if self.ended is None:
             self.ended = time.perf_counter()
+            if self.changed:
+                self.note(changed_text(tuple(self.changed)))
             if self._memory is not None:
                 self._memory.close()
             self.book.close(interrupted=interrupted)
             if self.loop is not None:
                 self.loop.close()
 
+    def _record_attempt(self, record: AttemptRecord) -> None:
+        self.book.record_attempt(record)
+        self._stop_when_nothing_is_stored()
+
     def _record_result(self, record: ResultRecord) -> None:
         self.book.record_result(record)
         self.on_result(record)
+        self._stop_when_nothing_is_stored()
+
+    def _stop_when_nothing_is_stored(self) -> None:
+        fault = self.book.store.fault if self.book.store is not None else None
+        if fault is not None and self.gate is not None and self.gate.closed is None:
+            self.gate.close(NotStoredError(f"replies cannot be stored, so nothing more is asked: {fault}"))
 
     def _model_stopped(self, model: str, sentence: str) -> None:
         self.stopped_models[model] = sentence
@@ -186,9 +213,10 @@ def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
     return Outcome(Verdict.SKIPPED, "dry run", "dry run")
 
 
-def changed_text(job: CaseJob) -> str:
-    """Return what the summary says of a case whose verdict on record is not that of now."""
-    return f"{job.name}: its request or rule has changed since it was judged; it ran again"
+def changed_text(names: Sequence[str]) -> str:
+    """Return what the summary says of cases whose verdict on record is not that of now."""
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return f"request or rule has changed since they were judged, so they ran again: {shown}"
 
 
 class LocalDesk:
@@ -213,12 +241,11 @@ class LocalDesk:
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """See `Desk.begin`."""
         office = self._office
-        if plan.dry:
-            office.book.know(plan, office.library.loaded)
-            self._announce(plan)
-            return
         office.book.know(plan, office.library.loaded)
         self._announce(plan)
+        if plan.dry:
+            office.note_dry_resume()
+            return
         office.open(plan)
         if office.hub is None:
             return
@@ -233,7 +260,7 @@ class LocalDesk:
         )
         office.on_model_stopped = self._assembly.gateway.stop_model
         self._assembly.runner.judged = office.judged
-        self._assembly.runner.on_changed = lambda job: self.note(changed_text(job))
+        self._assembly.runner.on_changed = lambda job: office.add_changed(job.name)
         self._assembly.engine.start([job for job in jobs if job is not None])
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
@@ -334,6 +361,10 @@ class WorkerDesk:
             self._assembly.end("the session has ended", _GRACE_S)
         self._hub.send("bye")
         self._loop.close()
+        if self.cancelled is not None or (self._jobs and all(self._jobs)):
+            # pytest and the interpreter each search everything for garbage before the process may end, and
+            # the session waits for it. Nothing of that is needed when no test of somebody else's was run.
+            gc.freeze()
 
     def _start(self, start: Start) -> None:
         for item in self._library.loaded:
@@ -342,7 +373,7 @@ class WorkerDesk:
         self._known.update(start.known)
         if self._assembly is not None:
             self._assembly.runner.judged = start.judged
-            self._assembly.runner.on_changed = lambda job: self.note(changed_text(job))
+            self._assembly.runner.on_changed = lambda job: self._hub.send("changed", job.name)
         jobs = [job for index in start.indices if (job := self._jobs[index]) is not None]
         if self._assembly is not None:
             known = self._known
@@ -380,10 +411,12 @@ class ControllerDesk:
         """Give a new worker its channel."""
         channel = node.gateway.newchannel()
         node.workerinput["helmbench"] = channel
+        node.workerinput["helmbench_settings"] = pickle.dumps(self._office.settings)
         self._workers = node.workerinput["workercount"]
         loop = self._office.loop
         if loop is not None:
-            self._servers[node] = ChannelServer(loop, channel, self._planned, self._office.note)
+            told = Told(self._planned, self._office.note, self._office.add_changed)
+            self._servers[node] = ChannelServer(loop, channel, told)
 
     def scheduler(self, config: pytest.Config, on_difference: Callable[[str], None]) -> SliceScheduling:
         """Return our scheduler for the session."""
@@ -459,7 +492,9 @@ class ControllerDesk:
                 office.library.load(Path(run.benchmark))
             office.book.know(plan, office.library.loaded)
             self._announce(plan)
-            if not plan.dry:
+            if plan.dry:
+                office.note_dry_resume()
+            else:
                 office.open(plan)
         except HelmbenchError as error:
             raise pytest.UsageError(str(error)) from error

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord
+from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.gate import (
     Ask,
     BudgetSpentError,
     Gate,
     ModelStoppedError,
+    NotStoredError,
     RefusedError,
     Settlement,
     Ticket,
@@ -27,13 +29,14 @@ from pytest_helmbench.gateway.hub import LocalHub
 from pytest_helmbench.gateway.recollection import Recorded, Wanted
 from pytest_helmbench.store.recall import CaseKey, RecordedCase
 
-__all__ = ["ChannelServer", "RemoteHub", "SliceScheduling", "Start"]
+__all__ = ["ChannelServer", "RemoteHub", "SliceScheduling", "Start", "Told"]
 
 _AHEAD = 8  # items that xdist may hold per worker beside the running one
 _REFUSALS: Mapping[str, type[RefusedError]] = {
     "budget": BudgetSpentError,
     "stopped": ModelStoppedError,
     "closing": RefusedError,
+    "not_stored": NotStoredError,
 }
 
 # What travels is pickled: both ends are this program, and execnet itself knows no dataclasses, no enums and no
@@ -159,6 +162,8 @@ class RemoteHub:
                 self._loop.soon(self._refused, number, _REFUSALS[kind](sentence))
             case ("recalled", number, recorded):
                 self._loop.soon(self._recalled, number, recorded)
+            case ("unreadable", number, sentence):
+                self._loop.soon(self._unreadable, number, sentence)
 
     def _granted(self, number: int, ticket: Ticket) -> None:
         waiter = self._waiting.get(number)
@@ -172,10 +177,30 @@ class RemoteHub:
         if waiter is not None and not waiter.done():
             waiter.set_result(recorded)
 
+    def _unreadable(self, number: int, sentence: str) -> None:
+        waiter = self._recalling.get(number)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(HelmbenchError(sentence))
+
     def _refused(self, number: int, error: RefusedError) -> None:
         waiter = self._waiting.get(number)
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who is told what a worker says beside its calls; on xdist's receiver thread.
+
+    Args:
+        plan: Told what the worker has collected.
+        note: Told a sentence for the summary.
+        changed: Told the name of a case whose verdict on record is not that of now.
+    """
+
+    plan: Callable[[object], None]
+    note: Callable[[str], None]
+    changed: Callable[[str], None]
 
 
 class ChannelServer:
@@ -184,21 +209,13 @@ class ChannelServer:
     Args:
         loop: Where the gate lives.
         channel: To the worker.
-        on_plan: Told what the worker has collected; on xdist's receiver thread.
-        on_note: Told a sentence for the summary.
+        told: Who is told what.
     """
 
-    def __init__(
-        self,
-        loop: LoopThread,
-        channel: Any,
-        on_plan: Callable[[object], None],
-        on_note: Callable[[str], None],
-    ) -> None:
+    def __init__(self, loop: LoopThread, channel: Any, told: Told) -> None:
         self._loop = loop
         self._channel = channel
-        self._on_plan = on_plan
-        self._on_note = on_note
+        self._told = told
         self._gate: Gate | None = None
         self._hub: LocalHub | None = None
         self._asking: dict[int, asyncio.Task[None]] = {}
@@ -232,9 +249,11 @@ class ChannelServer:
         message = pickle.loads(data)
         match message:
             case ("plan", plan):
-                self._on_plan(plan)
+                self._told.plan(plan)
             case ("note", text):
-                self._on_note(text)
+                self._told.note(text)
+            case ("changed", name):
+                self._told.changed(name)
             case ("bye",):
                 self.ended = True
             case _:
@@ -273,7 +292,11 @@ class ChannelServer:
                 hub.record_result(record)
 
     async def _recall(self, hub: LocalHub, number: int, wanted: Wanted) -> None:
-        recorded = await hub.recall(wanted)
+        try:
+            recorded = await hub.recall(wanted)
+        except HelmbenchError as error:
+            self.send("unreadable", number, str(error))
+            return
         if recorded is None:
             self._wanted[wanted.key] = wanted
         self.send("recalled", number, recorded)

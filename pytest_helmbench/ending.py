@@ -46,6 +46,11 @@ class ExitRule:
         report = self._gates.judge(scores_by_name(self._office))
         for line in report.lines:
             self._office.note(line)
+        if unjudged_failures and self._gates.asked:
+            self._office.note(
+                f"no gate forgives the {unjudged_failures} failed that are no judged case"
+                " (errors, broken files, Python tests): the session ends 1"
+            )
         if reasons or not report.holds or unjudged_failures:
             return _FAILED if reasons or not report.holds or status == _FAILED else status
         return _OK if self._gates.asked else status
@@ -60,6 +65,10 @@ class ExitRule:
             reasons.append("the budget was spent: what it could not pay was skipped")
         if office.overdrawn is not None:
             reasons.append(office.overdrawn)
+        if office.book.store is not None and office.book.store.fault is not None:
+            reasons.append(
+                f"not everything was stored: {office.book.store.dropped} rows are lost (see above)"
+            )
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         return reasons

@@ -143,7 +143,7 @@ class CaseItem(pytest.Item):
         if plugin.wants_properties:
             self.user_properties[:] = self.job.properties(outcome)
         if outcome.verdict is Verdict.ERROR:
-            pytest.fail(error_text(self.job, outcome), pytrace=False)
+            pytest.fail(error_text(outcome), pytrace=False)
         if outcome.verdict is Verdict.SKIPPED:
             pytest.skip(outcome.message or outcome.reason or "skipped")
 

@@ -11,7 +11,7 @@ __all__ = ["Memory"]
 
 
 class Memory:
-    """Finds recorded replies. Used on the loop's thread.
+    """Finds recorded replies; see `Record`. `look_up` is used on the loop's thread.
 
     Args:
         store: The session's own, still writing.
@@ -24,25 +24,28 @@ class Memory:
         self._mode = mode
         self._runs = frozenset(resumption.runs.values()) if resumption is not None else frozenset()
         self._recall = Recall(store.path)
-        self._seen: set[tuple[str, int]] = set()
 
     def look_up(self, wanted: Wanted) -> Recorded | None:
-        """Return the reply on record that the mode allows, or None."""
-        if self._mode is CacheMode.REFRESH:
-            return None
+        """Return the reply on record that the mode allows, or None.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
         if wanted.run_id in self._runs:
-            body = self._recall.reply_of_run(
+            mine = self._recall.reply_of_run(
                 wanted.run_id, wanted.code, wanted.request_hash, wanted.repetition
             )
-            if body is not None:
-                return Recorded(body, own=True)
+            # To refresh is to call anew once: what the run that goes on has called for itself is new.
+            if mine is not None and (mine.paid or self._mode is not CacheMode.REFRESH):
+                return Recorded(mine.body, own=mine.paid)
         if not self._mode.reads:
             return None
-        if wanted.key in self._seen:
-            self._store.flush()  # this session may have been told the reply just now
-        self._seen.add(wanted.key)
         body = self._recall.reply(wanted.request_hash, wanted.repetition)
         return None if body is None else Recorded(body, own=False)
+
+    def settle(self) -> None:
+        """Wait until everything that this session was answered is on disk."""
+        self._store.flush()
 
     def close(self) -> None:
         """Close the connection."""

@@ -113,6 +113,7 @@ def _counts(detail: RunDetail, found: Iterable[ResultRow], spent: Iterable[CostR
         errors=detail.count("error"),
         skipped=detail.count("skipped"),
         calls=calls["case"],
+        replays=sum(cost.cached_answers for cost in spent),
         judge_calls=calls["judge"],
         tokens=sum((cost.prompt_tokens or 0) + (cost.completion_tokens or 0) for cost in spent),
         known_cost_usd=sum(cost.known_cost_usd for cost in spent),

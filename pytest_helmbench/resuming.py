@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.settings import Settings
+from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.recall import CaseKey, Recall, RecordedCase, UnfinishedRun, unfinished_runs
 
-__all__ = ["RESUMABLE_KEYS", "ResumeError", "Resumption", "find_resumption"]
+__all__ = ["Continued", "ResumeError", "Resumption", "as_continued", "find_resumption"]
 
-RESUMABLE_KEYS = ("sampling", "judge")
-"""Settings that must be the same: verdicts under others are no part of the same run."""
+_SAME = {
+    "sampling": "sampling of {model}",
+    "judge": "judge of {model}",
+    "judge_sampling": "sampling of the judge of {model}",
+    "strict_json": "--helmbench-strict-json",
+    "repeat": "--helmbench-repeat",
+}
+"""Settings that must be the same, as messages name them: verdicts under others are no part of the same run."""
 
-RunName = tuple[str, str]
-"""Name of the benchmark, id of the model."""
+RunKey = tuple[str, str]
+"""Folder of the benchmark, id of the model."""
 
 
 class ResumeError(HelmbenchError):
     """The session cannot go on as it was started now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A run as it is planned now.
+
+    Args:
+        folder: Of the benchmark.
+        benchmark: Its name.
+        model: Id of the model under test.
+        settings: As they would be recorded.
+    """
+
+    folder: str
+    benchmark: str
+    model: str
+    settings: Mapping[str, Any]
+
+    @property
+    def key(self) -> RunKey:
+        """What names it in its session."""
+        return self.folder, self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,68 +60,134 @@ class Resumption:
 
     Args:
         session_id: Of the session.
-        runs: `evaluation_runs.id` by benchmark and model.
+        runs: `evaluation_runs.id` by folder and model.
         judged: The cases that need not be asked again.
     """
 
     session_id: str
-    runs: Mapping[RunName, int]
+    runs: Mapping[RunKey, int]
     judged: Mapping[CaseKey, RecordedCase]
 
 
-def find_resumption(
-    path: Path, run_id: int | None, planned: Mapping[RunName, Mapping[str, Any]]
-) -> Resumption | None:
+def as_continued(settings: Settings) -> Settings:
+    """Return the settings; without a model, with those of the session that goes on and where they are reached.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    if not settings.resume or settings.models:
+        return settings
+    runs = unfinished_runs(settings.db, settings.resume_run)
+    if not runs:
+        return settings
+    before = runs[0].settings
+    return replace(
+        settings,
+        models=tuple(before.get("models") or ()),
+        marking_model=settings.marking_model or before.get("marking_model"),
+        base_url=settings.base_url or before.get("base_url"),
+        api_key_env=settings.api_key_env or before.get("api_key_env"),
+        marking_base_url=settings.marking_base_url or before.get("marking_base_url"),
+        marking_api_key_env=settings.marking_api_key_env or before.get("marking_api_key_env"),
+    )
+
+
+def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]) -> Resumption | None:
     """Return what goes on; None when nothing is unfinished.
 
     Args:
         path: Results file.
         run_id: A run of the wanted session; None for the last unfinished one.
-        planned: Settings of now by benchmark and model.
+        planned: The runs of now.
 
     Raises:
         ResumeError: No such run, it is still being written, or models, sampling or judge differ.
         StoreError: The file cannot be read.
     """
-    runs = unfinished_runs(path, run_id)
-    if not runs:
+    recorded = unfinished_runs(path, run_id)
+    if not recorded:
         if run_id is not None:
             raise ResumeError(f"there is no run {run_id} in {path}\n  hint: `helmbench runs` lists them")
         return None
-    alive = [run for run in runs if run.status == "running"]
-    if alive:
-        process = alive[0].settings.get("process") or {}
-        raise ResumeError(
-            f"run {alive[0].run_id} is still being written, by process {process.get('pid')} on {process.get('host')}\n"
-            "  hint: wait for it, or stop it first"
-        )
-    differences = _differences({(run.benchmark, run.model): run for run in runs}, planned)
+    _refuse_what_cannot_go_on(recorded)
+    matches = _matches(recorded, planned)
+    differences = _differences(recorded, planned, matches)
     if differences:
         raise ResumeError(
             "the unfinished session was another one: " + "; ".join(differences) + "\n"
             "  hint: give the same options, or leave --helmbench-resume out for a fresh run"
         )
+    runs = {key: run.run_id for key, run in matches.items()}
     with Recall(path) as recall:
-        judged = {key: case for run in runs for key, case in recall.judged_cases(run.run_id).items()}
-    return Resumption(runs[0].session_id, {(run.benchmark, run.model): run.run_id for run in runs}, judged)
+        judged = {key: case for number in runs.values() for key, case in recall.judged_cases(number).items()}
+    return Resumption(recorded[0].session_id, runs, judged)
+
+
+def _refuse_what_cannot_go_on(recorded: Iterable[UnfinishedRun]) -> None:
+    for run in recorded:
+        if run.status == "running":
+            process = run.settings.get("process") or {}
+            raise ResumeError(
+                f"run {run.run_id} is still being written, by process {process.get('pid')}"
+                f" on {process.get('host')}\n"
+                "  hint: wait for it, or stop it first"
+            )
+        if run.rescored_from is not None:
+            raise ResumeError(
+                f"run {run.run_id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"
+                f"  hint: --helmbench-resume-run={run.rescored_from}"
+            )
+
+
+def _matches(recorded: Sequence[UnfinishedRun], planned: Iterable[Continued]) -> dict[RunKey, UnfinishedRun]:
+    """Return the recorded run of every planned one, by folder; by name where the folder has moved."""
+    found: dict[RunKey, UnfinishedRun] = {}
+    left = list(recorded)
+    planned = tuple(planned)
+    for same_folder in (True, False):
+        for plan in planned:
+            run = next((run for run in left if plan.key not in found and _is(run, plan, same_folder)), None)
+            if run is not None:
+                found[plan.key] = run
+                left.remove(run)
+    return found
+
+
+def _is(run: UnfinishedRun, plan: Continued, same_folder: bool) -> bool:
+    if (run.benchmark, run.model) != (plan.benchmark, plan.model):
+        return False
+    return not same_folder or run.settings.get("benchmark_path") == plan.folder
 
 
 def _differences(
-    recorded: Mapping[RunName, UnfinishedRun], planned: Mapping[RunName, Mapping[str, Any]]
+    recorded: Iterable[UnfinishedRun], planned: Sequence[Continued], matches: Mapping[RunKey, UnfinishedRun]
 ) -> list[str]:
     differences = []
-    for benchmark in {name for name, _ in planned}:
-        before, now = ({model for name, model in runs if name == benchmark} for runs in (recorded, planned))
-        if before != now:
+    for benchmark in dict.fromkeys(plan.benchmark for plan in planned):
+        before = {run.model for run in recorded if run.benchmark == benchmark}
+        now = {plan.model for plan in planned if plan.benchmark == benchmark}
+        if not before:
+            differences.append(f"it had no run of {benchmark}")
+        elif before != now:
             differences.append(f"models of {benchmark} were {_listed(before)}, now {_listed(now)}")
-    for name, settings in planned.items():
-        before_settings = recorded[name].settings if name in recorded else settings
-        differences += [
-            f"{key} of {name[1]} was {before_settings.get(key)}, now {settings.get(key)}"
-            for key in RESUMABLE_KEYS
-            if before_settings.get(key) != settings.get(key)
-        ]
-    return differences
+    for plan in planned:
+        run = matches.get(plan.key)
+        if run is not None:
+            differences += _other_settings(plan.model, run.settings, plan.settings)
+    return list(dict.fromkeys(differences))
+
+
+def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    now = json.loads(as_json({key: now.get(key) for key in _SAME}))  # as it would be read back
+    return [
+        f"{name.format(model=model)} was {_shown(before[key])}, now {_shown(now[key])}"
+        for key, name in _SAME.items()
+        if key in before and before[key] != now[key]
+    ]
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _listed(models: set[str]) -> str:

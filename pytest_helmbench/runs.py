@@ -12,12 +12,13 @@ from importlib.metadata import version
 from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
+from pytest_helmbench.bench.model import Sampling
 from pytest_helmbench.bench.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers import Endpoint
-from pytest_helmbench.resuming import Resumption, find_resumption
+from pytest_helmbench.resuming import Continued, Resumption, find_resumption
 from pytest_helmbench.scores import run_totals, score_of
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.plans import load_facts
@@ -222,7 +223,6 @@ class RunBook:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._store: Store | None = None
-        self.session_id = str(uuid.uuid4())
         self.plan: Plan | None = None
         self.targets: dict[tuple[str, str], Target] = {}
         self.tallies: dict[int, Tally] = {}
@@ -248,14 +248,16 @@ class RunBook:
         settings = {
             run.key: self._settings_of(self.targets[run.key], benchmarks[run.benchmark]) for run in plan.runs
         }
-        names = {run.key: (benchmarks[run.benchmark].name, run.model) for run in plan.runs}
-        # A session that goes on may follow its killed predecessor at once: silence proves nothing yet, death does.
-        store.mark_dead_runs_interrupted(silent_s=0.0 if self._settings.resume else 60.0)
+        # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
+        store.mark_dead_runs_interrupted(silent_s=0.0)
         if self._settings.resume:
-            planned = {names[key]: values for key, values in settings.items()}
+            planned = [
+                Continued(run.benchmark, benchmarks[run.benchmark].name, run.model, settings[run.key])
+                for run in plan.runs
+            ]
             self.resumption = find_resumption(self._settings.db, self._settings.resume_run, planned)
         runs = self.resumption.runs if self.resumption is not None else {}
-        session_id = self.resumption.session_id if self.resumption is not None else self.session_id
+        session_id = self.resumption.session_id if self.resumption is not None else str(uuid.uuid4())
         records = [
             RunRecord(
                 benchmark=benchmarks[run.benchmark],
@@ -269,7 +271,7 @@ class RunBook:
                 plugin_version=version("pytest-helmbench"),
                 started_at=utc_now(),
                 codes=run.codes,
-                continues=runs.get(names[run.key]),
+                continues=runs.get(run.key),
             )
             for run in plan.runs
         ]
@@ -315,19 +317,25 @@ class RunBook:
         self._store.flush()
         for run_id in self.tallies:
             facts = load_facts(self._settings.db, run_id) if self._store.fault is None else None
-            status = "complete" if facts and facts.complete else "interrupted" if interrupted else "partial"
+            complete = facts is not None and facts.complete and self._has_seen_all(run_id)
+            status = "complete" if complete else "interrupted" if interrupted else "partial"
             score = score_of(facts) if facts else None
             if score is not None:
                 self.scores[run_id] = score
             self._store.close_run(run_id, run_totals(status, utc_now(), score))
         self._store.close()
 
+    def _has_seen_all(self, run_id: int) -> bool:
+        """Return whether no verdict on record is left that this session should have looked at, and has not."""
+        if self.resumption is None or self.plan is None:
+            return True
+        planned = sum(run.tests for run in self.plan.runs if self.targets[run.key].run_id == run_id)
+        return self.tallies[run_id].judged >= planned
+
     def _settings_of(self, target: Target, benchmark: Benchmark) -> dict[str, Any]:
         record = self._settings.as_record()
-        sampling = target.model.entry.sampling
-        record["sampling"] = {
-            name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None
-        }
+        record["sampling"] = _given(target.model.entry.sampling)
+        record["judge_sampling"] = _given(target.judge.entry.sampling) if target.judge else None
         record["model"] = target.model.entry.id
         record["benchmark_path"] = str(benchmark.root)
         scoring = benchmark.scoring
@@ -336,6 +344,10 @@ class RunBook:
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return record
+
+
+def _given(sampling: Sampling) -> dict[str, Any]:
+    return {name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None}
 
 
 def _provider(target: Target) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ from pytest_helmbench.items import (
 )
 from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import option_value
+from pytest_helmbench.report.texts import quoted_texts
 from pytest_helmbench.reports import write_reports
+from pytest_helmbench.resuming import as_continued
 from pytest_helmbench.runs import Plan, plan_jobs
 from pytest_helmbench.settings import Settings, resolve_settings
 from pytest_helmbench.terminal import Announcer, LiveLine, session_lines
@@ -53,12 +56,7 @@ def register(config: pytest.Config) -> None:
         pytest.UsageError: An option that cannot be used, or nothing to run.
     """
     try:
-        settings = resolve_settings(
-            lambda name: option_value(config, name),
-            config.getini("helmbench_ask_above"),
-            config.invocation_params.dir,
-            config.rootpath,
-        )
+        settings = _settings(config)
         template = load_template(settings.judge_template)
         gates = read_gates(settings.min_score, settings.min_coverage)
     except HelmbenchError as error:
@@ -93,6 +91,22 @@ def register(config: pytest.Config) -> None:
     plugin = SessionPlugin(config, settings, library, desk, office)
     config.stash[PLUGIN] = plugin
     config.pluginmanager.register(plugin, "helmbench-session")
+
+
+def _settings(config: pytest.Config) -> Settings:
+    """Return the settings of the session; a worker has those of its controller."""
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        settings: Settings = pickle.loads(workerinput["helmbench_settings"])
+        return settings
+    return as_continued(
+        resolve_settings(
+            lambda name: option_value(config, name),
+            config.getini("helmbench_ask_above"),
+            config.invocation_params.dir,
+            config.rootpath,
+        )
+    )
 
 
 def _is_controller(config: pytest.Config) -> bool:
@@ -302,9 +316,12 @@ class SessionPlugin:
     # The end
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self) -> None:
-        """Stop at once: pytest first takes its time over the traceback."""
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Stop at once."""
         self._desk.cancel("interrupted")
+        if not self._config.getoption("fulltrace", False):
+            # pytest shows the innermost line, but formats every frame first: half a second in each process.
+            excinfo.traceback = excinfo.traceback[-2:]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
@@ -403,8 +420,8 @@ class SessionPlugin:
                 "model": item.job.lane,
                 "verdict": str(outcome.verdict),
             }
-            if report.failed and outcome.excerpt and not self._hides_text and not self.settings.with_text:
-                report.sections.append(("reply", outcome.excerpt))
+            if report.failed and not self._hides_text and not self.settings.with_text:
+                report.sections += quoted_texts(outcome)
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             report.longrepr = (str(item.path), 1, outcome.message or outcome.reason or "skipped")
 

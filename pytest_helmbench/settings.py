@@ -76,7 +76,7 @@ class Settings:
     @property
     def recalls(self) -> bool:
         """Whether a recorded reply may stand for a call."""
-        return self.cache.reads or (self.resume and self.cache is not CacheMode.REFRESH)
+        return self.cache.reads or self.resume
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings as JSON types, for `evaluation_runs.settings`. No key is among them."""
@@ -243,13 +243,13 @@ class _Reader:
     def file(self, name: str) -> Path | None:
         path = self.path(name)
         if path is not None and not path.is_file():
-            raise self._error(name, path, "a file that exists")
+            raise self._error(name, str(path), "a file that exists")
         return path
 
     def output(self, name: str) -> Path | None:
         path = self.path(name)
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise self._error(name, path, "a file in a folder that exists")
+            raise self._error(name, str(path), "a file in a folder that exists")
         return path
 
     def content(self, name: str) -> str | None:
@@ -259,7 +259,7 @@ class _Reader:
         try:
             return path.read_text(encoding="utf-8-sig").strip("\n")
         except UnicodeDecodeError:
-            raise self._error(name, path, "a file in UTF-8") from None
+            raise self._error(name, str(path), "a file in UTF-8") from None
 
     @staticmethod
     def _error(name: str, value: object, wanted: str) -> SettingsError:

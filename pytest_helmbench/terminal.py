@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from pytest_helmbench.bench.codes import natural_key
 from pytest_helmbench.bench.outcome import FORM_REASONS, Parse, Verdict
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.ending import scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
+from pytest_helmbench.gateway.recollection import CacheMode
 from pytest_helmbench.pricing import PriceSpan, price_span
 from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.summary import (
@@ -58,14 +60,11 @@ class Announcer:
         """Print the line.
 
         Raises:
-            pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given.
+            pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given,
+                or a gate is asked of cases that can have no score.
         """
         office = self._office
-        if office.gates.asked and plan.scope == "by_outcome":
-            raise pytest.UsageError(
-                "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
-                "  hint: leave --helmbench-min-score out, or run the whole selection"
-            )
+        self._check_gates(plan)
         span = _plan_price(plan, office)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
@@ -98,9 +97,34 @@ class Announcer:
         price = None if span is None else (span.low, span.expected, span.high)
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)
-        lines = [announcement(models, plan.tests, plan.calls, session_concurrency(settings), price, db)]
+        calls = 0 if settings.cache is CacheMode.ONLY else plan.calls
+        lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db)]
+        lines += self._unknown_gates(plan)
+        judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
+        lines += [f"helmbench: judged by {', '.join(judges)}"] if judges else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
+
+    def _check_gates(self, plan: Plan) -> None:
+        """Refuse a gate that no run can pass, before anything is paid."""
+        gates = self._office.gates
+        if gates.asked and plan.scope == "by_outcome":
+            raise pytest.UsageError(
+                "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
+                "  hint: leave --helmbench-min-score out, or run the whole selection"
+            )
+
+    def _unknown_gates(self, plan: Plan) -> list[str]:
+        """Return a line per threshold that nothing selected can reach: said before anything is paid."""
+        parts = [code.split("-", 2) for run in plan.runs for code in run.codes]
+        known = {part[0] for part in parts} | {"-".join(part[:2]) for part in parts}
+        wanted = [threshold.code for threshold in self._office.gates.thresholds if threshold.code]
+        return [
+            f"helmbench: warning: --helmbench-min-score: {code} is not among what was selected, so that gate cannot"
+            f" hold; known: {', '.join(sorted(known, key=natural_key))}"
+            for code in wanted
+            if code not in known
+        ]
 
 
 class LiveLine:
@@ -164,11 +188,11 @@ def session_lines(office: Office, broken: int, *, verbose: bool) -> list[str]:
         verbose: Also the scores of behaviours.
     """
     plan = office.book.plan
-    if plan is None:
-        return office.notes
+    if plan is None or not (plan.dry or office.book.tallies):
+        return office.notes  # it ended before anything could be asked
     lines = _dry_lines(plan, office) if plan.dry else _run_lines(plan, office, verbose=verbose)
     if broken:
-        lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: no case of them ran (see ERRORS)")
+        lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: none of their cases ran (see ERRORS)")
     lines += _warning_lines(office)
     lines += office.notes
     return lines
@@ -178,12 +202,12 @@ def _run_lines(plan: Plan, office: Office, *, verbose: bool) -> list[str]:
     rows = _model_rows(plan, office)
     lines = [*model_table(rows), *judging_lines(rows)]
     scores = {name: score for name, score in scores_by_name(office).items() if score is not None}
-    if scores:
+    if any(row.judged for row in rows) and scores:
         lines += ["", *score_lines(scores, behaviours=verbose), ""]
     lines += _reason_lines(plan, office)
     lines += [f"{model} was stopped: {sentence}" for model, sentence in office.stopped_models.items()]
     lines += _judge_lines(plan)
-    wall_s = max((office.ended or time.perf_counter()) - office.started, 1e-9)
+    wall_s = max((office.ended or time.perf_counter()) - office.started, 1e-3)
     done = sum(row.judged for row in rows)
     ids = ", ".join(str(run_id) for run_id in office.book.tallies)
     lines.append(
@@ -220,6 +244,7 @@ def _model_row(model: str, tallies: list[Tally]) -> ModelRow:
         skipped=verdicts[Verdict.SKIPPED],
         calls=calls["case"],
         judge_calls=calls["judge"],
+        replays=sum(tally.replays for tally in tallies),
         tokens=sum(tally.prompt_tokens + tally.completion_tokens for tally in tallies),
         known_cost_usd=sum(tally.known_cost_usd for tally in tallies),
         unknown_costs=sum(tally.unknown_costs for tally in tallies),
@@ -286,6 +311,8 @@ def _warning_lines(office: Office) -> list[str]:
 
 def _plan_price(plan: Plan, office: Office) -> PriceSpan | None:
     total = PriceSpan(0.0, 0.0, 0.0)
+    if office.settings.cache is CacheMode.ONLY:
+        return total
     for run in plan.runs:
         if run.usable or plan.dry:
             span = _run_price(run, office)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -25,7 +26,7 @@ import os, pathlib
 
 def pytest_configure(config):
     workerinput = getattr(config, "workerinput", None)
-    if workerinput is not None:
+    if workerinput is not None and "PIDS" in os.environ:
         pathlib.Path(os.environ["PIDS"], workerinput["workerid"]).write_text(str(os.getpid()))
 """
 _PATIENCE_S = 20.0
@@ -91,6 +92,20 @@ class Session:
         """Kill the session's own process, and nothing else."""
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its own process has ended."""
+        return self._process.poll() is not None
+
+    def kill_all(self) -> bool:
+        """Kill the session's process with its workers, in one stroke; return whether it had not ended by itself."""
+        lived = self._process.poll() is None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        until(lambda: not self.living_workers(), "the workers die")
+        return lived
 
     def interrupt(self, *, everybody: bool) -> None:
         """Send Ctrl-C to all processes, as a terminal does, or to the session's own alone."""

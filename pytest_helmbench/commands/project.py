@@ -128,7 +128,7 @@ class Project:
         if not roots:
             raise CommandError(
                 f"no benchmark at {', '.join(map(str, paths))}\n"
-                "  hint: name one with --benchmark PATH, or make one with `helmbench init benchmark`"
+                "  hint: name one (check PATH, else --benchmark PATH), or make one: `helmbench init benchmark`"
             )
         return tuple(dict.fromkeys(roots))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from pytest_helmbench.bench.case import Case, Message
@@ -19,10 +20,18 @@ from pytest_helmbench.evaluate.evaluation import (
     rule_hashes,
     with_reply,
 )
-from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError
+from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError, is_on_menu
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gate import ModelStoppedError, RefusedError
-from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin, utc_now
+from pytest_helmbench.gateway.gate import ModelStoppedError, NotStoredError, RefusedError
+from pytest_helmbench.gateway.gateway import (
+    NOT_ON_RECORD,
+    Call,
+    CallFailedError,
+    CaseClock,
+    Gateway,
+    Origin,
+    utc_now,
+)
 from pytest_helmbench.gateway.hub import Hub
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
 
@@ -59,7 +68,19 @@ class JudgedBefore(Protocol):
 
     @property
     def request_hash(self) -> str:
-        """Of the request that was answered."""
+        """Of the request that the judged reply answers."""
+
+    @property
+    def severity(self) -> int:
+        """Base severity that it was reached with; `difficulty` and `neutral` likewise."""
+
+    @property
+    def difficulty(self) -> int:
+        """See `severity`."""
+
+    @property
+    def neutral(self) -> bool:
+        """See `severity`."""
 
 
 class _Unjudgeable(Exception):  # noqa: N818 - carries an outcome, it is no error of ours
@@ -82,6 +103,7 @@ class CaseRunner:
         self._settings = settings
         self.judged: Mapping[CaseKey, JudgedBefore] = {}
         self.on_changed: Callable[[CaseJob], None] = lambda _job: None
+        self._without_temperature: set[str] = set()
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on its way to the record by then."""
@@ -97,10 +119,14 @@ class CaseRunner:
             outcome = await self._outcome(job, progress)
         except _Unjudgeable as stop:
             outcome = stop.outcome
+        except NotStoredError as error:
+            outcome = Outcome(Verdict.ERROR, "not_stored", str(error))
         except RefusedError as error:
             outcome = Outcome(Verdict.SKIPPED, "budget", str(error))
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
-        self._record(job, outcome, supersedes=before is not None)
+        # A case that was not even asked leaves the verdict that it has.
+        supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
+        self._record(job, outcome, supersedes=supersedes)
         return outcome
 
     def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
@@ -131,6 +157,9 @@ class CaseRunner:
         case = job.combination.case(self._settings.system_prompt)
         call = Call(_origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
         if self._gateway.fingerprint(call) != before.request_hash:
+            return False
+        weights = (case.severity, case.difficulty, job.neutral)
+        if weights != (before.severity, before.difficulty, before.neutral):
             return False
         judge = job.target.judge.entry.id if job.target.judge is not None else ""
         wanted = rule_hashes(case.rule, self._settings.template, judge)
@@ -178,6 +207,7 @@ class CaseRunner:
                 purpose="judge",
                 criterion=criterion.name,
                 sequence=sequence,
+                accepts=partial(is_on_menu, criterion),
             )
             return await self._ask_judge(call, clock, progress)
 
@@ -194,17 +224,23 @@ class CaseRunner:
             raise _Unjudgeable(with_reply(_fault_outcome(error, "judge_"), reply)) from error
 
     async def _ask_judge(self, call: Call, clock: CaseClock, progress: Progress[CaseJob]) -> Reply:
-        """Ask once more without a temperature when the judge's provider takes none."""
+        """Ask once more without a temperature when the judge's provider takes none; it is asked so from then on."""
+        sampling = call.entry.sampling
+        plain = replace(call, entry=replace(call.entry, sampling=replace(sampling, temperature=None)))
+        if call.entry.id in self._without_temperature:
+            return await self._gateway.ask(plain, clock, progress)
         try:
             return await self._gateway.ask(call, clock, progress)
         except CallFailedError as error:
             fault = error.fault
-            sampling = call.entry.sampling
-            about_temperature = "temperature" in (fault.parameter or fault.message)
-            if fault.kind is not FaultKind.REJECTED or sampling.temperature is None or not about_temperature:
+            takes_none = fault.kind is FaultKind.REJECTED and "temperature" in (
+                fault.parameter or fault.message
+            )
+            if sampling.temperature is None or not (takes_none or fault.reason == NOT_ON_RECORD):
                 raise
-            entry = replace(call.entry, sampling=replace(sampling, temperature=None))
-            return await self._gateway.ask(replace(call, entry=entry), clock, progress)
+            if takes_none:
+                self._without_temperature.add(call.entry.id)
+            return await self._gateway.ask(plain, clock, progress)
 
 
 def _origin(job: CaseJob) -> Origin:

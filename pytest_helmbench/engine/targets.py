@@ -14,7 +14,8 @@ from pytest_helmbench.formats.models_file import load_models
 from pytest_helmbench.gateway.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.gate import Lane
 from pytest_helmbench.gateway.prices import token_price
-from pytest_helmbench.gateway.providers import Endpoint, Unusable, resolve_endpoint
+from pytest_helmbench.gateway.providers import Endpoint, Unusable, replay_endpoint, resolve_endpoint
+from pytest_helmbench.gateway.recollection import CacheMode
 from pytest_helmbench.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
 __all__ = ["NO_MODEL", "lanes_of", "resolve_targets", "session_concurrency"]
@@ -47,19 +48,25 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
     return tuple(
         Target(
             benchmark=root,
-            model=Route(
-                entry,
-                resolve_endpoint(
-                    entry,
-                    default_base_url=settings.base_url,
-                    default_key_env=settings.api_key_env,
-                    environ=environ,
-                ),
-            ),
+            model=Route(entry, _endpoint(entry, settings.base_url, settings.api_key_env, settings, environ)),
             judge=judge,
         )
         for entry in entries
     )
+
+
+def _endpoint(
+    entry: ModelEntry,
+    base_url: str | None,
+    key_env: str | None,
+    settings: Settings,
+    environ: Mapping[str, str],
+) -> Endpoint | Unusable:
+    """Return where a model is reached; a replay needs no key."""
+    found = resolve_endpoint(entry, default_base_url=base_url, default_key_env=key_env, environ=environ)
+    if isinstance(found, Unusable) and settings.cache is CacheMode.ONLY:
+        return replay_endpoint(entry.id)
+    return found
 
 
 def _check_baseline(model: str) -> None:
@@ -98,15 +105,11 @@ def _judge(
         return None
     if entry.sampling.temperature is None:
         entry = replace(entry, sampling=replace(entry.sampling, temperature=0.0))
-    endpoint = resolve_endpoint(
-        entry,
-        default_base_url=settings.marking_base_url or settings.base_url,
-        # The key of the models under test belongs to their server, not to one that was split off.
-        default_key_env=settings.marking_api_key_env
-        or (None if settings.marking_base_url else settings.api_key_env),
-        environ=environ,
-    )
-    return Route(entry, endpoint)
+    base_url = settings.marking_base_url or settings.base_url
+    # The key of the models under test belongs to their server, not to one that was split off.
+    shared_key_env = None if settings.marking_base_url else settings.api_key_env
+    key_env = settings.marking_api_key_env or shared_key_env
+    return Route(entry, _endpoint(entry, base_url, key_env, settings, environ))
 
 
 def session_concurrency(settings: Settings) -> int:

@@ -23,6 +23,7 @@ from pytest_helmbench.evaluate.rules import OBSERVED_LIMIT
 __all__ = [
     "JudgeTemplate",
     "OffMenuError",
+    "is_on_menu",
     "judge_messages",
     "judge_response_format",
     "judged_text",
@@ -250,6 +251,15 @@ def judgement(
 
 def _credit(criterion: Criterion, option: str) -> float:
     return criterion.credit.get(option, 1.0 if option in criterion.pass_values else 0.0)
+
+
+def is_on_menu(criterion: Criterion, reply: Reply) -> bool:
+    """Return whether the judge's answer is one."""
+    try:
+        _chosen(criterion, _answer(criterion, reply))
+    except OffMenuError:
+        return False
+    return True
 
 
 def _answer(criterion: Criterion, reply: Reply) -> Mapping[str, Any]:

@@ -112,4 +112,5 @@ def _headings(inside: str, line: int) -> tuple[Fault, ...]:
         return ()
     where = line + inside.count("\n", 0, heading.start())
     message = f"the heading {heading[0]!r} stands inside the frontmatter"
-    return (Fault(where, message, "close the frontmatter with a line '---' above the heading"),)
+    hint = "if a linter made a key a heading, take its '##' away; else close with a line '---' above it"
+    return (Fault(where, message, hint),)

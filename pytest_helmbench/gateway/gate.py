@@ -26,6 +26,7 @@ __all__ = [
     "GateLimits",
     "Lane",
     "ModelStoppedError",
+    "NotStoredError",
     "RefusedError",
     "Settlement",
     "Ticket",
@@ -40,6 +41,10 @@ class RefusedError(HelmbenchError):
 
 class BudgetSpentError(RefusedError):
     """The session's budget cannot pay this call."""
+
+
+class NotStoredError(RefusedError):
+    """Replies can no longer be put on record, so none is paid for."""
 
 
 class ModelStoppedError(RefusedError):
@@ -169,7 +174,7 @@ class Gate:
         self.limits = limits
         self.budget = Budget(limits.max_cost_usd)
         self.refused_for_budget = 0
-        self.closed: str | None = None
+        self.closed: RefusedError | None = None
         self._clock = clock
         self._on_model_stopped = on_model_stopped
         self._on_overdrawn = on_overdrawn
@@ -251,11 +256,11 @@ class Gate:
             state.paused_until = max(state.paused_until, now + settlement.pause_s)
         self._dispatch()
 
-    def close(self, reason: str) -> None:
+    def close(self, error: RefusedError) -> None:
         """Refuse everything that has not gone yet, and all that comes."""
-        self.closed = reason
+        self.closed = error
         for state in self._lanes.values():
-            self._refuse_all(state, RefusedError(reason))
+            self._refuse_all(state, error)
 
     def _account(self, state: _LaneState, usage: Usage, now: float) -> None:
         completion = usage.completion_tokens or 0
@@ -272,7 +277,7 @@ class Gate:
                 " and its reply names no cost\n"
                 "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
             )
-            self.close(sentence)
+            self.close(RefusedError(sentence))
             self._on_overdrawn(sentence)
 
     def _stop(self, state: _LaneState, sentence: str) -> None:
@@ -316,8 +321,8 @@ class Gate:
     def _has_room(self, state: _LaneState) -> bool:
         """Return whether the first waiter could go, rates apart; refuse at once who never can."""
         if self.closed is not None or state.stopped is not None:
-            error = ModelStoppedError(state.stopped) if state.stopped else RefusedError(self.closed or "")
-            self._refuse_all(state, error)
+            error = ModelStoppedError(state.stopped) if state.stopped else self.closed
+            self._refuse_all(state, error or RefusedError())
             return False
         if state.in_flight >= state.limit.calls or self._in_flight >= self.limits.concurrency:
             return False

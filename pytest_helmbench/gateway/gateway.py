@@ -25,11 +25,24 @@ from pytest_helmbench.gateway.faults import Fault, FaultKind, rate_headers
 from pytest_helmbench.gateway.gate import Ask, Ending, ModelStoppedError, Settlement, Ticket
 from pytest_helmbench.gateway.hub import Hub
 from pytest_helmbench.gateway.prices import price_of
-from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.providers import Endpoint, other_route
 from pytest_helmbench.gateway.recollection import Recorded, Wanted
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
 
-__all__ = ["Call", "CallFailedError", "CaseClock", "Gateway", "Origin", "Patience", "Watch", "utc_now"]
+__all__ = [
+    "NOT_ON_RECORD",
+    "Call",
+    "CallFailedError",
+    "CaseClock",
+    "Gateway",
+    "Origin",
+    "Patience",
+    "Watch",
+    "utc_now",
+]
+
+NOT_ON_RECORD = "not_on_record"
+"""Reason of a replay that finds no reply."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +104,7 @@ class Call:
         purpose: `case` or `judge`.
         criterion: Of a judge call; empty otherwise.
         sequence: The n-th call of this purpose inside the case, from 1.
+        accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
     """
 
     origin: Origin
@@ -101,6 +115,7 @@ class Call:
     purpose: str = "case"
     criterion: str = ""
     sequence: int = 1
+    accepts: Callable[[Reply], bool] = lambda _reply: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +229,37 @@ class Gateway:
         request = _request(call)
         if not self.recalls:
             return await self._sent(request, clock, watch)
-        origin = call.origin
-        wanted = Wanted(origin.run_id, origin.code, origin.repetition, request.hash)
-        recorded = await self._hub.recall(wanted)
-        reply = self._replayed(request, recorded) if recorded is not None else None
+        reply = await self._recalled(request)
         if reply is not None:
             return reply
+        if self.replays_only:
+            return await self._recalled_elsewhere(call)
         try:
-            if self.replays_only:
-                raise CallFailedError(_NOT_ON_RECORD, 0)
             return await self._sent(request, clock, watch)
         except BaseException:
-            self._hub.give_up(wanted)
+            self._hub.give_up(_wanted(request))
             raise
+
+    async def _recalled(self, request: _Request) -> Reply | None:
+        """Return the reply on record; None means that this request is to be sent, or given up."""
+        try:
+            recorded = await self._hub.recall(_wanted(request))
+        except HelmbenchError as error:
+            raise CallFailedError(
+                Fault(FaultKind.REJECTED, None, "record_unreadable", str(error)), 0
+            ) from error
+        return self._replayed(request, recorded) if recorded is not None else None
+
+    async def _recalled_elsewhere(self, call: Call) -> Reply:
+        """Return a recorded reply of the other server that the model may have been asked at.
+
+        Which of the two it was depends on the keys of that time; a replay needs none.
+        """
+        endpoint = other_route(call.endpoint)
+        reply = await self._recalled(_request(replace(call, endpoint=endpoint))) if endpoint else None
+        if reply is None:
+            raise CallFailedError(_MISSING, 0)
+        return reply
 
     async def _sent(self, request: _Request, clock: CaseClock, watch: Watch) -> Reply:
         """Get a reply by calling, as often as it takes."""
@@ -260,7 +293,9 @@ class Gateway:
             delay_s = self._delay_s(result, waits if result.kind is FaultKind.RATE_LIMITED else retries)
             if delay_s >= clock.left_s():
                 raise CallFailedError(result, attempts, out_of_time=True)
-            _log.info("%s: %s call: attempt %d in %.1f s", call.origin.code, call.purpose, attempts + 1, delay_s)
+            _log.info(
+                "%s: %s call: attempt %d in %.1f s", call.origin.code, call.purpose, attempts + 1, delay_s
+            )
             watch.check()
             with self._stoppable(call.entry.id), watch.asleep(), clock.running():
                 await self._sleep(delay_s)
@@ -282,7 +317,7 @@ class Gateway:
         await self._client.close()
 
     def _replayed(self, request: _Request, recorded: Recorded) -> Reply | None:
-        """Return a recorded reply as if it had just come; None when it cannot be read."""
+        """Return a recorded reply as if it had just come; None when it cannot be read or is of no use."""
         call = request.call
         parsed = parse_reply(
             200, recorded.body, endpoint=call.endpoint, sent_schema=call.response_format is not None
@@ -296,6 +331,8 @@ class Gateway:
             _priced(call, parsed.usage, parsed.provider_model) if recorded.own else free,
             latency_ms=0.0,
         )
+        if not (self.replays_only or call.accepts(reply)):
+            return None
         trace = _Trace(request, 0, utc_now(), time.perf_counter())
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
@@ -472,13 +509,18 @@ def _priced(call: Call, usage: Usage, provider_model: str | None) -> Usage:
     return replace(usage, cost_usd=price_of(usage, call.entry.price, call.endpoint, provider_model))
 
 
-_NOT_ON_RECORD = Fault(
+_MISSING = Fault(
     FaultKind.REJECTED,
     None,
-    "not_on_record",
+    NOT_ON_RECORD,
     "no reply to this request is on record (--helmbench-cache=only)",
     hint="run once with --helmbench-cache=reuse; another prompt, model or sampling option is another request",
 )
+
+
+def _wanted(request: _Request) -> Wanted:
+    origin = request.call.origin
+    return Wanted(origin.run_id, origin.code, origin.repetition, request.hash)
 
 
 def _request(call: Call) -> _Request:

@@ -25,7 +25,10 @@ class Hub(Protocol):
         """Give back a ticket that was not used; one that is settled already stays so."""
 
     async def recall(self, wanted: Wanted) -> Recorded | None:
-        """Return a recorded reply; None means: ask, and give up by `give_up` when no reply comes."""
+        """Return a recorded reply; None means: ask, and give up by `give_up` when no reply comes.
+
+        Raises `HelmbenchError` when the record cannot be read.
+        """
 
     def give_up(self, wanted: Wanted) -> None:
         """Say that a request that was not on record brought no reply."""

@@ -11,7 +11,15 @@ from urllib.parse import SplitResult, urlsplit
 from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.problem import HelmbenchError
 
-__all__ = ["Endpoint", "Unusable", "is_loopback", "normalise_base_url", "resolve_endpoint"]
+__all__ = [
+    "Endpoint",
+    "Unusable",
+    "is_loopback",
+    "normalise_base_url",
+    "other_route",
+    "replay_endpoint",
+    "resolve_endpoint",
+]
 
 MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
 
@@ -111,6 +119,21 @@ def resolve_endpoint(
         base_url = f"http://localhost:{_LOCAL_PORTS[vendor]}/v1"
         return _endpoint(entry.id, name, vendor, base_url, _key_of((named,), environ))
     return _hosted(entry.id, named, environ)
+
+
+def replay_endpoint(model_id: str) -> Endpoint:
+    """Return where a model would be called if there were a key: enough to find its recorded replies."""
+    return _endpoint(model_id, model_id, "openrouter", _OPENROUTER_URL, _Key())
+
+
+def other_route(endpoint: Endpoint) -> Endpoint | None:
+    """Return OpenAI's own server for a model that has no key and could be asked there; None for others."""
+    if endpoint.key is not None or endpoint.base_url != _OPENROUTER_URL:
+        return None
+    name = endpoint.model_id.removeprefix("openai/")
+    if name == endpoint.model_id:
+        return None
+    return _endpoint(endpoint.model_id, name, "openai", _OPENAI_URL, _Key())
 
 
 def normalise_base_url(text: str) -> str:

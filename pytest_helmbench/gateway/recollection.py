@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-__all__ = ["CacheMode", "Recollection", "Recorded", "Wanted"]
+__all__ = ["CacheMode", "Recollection", "Record", "Recorded", "Wanted"]
 
 
 class CacheMode(StrEnum):
@@ -52,39 +52,63 @@ class Recorded:
 
     Args:
         body: HTTP body as received.
-        own: It was paid by the same run (which is being resumed).
+        own: The same run has paid it (and is being resumed).
     """
 
     body: bytes
     own: bool
 
 
+class Record(Protocol):
+    """Where recorded replies are found. Both methods raise `HelmbenchError` when the file cannot be read."""
+
+    def look_up(self, wanted: Wanted) -> Recorded | None:
+        """Return the reply on record that may be used, or None."""
+
+    def settle(self) -> None:
+        """Wait until everything that this session was answered can be found; from any thread."""
+
+
 class Recollection:
-    """Recorded replies, and calls that are shared while they are out. Lives on the loop of the process with the record.
+    """Recorded replies, and calls that are shared while they are out.
+
+    Lives on the loop of the process with the record.
 
     Args:
-        look_up: Finds a reply on record; None when there is none.
-        shares: Identical requests in flight share one call.
+        record: Where replies are found.
+        shares: Identical requests share one call.
     """
 
-    def __init__(self, look_up: Callable[[Wanted], Recorded | None], *, shares: bool) -> None:
-        self._look_up = look_up
+    def __init__(self, record: Record, *, shares: bool) -> None:
+        self._record = record
         self._shares = shares
         self._out: dict[tuple[str, int], asyncio.Future[bytes | None]] = {}
+        self._answered: set[tuple[str, int]] = set()
 
     async def recall(self, wanted: Wanted) -> Recorded | None:
-        """Return a reply; None means: ask, and tell by `answered` or `given_up` what came of it."""
+        """Return a reply; None means: ask, and tell by `answered` or `given_up` what came of it.
+
+        Raises:
+            HelmbenchError: The record cannot be read.
+        """
+        if not self._shares:
+            return self._record.look_up(wanted)
         while (out := self._out.get(wanted.key)) is not None:
             body = await asyncio.shield(out)
             if body is not None:
                 return Recorded(body, own=False)
-        found = self._look_up(wanted)
-        if found is None and self._shares:
+        if wanted.key in self._answered:
+            # On disk in a moment: in a thread, since a file that is locked can make it a long one.
+            await asyncio.to_thread(self._record.settle)
+        found = self._record.look_up(wanted)
+        if found is None and wanted.key not in self._out:
             self._out[wanted.key] = asyncio.get_running_loop().create_future()
         return found
 
     def answered(self, request_hash: str, repetition: int, body: bytes) -> None:
         """Give the reply to those who wait for the same."""
+        if self._shares:
+            self._answered.add((request_hash, repetition))
         self._resolve((request_hash, repetition), body)
 
     def given_up(self, wanted: Wanted) -> None:

@@ -16,7 +16,7 @@ def interval_text(score: Score) -> str:
     interval = score.interval
     if interval is None:
         return "-"
-    caution = f" ({score.clusters} clusters)" if score.few_clusters else ""
+    caution = f" (only {score.clusters} perturbations)" if score.few_clusters else ""
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
 
 
@@ -38,7 +38,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
                 rows += [_row(f"    {part.code}", part) for part in inside]
         notes += [f"{name}: {note}" for note in score_notes(run)]
     return [
-        *table(("", "score", "95 % interval", "pass rate", "coverage", "judged"), rows, left=("",)),
+        *table(("", "score", "95 % interval", "pass rate", "coverage", "rows judged"), rows, left=("",)),
         *notes,
     ]
 
@@ -91,5 +91,6 @@ def score_notes(run: RunScore) -> Sequence[str]:
     if run.repetition_sd is not None:
         notes.append(f"SD of the score over repetitions: {100 * run.repetition_sd:.1f} points")
     if run.neutral_rows:
-        notes.append(f"{run.neutral_rows} neutral rows (severity 0) are in no score")
+        rows = "row" if run.neutral_rows == 1 else "rows"
+        notes.append(f"{run.neutral_rows} neutral {rows} (severity 0) in no score")
     return [*notes, *run.warnings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_helmbench.report.tables import UNKNOWN, share, table
+from pytest_helmbench.report.tables import UNKNOWN, table
 
 __all__ = [
     "DryRow",
@@ -28,6 +28,7 @@ class ModelRow:
     """What came of one model.
 
     Args:
+        replays: Answers taken from the record.
         known_cost_usd: What is known of its cost, judges included.
         unknown_costs: Replies whose cost nobody knows.
         form_faults: Judged cases that fell for the form of their reply.
@@ -41,6 +42,7 @@ class ModelRow:
     skipped: int
     calls: int
     judge_calls: int
+    replays: int
     tokens: int
     known_cost_usd: float
     unknown_costs: int
@@ -116,12 +118,12 @@ def model_table(rows: Sequence[ModelRow]) -> list[str]:
     """Return one line per model under a head."""
     cells = []
     for row in rows:
-        rate = share(row.passed / row.judged) if row.judged else "-"
         calls = f"{row.calls} + {row.judge_calls} judge" if row.judge_calls else str(row.calls)
+        calls += f" + {row.replays} recorded" if row.replays else ""
         cost = cost_text(row.known_cost_usd, row.unknown_costs)
         counts = (row.passed, row.failed, row.errors, row.skipped)
-        cells.append((row.model, *map(str, counts), rate, calls, str(row.tokens), cost))
-    head = ("model", "passed", "failed", "errors", "skipped", "pass rate", "calls", "tokens", "cost USD")
+        cells.append((row.model, *map(str, counts), calls, str(row.tokens), cost))
+    head = ("model", "passed", "failed", "errors", "skipped", "calls", "tokens", "cost USD")
     return table(head, cells, left=("model",))
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from pytest_helmbench.bench.outcome import Evaluation, Outcome
 from pytest_helmbench.bench.scrub import scrub
 
-__all__ = ["Named", "error_text", "failure_text"]
+__all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
 
 _REASONS = {
     "invalid_json": "the reply is not valid JSON",
@@ -32,22 +32,32 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
     Args:
         job: The case.
         outcome: Judged wrong.
-        with_text: Also the start of the reply.
+        with_text: Also the start of the reply, and the judge's words, which may quote it.
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     headline = "; ".join(_short(evaluation) for evaluation in wrong)
     lines = [f"{scrub(headline)}", f"  case: {job.name}"]
     for evaluation in wrong:
         lines += _details(evaluation)
-    if with_text and outcome.excerpt:
-        lines.append(f"  reply: {scrub(outcome.excerpt)}")
+    if with_text:
+        lines += [f"  {name}: {text}" for name, text in quoted_texts(outcome)]
     return "\n".join(lines)
 
 
-def error_text(job: Named, outcome: Outcome) -> str:
+def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
+    """Return what a wrong case's reply and its judges say, by name: for terminals, not for CI logs."""
+    judges = [
+        (f"judge {evaluation.criterion}".strip(), scrub(evaluation.justification))
+        for evaluation in outcome.evaluations
+        if evaluation.justification and not evaluation.passed
+    ]
+    return [*judges, *([("reply", scrub(outcome.excerpt))] if outcome.excerpt else [])]
+
+
+def error_text(outcome: Outcome) -> str:
     """Return what a case says that was never judged: whose fault it was."""
     message = scrub(outcome.message or outcome.reason or "error")
-    return f"{message}\n  case: {job.name}\n  not a model failure: never judged"
+    return f"{message}\n  not a model failure: never judged"
 
 
 def _short(evaluation: Evaluation) -> str:
@@ -62,7 +72,4 @@ def _details(evaluation: Evaluation) -> list[str]:
     lines = [f"  rule: {rule} ({evaluation.rule_hash})"]
     if evaluation.reason is not None:
         lines.append(f"  reason: {evaluation.reason}")
-    lines += [f"  expected: {scrub(evaluation.expected)}", f"  observed: {scrub(evaluation.observed)}"]
-    if evaluation.justification:
-        lines.append(f"  judge: {scrub(evaluation.justification)}")
-    return lines
+    return [*lines, f"  expected: {scrub(evaluation.expected)}", f"  observed: {scrub(evaluation.observed)}"]

@@ -71,9 +71,7 @@ def write_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> N
 
 def merge_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> tuple[str, ...]:
     """Add cases to the plan of a run and return all it has planned now."""
-    row = conn.execute("SELECT codes FROM plans WHERE run_id = ?", (run_id,)).fetchone()
-    before = zlib.decompress(row[0]).decode().split("\n") if row is not None else _judged_codes(conn, run_id)
-    merged = tuple(dict.fromkeys((*filter(None, before), *codes)))
+    merged = tuple(dict.fromkeys((*filter(None, _planned_codes(conn, run_id)), *codes)))
     conn.execute("DELETE FROM plans WHERE run_id = ?", (run_id,))
     write_plan(conn, run_id, merged)
     return merged
@@ -94,17 +92,13 @@ def load_facts(path: Path, run_id: int) -> RunFacts | None:
 
 def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
     run = conn.execute(
-        "SELECT evaluation_runs.scope, evaluation_runs.benchmark_id, evaluation_runs.settings, plans.codes"
-        " FROM evaluation_runs LEFT JOIN plans ON plans.run_id = evaluation_runs.id WHERE evaluation_runs.id = ?",
-        (run_id,),
+        "SELECT scope, benchmark_id, settings FROM evaluation_runs WHERE id = ?", (run_id,)
     ).fetchone()
     if run is None:
         return None
-    scope, benchmark_id, settings_json, packed = run
+    scope, benchmark_id, settings_json = run
     settings: Mapping[str, Any] = json.loads(settings_json)
-    codes = (
-        zlib.decompress(packed).decode().split("\n") if packed is not None else _judged_codes(conn, run_id)
-    )
+    codes = _planned_codes(conn, run_id)
     contexts = _by_scenario(conn, _CONTEXTS, benchmark_id)
     perturbations = _by_scenario(conn, _PERTURBATIONS, benchmark_id)
     conditions = _by_scenario(conn, _CONDITIONS, benchmark_id)
@@ -182,8 +176,14 @@ def _criteria(conn: sqlite3.Connection, benchmark_id: int) -> dict[str, tuple[st
     return found
 
 
-def _judged_codes(conn: sqlite3.Connection, run_id: int) -> list[str]:
-    """Return the cases of a run from before plans were kept."""
+def _planned_codes(conn: sqlite3.Connection, run_id: int) -> list[str]:
+    """Return the planned cases; those with a result for a run from before plans were kept."""
+    # Readers have no right to migrate: an older file may lack the table.
+    table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'plans'"
+    if conn.execute(table).fetchone() is not None:
+        plan = conn.execute("SELECT codes FROM plans WHERE run_id = ?", (run_id,)).fetchone()
+        if plan is not None:
+            return zlib.decompress(plan[0]).decode().split("\n")
     return [code for (code,) in conn.execute("SELECT DISTINCT code FROM results WHERE run_id = ?", (run_id,))]
 
 

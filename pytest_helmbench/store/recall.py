@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Parse, Usage, Verdict
+from pytest_helmbench.bench.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
+from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.store.fault import store_error
 
-__all__ = ["CaseKey", "Recall", "RecordedCase", "UnfinishedRun", "unfinished_runs"]
+__all__ = ["CaseKey", "PaidReply", "Recall", "RecordedCase", "UnfinishedRun", "unfinished_runs"]
 
 
 CaseKey = tuple[int, str, int]
@@ -24,12 +25,29 @@ class RecordedCase:
     """A judged case on record.
 
     Args:
-        outcome: As it was; without an excerpt of the reply.
-        request_hash: Of the request that was answered.
+        outcome: As it was.
+        request_hash: Of the request that the judged reply answers.
+        severity: Base severity that the verdict was reached with; `difficulty` and `neutral` likewise.
     """
 
     outcome: Outcome
     request_hash: str
+    severity: int
+    difficulty: int
+    neutral: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PaidReply:
+    """A reply that a run has had.
+
+    Args:
+        body: HTTP body as received.
+        paid: The run has called for it itself; else it took it from the record.
+    """
+
+    body: bytes
+    paid: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +59,9 @@ class UnfinishedRun:
         session_id: Of its session.
         benchmark: Name.
         model: Id of the model under test.
-        status: `running`, `partial` or `interrupted`.
+        status: `running`, `partial`, `interrupted` or `complete`.
         settings: As recorded.
+        rescored_from: The run whose replies it judged anew; None for a run that asked.
     """
 
     run_id: int
@@ -51,6 +70,7 @@ class UnfinishedRun:
     model: str
     status: str
     settings: Mapping[str, Any]
+    rescored_from: int | None
 
 
 class Recall:
@@ -84,34 +104,37 @@ class Recall:
 
     def reply(self, request_hash: str, repetition: int) -> bytes | None:
         """Return the newest body that answered this request in this repetition, or None."""
-        return self._one(
-            "SELECT body FROM responses WHERE request_hash = ? AND repetition = ? ORDER BY id DESC LIMIT 1",
+        rows = self._rows(
+            "SELECT body FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
+            " ORDER BY id DESC LIMIT 1",
             (request_hash, repetition),
         )
+        return bytes(rows[0][0]) if rows else None
 
-    def reply_of_run(self, run_id: int, code: str, request_hash: str, repetition: int) -> bytes | None:
-        """Return the newest body that answered this request for this case of this run, or None."""
-        return self._one(
-            "SELECT responses.body FROM calls JOIN responses ON responses.id = calls.response_id"
+    def reply_of_run(self, run_id: int, code: str, request_hash: str, repetition: int) -> PaidReply | None:
+        """Return the newest reply to this request for this case of this run, or None."""
+        rows = self._rows(
+            "SELECT responses.body, max(calls.from_cache = 0) OVER () FROM calls"
+            " JOIN responses ON responses.id = calls.response_id"
             " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
-            " ORDER BY calls.id DESC LIMIT 1",
+            " AND responses.body IS NOT NULL ORDER BY calls.id DESC LIMIT 1",
             (run_id, code, repetition, request_hash),
         )
+        return PaidReply(bytes(rows[0][0]), bool(rows[0][1])) if rows else None
 
     def judged_cases(self, run_id: int) -> dict[CaseKey, RecordedCase]:
         """Return the judged cases of a run."""
         evaluations: dict[int, list[Evaluation]] = {}
         for result_id, *columns in self._rows(_EVALUATIONS, (run_id,)):
             evaluations.setdefault(result_id, []).append(_evaluation(*columns))
-        found = {}
-        for result_id, code, repetition, request_hash, *columns in self._rows(_RESULTS, (run_id,)):
+        found: dict[CaseKey, RecordedCase] = {}
+        for row in self._rows(_RESULTS, (run_id,)):
+            result_id, code, repetition, request_hash, severity, difficulty, neutral, *columns = row
             outcome = _outcome(tuple(evaluations.get(result_id, ())), *columns)
-            found[run_id, code, repetition] = RecordedCase(outcome, request_hash or "")
+            found[run_id, code, repetition] = RecordedCase(
+                outcome, request_hash or "", severity, difficulty, bool(neutral)
+            )
         return found
-
-    def _one(self, query: str, values: tuple[object, ...]) -> bytes | None:
-        rows = self._rows(query, values)
-        return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
         try:
@@ -145,32 +168,33 @@ def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[UnfinishedRu
             return ()
         rows = recall._rows(_RUNS, sessions[0])
     return tuple(
-        UnfinishedRun(number, session_id, benchmark, model, status, json.loads(settings))
-        for number, session_id, benchmark, model, status, settings in rows
+        UnfinishedRun(number, session_id, benchmark, model, status, json.loads(settings), rescored_from)
+        for number, session_id, benchmark, model, status, settings, rescored_from in rows
     )
 
 
 _RUNS = (
-    "SELECT runs.id, runs.session_id, benchmarks.name, llms.name, runs.status, runs.settings"
+    "SELECT runs.id, runs.session_id, benchmarks.name, llms.name, runs.status, runs.settings, runs.rescored_from"
     " FROM evaluation_runs AS runs JOIN benchmarks ON benchmarks.id = runs.benchmark_id"
     " JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ? ORDER BY runs.id"
 )
 _EVALUATIONS = (
-    "SELECT evaluations.result_id, criterion, rule, rule_hash, passed, credit, evaluations.parse, expected, observed,"
-    " justification FROM evaluations JOIN results ON results.id = evaluations.result_id WHERE results.run_id = ?"
-    " ORDER BY evaluations.id"
+    "SELECT evaluations.result_id, results.reason, criterion, rule, rule_hash, passed, credit, evaluations.parse,"
+    " expected, observed, justification FROM evaluations JOIN results ON results.id = evaluations.result_id"
+    " WHERE results.run_id = ? ORDER BY evaluations.id"
 )
+# By the reply that was judged: the newest call of a case may belong to a prompt that nobody has judged yet.
 _RESULTS = (
-    "SELECT results.id, results.code, results.repetition,"
-    " (SELECT calls.request_hash FROM calls WHERE calls.run_id = results.run_id AND calls.code = results.code"
-    "  AND calls.repetition = results.repetition AND calls.purpose = 'case' AND calls.response_id IS NOT NULL"
-    "  ORDER BY calls.id DESC LIMIT 1),"
+    "SELECT results.id, results.code, results.repetition, responses.request_hash, severity, difficulty, neutral,"
     " outcome, reason, score, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, cost_usd, latency_ms,"
-    " started_at, completed_at FROM results WHERE run_id = ? AND outcome IN ('passed', 'failed')"
+    " started_at, completed_at, CASE outcome WHEN 'failed' THEN substr(responses.text, 1, 1000) END"
+    " FROM results LEFT JOIN responses ON responses.id = results.response_id"
+    " WHERE run_id = ? AND outcome IN ('passed', 'failed')"
 )
 
 
 def _evaluation(  # noqa: PLR0913, PLR0917 - one argument per column
+    reason: str | None,
     criterion: str,
     rule: str,
     rule_hash: str,
@@ -187,7 +211,8 @@ def _evaluation(  # noqa: PLR0913, PLR0917 - one argument per column
         rule_hash=rule_hash,
         passed=bool(passed),
         credit=credit,
-        reason=None,
+        # A judged case has no reason of form, and a field rule has one evaluation: the reason is its own.
+        reason=reason if reason in FORM_REASONS else None,
         parse=None if parse is None else Parse(parse),
         expected=expected,
         observed=observed,
@@ -208,6 +233,7 @@ def _outcome(  # noqa: PLR0913, PLR0917 - one argument per column
     latency_ms: float | None,
     started_at: str | None,
     completed_at: str | None,
+    reply: str | None,
 ) -> Outcome:
     return Outcome(
         verdict=Verdict(verdict),
@@ -216,6 +242,7 @@ def _outcome(  # noqa: PLR0913, PLR0917 - one argument per column
         score=score,
         usage=Usage(prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, cost_usd),
         latency_ms=latency_ms,
+        excerpt=excerpt(reply or ""),
         started_at=started_at,
         completed_at=completed_at,
     )

@@ -102,7 +102,12 @@ def settings_json(run: RunRecord) -> str:
         TypeError: A setting is no JSON type.
     """
     pid = os.getpid()
-    process = {"host": platform.node(), "pid": pid, "started": _process_start(pid)}
+    process = {
+        "host": platform.node(),
+        "pid": pid,
+        "started": _process_start(pid),
+        "namespace": _namespace(),
+    }
     return as_json({**run.settings, "process": process})
 
 
@@ -155,7 +160,8 @@ def reopen_run(
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     conn.execute(
         "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"
-        " settings = ?, plugin_version = ?, heartbeat_at = ?, total_tests = ? WHERE id = ?",
+        " settings = ?, plugin_version = ?, heartbeat_at = ?, total_tests = ?,"
+        " scope = iif(? = 'whole', 'whole', scope) WHERE id = ?",
         (
             benchmark_id,
             run.benchmark.hash,
@@ -163,6 +169,7 @@ def reopen_run(
             run.plugin_version,
             heartbeat_at,
             len(codes) * per_case,
+            run.scope,
             run_id,
         ),
     )
@@ -188,6 +195,10 @@ def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> No
             run_id,
         ),
     )
+    _write_counts(conn, run_id)
+
+
+def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
     counts = conn.execute(
         "SELECT count(*) FILTER (WHERE outcome = 'passed'), count(*) FILTER (WHERE outcome = 'failed'),"
         " count(*) FILTER (WHERE outcome = 'error'), count(*) FILTER (WHERE outcome = 'skipped'),"
@@ -219,7 +230,7 @@ def beat(conn: sqlite3.Connection, run_ids: Iterable[int], at: str) -> None:
 
 
 def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float) -> tuple[int, ...]:
-    """Mark running runs as `interrupted` whose process is gone, and return their ids.
+    """Mark running runs as `interrupted` whose process is gone, with their counts, and return their ids.
 
     Args:
         conn: Inside a write transaction.
@@ -232,9 +243,9 @@ def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float)
         for run_id, settings, heartbeat_at in running.fetchall()
         if _is_dead(json.loads(settings).get("process"), now_s - _epoch_s(heartbeat_at), silent_s)
     )
-    conn.executemany(
-        "UPDATE evaluation_runs SET status = 'interrupted' WHERE id = ?", [(run_id,) for run_id in dead]
-    )
+    for run_id in dead:
+        conn.execute("UPDATE evaluation_runs SET status = 'interrupted' WHERE id = ?", (run_id,))
+        _write_counts(conn, run_id)
     return dead
 
 
@@ -251,6 +262,10 @@ def _lives(process: Mapping[str, Any]) -> bool | None:
     # On Windows os.kill(pid, 0) would send Ctrl-C instead of asking.
     if sys.platform == "win32" or process.get("host") != platform.node() or not isinstance(pid, int):
         return None
+    # Containers of one machine may share a host name; each has pids of its own.
+    here = _namespace()
+    if process.get("namespace", here) != here:
+        return None
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -259,6 +274,14 @@ def _lives(process: Mapping[str, Any]) -> bool | None:
         pass  # lives, and is somebody else's
     # Pids are used again, soonest after a reboot or in a container: the start tells them apart.
     return started is None or _process_start(pid) == started
+
+
+def _namespace() -> str | None:
+    """Return what names the set of processes that can be seen here; None where the system does not say."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return None
 
 
 def _process_start(pid: int) -> int | None:

@@ -193,7 +193,7 @@ def test_a_gate_or_require_run_without_a_key_fails_and_names_the_variable(
         ),
         ("min-score=P1=0.7,P1=0.8", "P1 has two thresholds in 'P1=0.7,P1=0.8'\n  hint: leave one of them"),
         ("min-coverage=1.1", "--helmbench-min-coverage: '1.1' is no number from 0 to 1"),
-        ("markdown=no/such.md", "no/such.md')\n  hint: it takes a file in a folder that exists"),
+        ("markdown=no/such.md", "no/such.md'\n  hint: it takes a file in a folder that exists"),
         ("json=.", "\n  hint: it takes a file in a folder that exists"),
     ],
 )

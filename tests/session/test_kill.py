@@ -1,0 +1,171 @@
+"""Killed at any moment and resumed, a session ends as if nothing had happened, and pays for nothing twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+from provider import Answer, Provider, Request, build_reply
+from records import answered_hashes, final_state, integrity, judged_rows
+from sessions import Session, until
+from trees import category, clear_environment, includes, judged, judged_twice, rows, threshold, write_tree
+
+_KILLS = int(os.environ.get("HELMBENCH_KILLS", "20"))
+_SEED = int(os.environ.get("HELMBENCH_KILLS_SEED", str(time.time_ns() % 10**6)))
+_CONCURRENCY = 6
+_OPTIONS = ("-q", "--helmbench-marking-model=test/judge", f"--helmbench-concurrency={_CONCURRENCY}")
+_BLOCKED = "ANSWER: BLOCKED"
+_CHAIN = 5  # kills of one and the same run
+_SHARE_AT_START = 0.15
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _write_benchmark(folder: Path) -> None:
+    write_tree(
+        folder / "benchmark",
+        {
+            "P1-B1-S1": category(*["RISK", "CALM", "RISK"] * 3),
+            "P1-B1-S2": includes("A,B", "A", "A,B,C"),
+            "P1-B2-S1": threshold("A,B", "A", "A,B,C,D"),
+            "P1-B2-S2": judged(*["fine"] * 5),
+            "P2-B1-S1": judged_twice(*["fine"] * 6),
+            "P2-B1-S2": category("RISK", "BLOCKED", "RISK"),
+        },
+    )
+
+
+def _number(request: Request) -> int:
+    return int(hashlib.sha256(request.raw).hexdigest()[:8], 16)
+
+
+def _reply(request: Request) -> Answer:
+    """Return the same to the same request, after 10 to 60 ms; judges wait a little longer."""
+    number = _number(request)
+    latency_s = 0.01 + number % 50 / 1000
+    if request.is_judge:
+        verdict = ("GOOD", "MIDDLING", "BAD")[number % 3]
+        return Answer(text=json.dumps(build_reply(request.schema or {}, verdict)), latency_s=latency_s + 0.05)
+    if _BLOCKED in request.prompt:
+        refusal = {"error": {"code": "content_filter", "message": "no"}}
+        return Answer(status=400, body=refusal, latency_s=latency_s)
+    return Answer(latency_s=latency_s)
+
+
+class _Chain:
+    """One run, killed again and again and resumed until it ends.
+
+    Args:
+        folder: Where it runs.
+        provider: Counts what is asked.
+        workers: `-n0` or `-n2`.
+    """
+
+    def __init__(self, folder: Path, provider: Provider, workers: str) -> None:
+        self.database = folder / "helmbench.db"
+        self.kills = 0
+        self._folder = folder
+        self._provider = provider
+        self._workers = workers
+        self.whole_s = 0.0
+        self.start_s = 0.0
+
+    def measure(self) -> None:
+        """Run undisturbed, to compare with and to know how long it takes."""
+        started = time.monotonic()
+        database = f"--helmbench-db={self._folder / 'undisturbed.db'}"
+        session = Session(self._folder, self._provider.url, self._workers, *_OPTIONS, database)
+        assert session.end() == pytest.ExitCode.TESTS_FAILED, session.text
+        first, last = self._provider.requests[0].at, self._provider.requests[-1].at
+        self.start_s, self.whole_s = first - started, last - first
+
+    def kill_once(self, after_s: float, *, from_the_start: bool) -> None:
+        """Start or resume, and kill.
+
+        Args:
+            after_s: When.
+            from_the_start: Counted from the start of the process, not from its first request.
+        """
+        recorded, asked = self._recorded(), self._provider.count
+        session = self._session()
+        if not from_the_start:
+            until(lambda: self._provider.count > asked or session.has_ended, "the first request comes")
+        time.sleep(after_s)
+        self.kills += session.kill_all()
+        self._check(asked, *recorded)
+
+    def finish(self) -> None:
+        """Resume a last time and let it end."""
+        recorded, asked = self._recorded(), self._provider.count
+        session = self._session()
+        assert session.end() == pytest.ExitCode.TESTS_FAILED, session.text
+        self._check(asked, *recorded)
+
+    def _recorded(self) -> tuple[set[str], set[tuple[object, ...]]]:
+        """Return what has been answered and judged."""
+        if not self._has_run():
+            return set(), set()
+        return answered_hashes(self.database), judged_rows(self.database)
+
+    def has_ended(self) -> bool:
+        """Whether the run is closed."""
+        return self._has_run() and rows(self.database, "SELECT status FROM evaluation_runs")[-1][0] == "partial"
+
+    def _has_run(self) -> bool:
+        """Whether anything is on record yet."""
+        if not self.database.exists():
+            return False
+        tables = rows(self.database, "SELECT count(*) FROM sqlite_master WHERE name = 'evaluation_runs'")
+        return tables == [(1,)] and rows(self.database, "SELECT count(*) FROM evaluation_runs") != [(0,)]
+
+    def _session(self) -> Session:
+        resume = ["--helmbench-resume"] if self._has_run() else []
+        return Session(self._folder, self._provider.url, self._workers, *_OPTIONS, *resume)
+
+    def _check(self, asked: int, before: set[str], verdicts: set[tuple[object, ...]]) -> None:
+        again = [request for request in self._provider.requests[asked:] if _hash(request) in before]
+        assert again == []
+        if self._has_run():
+            assert verdicts <= judged_rows(self.database)
+            assert integrity(self.database) == "ok"
+
+
+def _hash(request: Request) -> str:
+    return hashlib.sha256(request.raw).hexdigest()
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_sessions_killed_at_random_moments_and_resumed_end_as_undisturbed_ones(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    chance = random.Random(_SEED)
+    provider.reply = _reply
+    folder = pytester.path
+    _write_benchmark(folder)
+    chain = _Chain(folder, provider, workers)
+    chain.measure()
+    kills = 0
+    while kills < _KILLS // 2:
+        provider.requests.clear()
+        for name in ("helmbench.db", "helmbench.db-wal", "helmbench.db-shm"):
+            (folder / name).unlink(missing_ok=True)
+        chain.kills = 0
+        while chain.kills < _CHAIN and not chain.has_ended():
+            at_start = chance.random() < _SHARE_AT_START
+            longest_s = chain.start_s if at_start else 2 * chain.whole_s / _CHAIN
+            chain.kill_once(chance.uniform(0, longest_s), from_the_start=at_start)
+        kills += chain.kills
+        if not chain.has_ended():
+            chain.finish()
+        assert final_state(chain.database) == final_state(folder / "undisturbed.db"), f"seed {_SEED}"
+        # Only what was in flight, or on its way to the disk, was asked once more.
+        answerable = [_hash(request) for request in provider.requests if _BLOCKED not in request.prompt]
+        assert len(answerable) - len(set(answerable)) <= chain.kills * 2 * _CONCURRENCY
