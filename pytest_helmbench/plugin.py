@@ -60,7 +60,7 @@ OPTIONS = (
     Option("select", "text", "CODES", "cases by code, whole components: P1-B2,*-*-S1-C2,~P4", asks=True),
     Option("repeat", "int", "N", "repetitions per case (default: 1)"),
     Option("add-no-context", "flag", "", "add the combination without user context"),
-    Option("temperature", "float", "T", "sampling temperature; such options go out only when set, never to the judge"),
+    Option("temperature", "float", "T", "sampling temperature; sent only when set, never to the judge"),
     Option("top-p", "float", "P", "nucleus sampling"),
     Option("top-k", "int", "K", "top-k sampling"),
     Option("min-p", "float", "P", "min-p sampling"),

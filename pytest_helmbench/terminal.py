@@ -65,6 +65,11 @@ class Announcer:
         """
         office = self._office
         self._check_gates(plan)
+        if plan.dry and office.settings.resume and not office.settings.dry_run:
+            raise pytest.UsageError(
+                f"nothing can be resumed: {'; '.join(dict.fromkeys(run.why_not for run in plan.runs))}\n"
+                "  hint: give the command of the unfinished session again, with --helmbench-resume"
+            )
         span = _plan_price(plan, office)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:

@@ -42,7 +42,10 @@ def _rows(database: Path, query: str) -> list[tuple[Any, ...]]:
 
 def final_state(database: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Return runs, results with their evaluations, and costs."""
-    return {name: _rows(database, query) for name, query in (("runs", _RUNS), ("results", _RESULTS), ("costs", _COSTS))}
+    return {
+        name: _rows(database, query)
+        for name, query in (("runs", _RUNS), ("results", _RESULTS), ("costs", _COSTS))
+    }
 
 
 def answered_hashes(database: Path) -> set[str]:
@@ -61,7 +64,9 @@ def judged_rows(database: Path) -> set[tuple[Any, ...]]:
 
 def calls_by_error(database: Path) -> dict[str, int]:
     """Return how many calls ended in which fault; `reply` for none."""
-    query = "SELECT CASE WHEN error IS NULL THEN 'reply' ELSE substr(error, 1, instr(error || ':', ':') - 1) END"
+    query = (
+        "SELECT CASE WHEN error IS NULL THEN 'reply' ELSE substr(error, 1, instr(error || ':', ':') - 1) END"
+    )
     return dict(_rows(database, f"{query} AS kind, count(*) FROM calls GROUP BY kind"))
 
 

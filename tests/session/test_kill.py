@@ -117,7 +117,9 @@ class _Chain:
 
     def has_ended(self) -> bool:
         """Whether the run is closed."""
-        return self._has_run() and rows(self.database, "SELECT status FROM evaluation_runs")[-1][0] == "partial"
+        return (
+            self._has_run() and rows(self.database, "SELECT status FROM evaluation_runs")[-1][0] == "partial"
+        )
 
     def _has_run(self) -> bool:
         """Whether anything is on record yet."""

@@ -86,7 +86,9 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
     assert _asked(provider) == ["4"]
     assert rows(database, "SELECT code, id FROM results ORDER BY code") == before
     assert judged_at <= set(rows(database, times))
-    assert rows(database, "SELECT count(*), min(status), min(error_tests) FROM evaluation_runs") == [(1, "partial", 0)]
+    assert rows(database, "SELECT count(*), min(status), min(error_tests) FROM evaluation_runs") == [
+        (1, "partial", 0)
+    ]
     # What is judged already is told in the same words.
     for result in (first, second):
         shown = result.stdout.str()
@@ -105,7 +107,9 @@ def test_a_reply_whose_judge_was_in_flight_is_not_asked_for_again(
     undisturbed.assert_outcomes(passed=3)
     provider.requests.clear()
     # Of the second message one judge answers, the other hangs.
-    provider.answers(hang=True, when=lambda request: _about(2, judge=True)(request) and "Point 2." in request.prompt)
+    provider.answers(
+        hang=True, when=lambda request: _about(2, judge=True)(request) and "Point 2." in request.prompt
+    )
     session = Session(pytester.path, provider.url, workers, _JUDGE)
     database = pytester.path / "helmbench.db"
     until(lambda: database.exists() and _answered(database) == 3 + 5, "all others are answered")
@@ -157,7 +161,8 @@ def test_a_changed_prompt_rule_or_severity_runs_again_and_is_named(
     named = next(line for line in result.outlines if line.startswith("request or rule has changed"))
     assert named.startswith("request or rule has changed since they were judged, so they ran again: ")
     assert set(named.partition("again: ")[2].split(", ")) == {
-        f"{code}[{MODEL}]" for code in ("P1-B1-S1-C1-PT2", "P1-B1-S2-C1-PT1", "P1-B1-S2-C1-PT2", "P1-B1-S3-C1-PT1")
+        f"{code}[{MODEL}]"
+        for code in ("P1-B1-S1-C1-PT2", "P1-B1-S2-C1-PT1", "P1-B1-S2-C1-PT2", "P1-B1-S3-C1-PT1")
     }
     database = pytester.path / "helmbench.db"
     by_code = "SELECT code, outcome, severity FROM results WHERE code IN ({}) ORDER BY code"
@@ -198,7 +203,9 @@ def test_a_verdict_on_an_old_prompt_never_stands_for_the_answer_to_a_new_one(
 def test_other_models_sampling_or_judge_are_refused_with_the_differences(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK"), "P1-B1-S2": judged("fine")})
+    write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK"), "P1-B1-S2": judged("fine")}
+    )
     provider.answers(times=1, status=400, when=_about(2))
     settings = ("--helmbench-temperature=0.5", _JUDGE)
     run_tree(pytester, *settings, url=provider.url).assert_outcomes(passed=2, errors=1)
@@ -227,7 +234,10 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
         ([replace(same, benchmark="demo")], "it had no run of demo"),
         ([_with(same, repeat=2)], "--helmbench-repeat was 1, now 2"),
         ([_with(same, strict_json=True)], "--helmbench-strict-json was false, now true"),
-        ([_with(same, judge_sampling={})], 'sampling of the judge of test/good was {"temperature": 0.0}, now {}'),
+        (
+            [_with(same, judge_sampling={})],
+            'sampling of the judge of test/good was {"temperature": 0.0}, now {}',
+        ),
     ):
         with pytest.raises(ResumeError) as refused:
             find_resumption(database, None, planned)
@@ -242,10 +252,17 @@ def _with(run: Continued, **settings: object) -> Continued:
 def test_a_bare_resume_takes_models_and_servers_from_the_session(
     pytester: pytest.Pytester, provider: Provider, workers: str
 ) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK"), "P1-B1-S2": judged("fine")})
+    write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK"), "P1-B1-S2": judged("fine")}
+    )
     provider.answers(times=2, status=400, when=_about(2))
     run_tree(
-        pytester, workers, _JUDGE, f"--helmbench-model={MODEL}", "--helmbench-model=test/other", url=provider.url
+        pytester,
+        workers,
+        _JUDGE,
+        f"--helmbench-model={MODEL}",
+        "--helmbench-model=test/other",
+        url=provider.url,
     ).assert_outcomes(passed=4, errors=2)
     provider.requests.clear()
     result = run_tree(pytester, workers, _RESUME)
@@ -264,13 +281,19 @@ def test_with_nothing_unfinished_a_fresh_run_says_so(pytester: pytest.Pytester, 
         assert provider.count == run
     missing = run_tree(pytester, "--helmbench-resume-run=9", url=provider.url)
     assert missing.ret == pytest.ExitCode.USAGE_ERROR
-    missing.stderr.fnmatch_lines(["*there is no run 9 in *helmbench.db", "*hint: `helmbench runs` lists them"])
+    missing.stderr.fnmatch_lines(
+        ["*there is no run 9 in *helmbench.db", "*hint: `helmbench runs` lists them"]
+    )
     dry = run_tree(pytester, _RESUME)
-    dry.stdout.fnmatch_lines(["--helmbench-resume had no effect: nothing is called in a dry run, so nothing went on"])
+    dry.stdout.fnmatch_lines(
+        ["--helmbench-resume had no effect: nothing is called in a dry run, so nothing went on"]
+    )
     assert provider.count == 2
 
 
-def test_a_named_run_goes_on_and_a_rescored_one_is_refused(pytester: pytest.Pytester, provider: Provider) -> None:
+def test_a_named_run_goes_on_and_a_rescored_one_is_refused(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
     for _ in range(2):
         provider.answers(times=1, status=400, when=_about(2))
@@ -300,11 +323,16 @@ def test_a_run_that_lives_is_refused_and_a_dead_one_is_closed_by_the_next_sessio
     provider.answers(hang=True, when=_about(3))
     session = Session(pytester.path, provider.url, workers)
     database = pytester.path / "helmbench.db"
-    until(lambda: database.exists() and _answered(database) == 2 and len(_results(database)) == 2, "two are judged")
+    until(
+        lambda: database.exists() and _answered(database) == 2 and len(_results(database)) == 2,
+        "two are judged",
+    )
     refused = run_tree(pytester, workers, _RESUME, url=provider.url)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     said = refused.stderr.str() + refused.stdout.str()
-    assert re.search(r"run 1 is still being written, by process \d+ on \S+\n  hint: wait for it, or stop it", said)
+    assert re.search(
+        r"run 1 is still being written, by process \d+ on \S+\n  hint: wait for it, or stop it", said
+    )
 
     session.kill_all()
     provider.reset()
@@ -317,7 +345,9 @@ def test_a_run_that_lives_is_refused_and_a_dead_one_is_closed_by_the_next_sessio
 
 
 def test_a_part_can_go_on_and_then_the_rest(pytester: pytest.Pytester, provider: Provider) -> None:
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4), "P1-B2-S1": category("CALM")})
+    write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4), "P1-B2-S1": category("CALM")}
+    )
     provider.answers(times=4, status=400)
     run_tree(pytester, "-k", "P1-B1", url=provider.url).assert_outcomes(errors=4, deselected=1)
     run_tree(pytester, _RESUME, "-k", "PT2", url=provider.url).assert_outcomes(passed=1, deselected=4)
@@ -337,10 +367,14 @@ def test_an_answer_of_the_judge_that_is_none_is_asked_for_again(
     run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(errors=1)
     provider.requests.clear()
     run_tree(pytester, _JUDGE, _RESUME, url=provider.url).assert_outcomes(passed=1)
-    assert [("Point 2." in request.prompt, request.is_judge) for request in provider.requests] == [(True, True)]
+    assert [("Point 2." in request.prompt, request.is_judge) for request in provider.requests] == [
+        (True, True)
+    ]
 
 
-def test_a_judge_that_takes_no_temperature_is_told_once(pytester: pytest.Pytester, provider: Provider) -> None:
+def test_a_judge_that_takes_no_temperature_is_told_once(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 20)})
     provider.reply = _takes_no_temperature
     run_tree(pytester, _JUDGE, "--helmbench-concurrency=1", url=provider.url).assert_outcomes(passed=20)
@@ -355,7 +389,9 @@ def test_a_judge_that_takes_no_temperature_is_told_once(pytester: pytest.Pyteste
 def _takes_no_temperature(request: Request) -> Answer | None:
     if "temperature" not in request.body or not request.is_judge:
         return None
-    return Answer(status=400, body={"error": {"message": "Unsupported value: 'temperature'", "param": "temperature"}})
+    return Answer(
+        status=400, body={"error": {"message": "Unsupported value: 'temperature'", "param": "temperature"}}
+    )
 
 
 def test_replies_of_other_runs_stay_free_when_a_session_goes_on(
@@ -368,7 +404,9 @@ def test_replies_of_other_runs_stay_free_when_a_session_goes_on(
     other = ("--helmbench-marking-model=test/other", "--helmbench-cache=reuse")
     provider.answers(hang=True)
     session = Session(pytester.path, provider.url, *other)
-    until(lambda: _answered(database) == 3 and provider.in_flight == 1, "the case is answered from the record")
+    until(
+        lambda: _answered(database) == 3 and provider.in_flight == 1, "the case is answered from the record"
+    )
     session.kill_all()
     provider.reset()
     run_tree(pytester, *other, _RESUME, url=provider.url).assert_outcomes(passed=1)
@@ -387,7 +425,9 @@ def test_refreshing_is_not_paying_twice(pytester: pytest.Pytester, provider: Pro
     refresh = (_JUDGE, "--helmbench-cache=refresh")
     provider.answers(hang=True, when=lambda request: request.is_judge)
     session = Session(pytester.path, provider.url, *refresh)
-    until(lambda: provider.count == 2 and _answered(pytester.path / "helmbench.db") == 3, "the judge is asked")
+    until(
+        lambda: provider.count == 2 and _answered(pytester.path / "helmbench.db") == 3, "the judge is asked"
+    )
     session.kill_all()
     provider.reset()
     run_tree(pytester, *refresh, _RESUME, url=provider.url).assert_outcomes(passed=1)

@@ -1,0 +1,277 @@
+"""Recorded replies in place of calls: what each mode reads and writes, what counts as the same request."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from provider import Provider, Request
+from trees import (
+    category,
+    clear_environment,
+    includes,
+    judged,
+    judged_twice,
+    rows,
+    run_tree,
+    threshold,
+    write_tree,
+)
+from wired import Onlooker, Wired, wired
+
+from pytest_helmbench.bench.case import Message
+from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.engine.targets import resolve_targets
+from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Origin, Patience
+from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.recollection import Recollection, Recorded, Wanted
+from pytest_helmbench.gateway.wire import encode, request_body, request_hash
+from pytest_helmbench.settings import resolve_settings
+
+_JUDGE = "--helmbench-marking-model=test/judge"
+_REUSE = "--helmbench-cache=reuse"
+_ONLY = "--helmbench-cache=only"
+_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+_VERDICTS = """
+    SELECT results.code, repetition, outcome, reason, results.score, criterion, rule_hash, passed, credit, parse,
+        expected, observed, justification, prompt_tokens, completion_tokens
+    FROM results LEFT JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY 1, 2, criterion
+"""
+_REPLAYS = """
+    SELECT count(*), min(from_cache), max(attempt), total(cost_usd), count(response_id), count(result_id)
+    FROM calls WHERE run_id = {}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _judge_by_message(request: Request) -> str | None:
+    if not request.is_judge:
+        return None
+    verdict = "BAD" if "Message 2." in request.prompt and "Point 2." in request.prompt else "GOOD"
+    return f'{{"evidence": [], "justification": "So it is.", "judgment": "{verdict}"}}'
+
+
+@_workers
+def test_a_replay_without_provider_and_key_gives_the_same_verdicts(
+    pytester: pytest.Pytester, provider: Provider, workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(
+        pytester.path / "benchmark",
+        {
+            "P1-B1-S1": category("RISK", "CALM"),
+            "P1-B1-S2": includes("A,B", "A"),
+            "P1-B1-S3": threshold("A,B", "D"),
+            "P1-B1-S4": judged("fine", "poor"),
+            "P1-B1-S5": judged_twice("fine", "poor"),
+        },
+    )
+    provider.reply = _judge_by_message
+    monkeypatch.setenv("SOME_KEY", "a-key-of-twenty-characters")
+    options = (_JUDGE, "--helmbench-api-key-env=SOME_KEY", "--helmbench-repeat=2", workers)
+    run_tree(pytester, *options, url=provider.url).assert_outcomes(passed=12, failed=8)
+    asked = provider.count
+    assert asked == 20 + 4 + 8
+
+    monkeypatch.delenv("SOME_KEY")
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        dead = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+    replay = run_tree(pytester, *options, _ONLY, "--helmbench-timeout=5", url=dead)
+    replay.assert_outcomes(passed=12, failed=8)
+    replay.stdout.fnmatch_lines(["helmbench: test/good: 20 cases, 0 calls (32 at a time), free; *"])
+    database = pytester.path / "helmbench.db"
+    assert rows(database, _VERDICTS.format(2)) == rows(database, _VERDICTS.format(1))
+    assert rows(database, _REPLAYS.format(2)) == [(asked, 1, 0, 0.0, asked, asked)]
+    assert rows(database, "SELECT status, cost_usd FROM evaluation_runs WHERE id = 2") == [("complete", 0.0)]
+    assert rows(database, "SELECT count(*) FROM responses") == [(asked,)]
+    assert provider.count == asked
+
+
+def test_a_request_that_is_not_on_record_is_an_error_of_a_replay(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    root = write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK"), "P1-B1-S2": judged("fine")}
+    )
+    run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(passed=3)
+    perturbations = root / "scenarios" / "P1-B1-S1" / "perturbations.md"
+    perturbations.write_text(perturbations.read_text().replace("Message 2.", "Message 2, reworded."))
+    rubric = root / "scenarios" / "P1-B1-S2" / "criteria.md"
+    rubric.write_text(rubric.read_text().replace("All in all.", "On the whole."))
+    provider.requests.clear()
+    replay = run_tree(pytester, _JUDGE, _ONLY, url=provider.url)
+    replay.assert_outcomes(passed=1, errors=2)
+    assert provider.count == 0
+    shown = replay.stdout.str()
+    assert "no reply to this request is on record (--helmbench-cache=only)" in shown
+    assert (
+        "hint: run once with --helmbench-cache=reuse; another prompt, model or sampling option is another"
+        in shown
+    )
+    outcomes = "SELECT code, outcome, reason FROM results WHERE run_id = 2 ORDER BY code"
+    assert rows(pytester.path / "helmbench.db", outcomes) == [
+        ("P1-B1-S1-C1-PT1", "passed", None),
+        ("P1-B1-S1-C1-PT2", "error", "not_on_record"),
+        ("P1-B1-S2-C1-PT1", "error", "judge_not_on_record"),
+    ]
+
+
+@_workers
+def test_identical_requests_share_one_call_also_across_workers(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    # Three scenarios in the same words; half of the requests are out when the others come.
+    words = category(*["RISK"] * 8)
+    write_tree(pytester.path / "benchmark", {f"P1-B1-S{n}": words for n in (1, 2, 3)})
+    provider.latency_s = 0.15
+    # A request that fails for good keeps nobody: the next one asks for itself.
+    provider.answers(times=1, status=400, when=lambda request: "Message 5." in request.prompt)
+    result = run_tree(pytester, workers, _REUSE, "--helmbench-concurrency=12", url=provider.url)
+    result.assert_outcomes(passed=23, errors=1)
+    assert provider.count == 8 + 1
+    database = pytester.path / "helmbench.db"
+    kinds = "SELECT from_cache, count(*), total(cost_usd), count(response_id) FROM calls GROUP BY 1"
+    assert rows(database, kinds) == [(0, 9, pytest.approx(0.008), 8), (1, 15, 0.0, 15)]
+    assert rows(database, "SELECT cost_usd FROM evaluation_runs") == [(pytest.approx(0.008),)]
+    # A second session calls for the one that failed, which by now is on record for another case.
+    provider.latency_s = 0.0
+    provider.requests.clear()
+    again = run_tree(pytester, workers, _REUSE, url=provider.url)
+    again.assert_outcomes(passed=24)
+    assert provider.count == 0
+    assert rows(database, _REPLAYS.format(2)) == [(24, 1, 0, 0.0, 24, 24)]
+
+
+def test_without_reuse_identical_requests_are_asked_each(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    words = category("RISK", "RISK")
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": words, "P1-B1-S2": words})
+    run_tree(pytester, url=provider.url).assert_outcomes(passed=4)
+    assert provider.count == 4
+
+
+def test_whatever_is_sent_and_the_repetition_make_another_request(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B1-S2": judged("fine")})
+    (pytester.path / "system.txt").write_text("Be brief.", encoding="utf-8")
+    calls = []
+    for more in (
+        (_JUDGE,),
+        (_JUDGE,),
+        (_JUDGE, "--helmbench-temperature=0.7"),
+        (_JUDGE, "--helmbench-system-prompt=system.txt"),
+        ("--helmbench-marking-model=test/strict",),
+        (_JUDGE, "--helmbench-repeat=2"),
+        (_JUDGE, "--helmbench-repeat=2"),
+    ):
+        provider.requests.clear()
+        run_tree(pytester, _REUSE, *more, url=provider.url)
+        calls.append(provider.count)
+    # The judge sees no sampling options and no system prompt of the model under test.
+    assert calls == [3, 0, 2, 2, 1, 3, 0]
+
+
+def test_refreshing_asks_anew_and_the_newest_reply_is_what_later_runs_take(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    run_tree(pytester, url=provider.url).assert_outcomes(passed=1)
+    provider.reply = lambda _request: '{"response": "", "category": "CALM"}'
+    run_tree(pytester, "--helmbench-cache=refresh", url=provider.url).assert_outcomes(failed=1)
+    assert provider.count == 2
+    for mode in (_REUSE, _ONLY):
+        run_tree(pytester, mode, url=provider.url).assert_outcomes(failed=1)
+    assert provider.count == 2
+    written = "SELECT run_id, from_cache, response_id FROM calls ORDER BY id"
+    assert rows(pytester.path / "helmbench.db", written) == [(1, 0, 1), (2, 0, 2), (3, 1, 2), (4, 1, 2)]
+
+
+def test_an_unknown_mode_is_refused(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    result = run_tree(pytester, "--helmbench-cache=on", url=provider.url)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--helmbench-cache is 'on'", "*hint: it takes one of off, reuse, refresh, only"]
+    )
+
+
+# --- models of the usual providers, whose keys decide where they are asked ---
+
+
+def _call(endpoint: Endpoint) -> Call:
+    entry = ModelEntry(endpoint.model_id)
+    return Call(Origin(1, "P1-B1-S1-PT1", 1), entry, endpoint, [Message("user", "Hello")], None)
+
+
+def _hash_at(call: Call) -> str:
+    return request_hash(
+        encode(request_body(call.endpoint, call.entry.sampling, call.messages, None, repetition=1))
+    )
+
+
+class _Shelf:
+    """A record of one reply."""
+
+    def __init__(self, request_hash_: str) -> None:
+        self._hash = request_hash_
+
+    def look_up(self, wanted: Wanted) -> Recorded | None:
+        """See `Record`."""
+        if wanted.request_hash != self._hash:
+            return None
+        body = b'{"choices": [{"finish_reason": "stop", "message": {"content": "recorded"}}]}'
+        return Recorded(body, own=False)
+
+    def settle(self) -> None:
+        """See `Record`."""
+
+
+def _keyless(folder: Path, model: str) -> Endpoint:
+    """Return where a replay without any key looks for a model."""
+    given: dict[str, Any] = {"model": [model], "cache": "only"}
+    settings = resolve_settings(given.get, None, folder, folder)
+    (target,) = resolve_targets(folder, settings, {})
+    assert isinstance(target.model.endpoint, Endpoint)
+    return target.model.endpoint
+
+
+def _replay(shelf: _Shelf, call: Call) -> str:
+    async def ask() -> str:
+        async with wired() as parts:
+            _reads(parts, shelf)
+            reply = await parts.gateway.ask(call, CaseClock(Patience()), Onlooker())
+            return reply.text
+
+    return asyncio.run(ask())
+
+
+def _reads(parts: Wired, shelf: _Shelf) -> None:
+    parts.hub._recollection = Recollection(shelf, shares=False)
+    parts.gateway.recalls = parts.gateway.replays_only = True
+
+
+@pytest.mark.parametrize(
+    ("model", "keys"),
+    [
+        ("openai/gpt-4o-mini", {"OPENAI_API_KEY": "a"}),
+        ("openai/gpt-4o-mini", {"OPENROUTER_API_KEY": "a"}),
+        ("meta/llama", {"OPENROUTER_API_KEY": "a"}),
+    ],
+)
+def test_a_replay_without_keys_finds_what_was_asked_at_either_provider(
+    tmp_path: Path, model: str, keys: dict[str, str]
+) -> None:
+    asked = resolve_endpoint(ModelEntry(model), default_base_url=None, default_key_env=None, environ=keys)
+    assert isinstance(asked, Endpoint)
+    shelf = _Shelf(_hash_at(_call(asked)))
+    assert _replay(shelf, _call(_keyless(tmp_path, model))) == "recorded"
+    with pytest.raises(CallFailedError, match="no reply to this request is on record"):
+        _replay(_Shelf("another"), _call(_keyless(tmp_path, model)))
