@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from provider import Provider, Request
 from trees import (
+    Part,
     category,
     clear_environment,
     includes,
@@ -122,13 +123,16 @@ def test_a_request_that_is_not_on_record_is_an_error_of_a_replay(
     ]
 
 
+def _same_words(count: int) -> dict[str, Part]:
+    return {f"C{number}": Part("## Tone\n\nBe calm.") for number in range(1, count + 1)}
+
+
 @_workers
 def test_identical_requests_share_one_call_also_across_workers(
     pytester: pytest.Pytester, provider: Provider, workers: str
 ) -> None:
-    # Three scenarios in the same words; half of the requests are out when the others come.
-    words = category(*["RISK"] * 8)
-    write_tree(pytester.path / "benchmark", {f"P1-B1-S{n}": words for n in (1, 2, 3)})
+    # Three conditions in the same words; half of the requests are out when the others come.
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 8, conditions=_same_words(3))})
     provider.latency_s = 0.15
     # A request that fails for good keeps nobody: the next one asks for itself.
     provider.answers(times=1, status=400, when=lambda request: "Message 5." in request.prompt)
@@ -151,8 +155,7 @@ def test_identical_requests_share_one_call_also_across_workers(
 def test_without_reuse_identical_requests_are_asked_each(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    words = category("RISK", "RISK")
-    write_tree(pytester.path / "benchmark", {"P1-B1-S1": words, "P1-B1-S2": words})
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK", conditions=_same_words(2))})
     run_tree(pytester, url=provider.url).assert_outcomes(passed=4)
     assert provider.count == 4
 

@@ -1,0 +1,170 @@
+"""Servers that hang, pour, break off or talk nonsense: each costs its own case, in its own time, and no other."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from provider import Provider, Request
+from records import calls_by_error
+from trees import category, clear_environment, judged, rows, run_tree, write_tree
+
+_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+_MEBIBYTE = 2**20
+
+# What the server does, the reason on record, and words of the message.
+_FAULTS: tuple[tuple[dict[str, Any], str, str], ...] = (
+    ({"hang": True}, "timeout", "the provider gave no whole answer within 1 s"),
+    ({"drip": True}, "timeout", "the provider gave no whole answer within 1 s"),
+    ({"huge": 50 * _MEBIBYTE}, "too_large", "the provider's answer is larger than 32 MiB"),
+    (
+        {"body": gzip.compress(bytes(400 * _MEBIBYTE), 9), "headers": {"Content-Encoding": "gzip"}},
+        "too_large",
+        "the provider's answer is larger than 32 MiB",
+    ),
+    ({"truncated": True}, "truncated_body", "the provider's answer broke off before its end"),
+    ({"reset": True}, "reset", "the connection to the provider broke before an answer came"),
+    (
+        {"status": 302, "body": b"", "headers": {"Location": "https://example.com/v1"}},
+        "redirected",
+        "hint: the base URL has moved to https://example.com/v1: give the new one",
+    ),
+    (
+        {"body": b"<html>Welcome!</html>"},
+        "not_json",
+        "with something that is no JSON object: '<html>Welcome!</html>'",
+    ),
+    ({"body": b""}, "not_json", "the provider answered 200 with something that is no JSON object: ''"),
+    ({"body": {"choices": []}}, "no_choices", "the provider answered 200 without choices"),
+    (
+        {"body": {"choices": [{"finish_reason": "stop"}]}},
+        "no_message",
+        "200 without a message that can be read",
+    ),
+    (
+        {"body": {"error": {"code": 503, "message": "busy"}}},
+        "overloaded",
+        "answered 200 with an error 503 (busy)",
+    ),
+    ({"body": b"[" * 100_000}, "not_json", "with something that is no JSON object: '[[["),
+)
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _about(number: int) -> Callable[[Request], bool]:
+    return lambda request: f"Message {number}." in request.prompt
+
+
+def _script(provider: Provider) -> None:
+    for number, (fields, _, _) in enumerate(_FAULTS, 1):
+        provider.answers(when=_about(number), **fields)
+
+
+def _report_memory(pytester: pytest.Pytester) -> None:
+    """Have every process say how much memory it took at most."""
+    pytester.makeconftest(
+        """
+        import os, pathlib, resource
+
+        def pytest_unconfigure():
+            peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            pathlib.Path(f"peak-{os.getpid()}").write_text(str(peak_kib))
+        """
+    )
+
+
+@_workers
+def test_every_fault_of_a_server_is_an_error_of_its_case_alone(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * (len(_FAULTS) + 7))})
+    _script(provider)
+    _report_memory(pytester)
+    started = time.monotonic()
+    result = run_tree(
+        pytester,
+        workers,
+        "-p",
+        "no:cacheprovider",
+        "--helmbench-timeout=1",
+        "--helmbench-max-retries=0",
+        url=provider.url,
+    )
+    assert time.monotonic() - started < 20
+    result.assert_outcomes(passed=7, errors=len(_FAULTS))
+    shown = re.sub(r"\s+", " ", result.stdout.str())
+    for _, _, words in _FAULTS:
+        assert words in shown
+    assert "Traceback" not in shown
+    database = pytester.path / "helmbench.db"
+    reasons = dict(rows(database, "SELECT code, reason FROM results WHERE outcome = 'error'"))
+    assert [reasons[f"P1-B1-S1-C1-PT{n}"] for n in range(1, len(_FAULTS) + 1)] == [
+        why for _, why, _ in _FAULTS
+    ]
+    assert provider.count == sum(calls_by_error(database).values()) == len(_FAULTS) + 7
+    longest_ms = rows(database, "SELECT max(latency_ms) FROM calls")[0][0]
+    assert longest_ms < 5_000
+    for peak in pytester.path.glob("peak-*"):
+        assert int(peak.read_text()) < 300 * 1024
+
+
+@_workers
+def test_with_retries_every_fault_ends_at_the_time_limit_of_its_case(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * (len(_FAULTS) + 7))})
+    _script(provider)
+    started = time.monotonic()
+    result = run_tree(
+        pytester,
+        workers,
+        "--helmbench-timeout=0.7",
+        "--helmbench-case-timeout=2",
+        "--helmbench-concurrency=40",
+        url=provider.url,
+    )
+    assert time.monotonic() - started < 20
+    result.assert_outcomes(passed=7, errors=len(_FAULTS))
+    assert "at the time limit of the case" in result.stdout.str()
+    database = pytester.path / "helmbench.db"
+    assert provider.count == sum(calls_by_error(database).values()) > len(_FAULTS) + 7
+    spans = "SELECT max(julianday(completed_at) - julianday(started_at)) * 86400 FROM results"
+    assert rows(database, spans)[0][0] < 6
+
+
+@_workers
+def test_a_judge_that_hangs_or_talks_nonsense_is_an_error_that_keeps_the_reply(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged("fine", "fine", "fine")})
+    provider.answers(hang=True, when=lambda request: request.is_judge and _about(1)(request))
+    provider.answers(body=b"no", when=lambda request: request.is_judge and _about(2)(request))
+    result = run_tree(
+        pytester,
+        workers,
+        "--helmbench-marking-model=test/judge",
+        "--helmbench-timeout=1",
+        "--helmbench-max-retries=0",
+        url=provider.url,
+    )
+    result.assert_outcomes(passed=1, errors=2)
+    shown = result.stdout.str()
+    assert "the judge's call failed: the provider gave no whole answer within 1 s" in shown
+    assert (
+        "the judge's call failed: the provider answered 200 with something that is no JSON object: 'no'"
+        in shown
+    )
+    results = "SELECT outcome, reason, response_id IS NOT NULL, cost_usd FROM results ORDER BY code"
+    assert rows(pytester.path / "helmbench.db", results) == [
+        ("error", "judge_timeout", 1, 0.001),
+        ("error", "judge_not_json", 1, 0.001),
+        ("passed", None, 1, 0.001),
+    ]
