@@ -18,6 +18,7 @@ import pytest
 
 from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start, Told
 from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError
@@ -97,6 +98,17 @@ class Office:
         self.on_result: Callable[[ResultRecord], None] = lambda _record: None
         self.on_model_stopped: Callable[[str, str], None] = lambda _model, _sentence: None
 
+    def prepare(self, plan: Plan) -> None:
+        """Find out what is left to ask, so that it can be announced. Only a resumed session opens its file for that.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        self.book.know(plan, self.library.loaded)
+        if self.settings.resume and not plan.dry:
+            self.book.prepare(plan, self.library.loaded)
+
     def open(self, plan: Plan) -> None:
         """Open runs and gate.
 
@@ -127,8 +139,20 @@ class Office:
             self.note(self._resumed_sentence())
         if not settings.recalls or self.book.store is None:
             return None
-        self._memory = Memory(self.book.store, settings.cache, self.book.resumption)
+        resumption = self.book.resumption
+        runs = resumption.runs.values() if resumption is not None else ()
+        self._memory = Memory(self.book.store, settings.cache, runs)
         return Recollection(self._memory, shares=settings.cache is CacheMode.REUSE)
+
+    def recall_own_replies(self) -> None:
+        """Let replies that a dead worker has brought in stand for calls: they are paid. Waits for the disk."""
+        if self.book.store is None or self.hub is None:
+            return
+        self.book.store.flush()
+        if self._memory is None:
+            self._memory = Memory(self.book.store, self.settings.cache, ())
+            self.hub.recall_from(Recollection(self._memory, shares=False))
+        self._memory.trust(self.book.tallies)
 
     def _resumed_sentence(self) -> str:
         resumption = self.book.resumption
@@ -241,7 +265,7 @@ class LocalDesk:
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """See `Desk.begin`."""
         office = self._office
-        office.book.know(plan, office.library.loaded)
+        office.prepare(plan)
         self._announce(plan)
         if plan.dry:
             office.note_dry_resume()
@@ -372,6 +396,7 @@ class WorkerDesk:
                 target.run_id = start.run_ids.get(target.key)
         self._known.update(start.known)
         if self._assembly is not None:
+            self._assembly.gateway.recalls |= start.inherits
             self._assembly.runner.judged = start.judged
             self._assembly.runner.on_changed = lambda job: self._hub.send("changed", job.name)
         jobs = [job for index in start.indices if (job := self._jobs[index]) is not None]
@@ -490,14 +515,14 @@ class ControllerDesk:
         try:
             for run in plan.runs:
                 office.library.load(Path(run.benchmark))
-            office.book.know(plan, office.library.loaded)
+            office.prepare(plan)
             self._announce(plan)
             if plan.dry:
                 office.note_dry_resume()
             else:
                 office.open(plan)
         except HelmbenchError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise pytest.UsageError(scrub(str(error))) from error
         if office.loop is not None:
             office.loop.soon(self._tick)
 
@@ -517,9 +542,10 @@ class ControllerDesk:
         known: dict[str, Outcome] = {}
         if node_ids:
             office.loop.run(_nothing())  # what the dead worker has sent is handled first
+            office.recall_own_replies()
             known = {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
         run_ids: Mapping[tuple[str, str], int] = office.book.run_ids()
-        server.send("start", Start(run_ids, tuple(indices), known, office.judged))
+        server.send("start", Start(run_ids, tuple(indices), known, office.judged, inherits=bool(node_ids)))
 
     def _remember(self, record: ResultRecord) -> None:
         if record.outcome.verdict is not Verdict.ERROR:

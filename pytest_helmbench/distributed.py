@@ -52,12 +52,14 @@ class Start:
         indices: Items that it will be handed, in order: its prefetch list.
         known: Outcomes by node id that a crashed worker had already brought in.
         judged: Cases that the run being resumed has judged, by run, code and repetition.
+        inherits: The items were a dead worker's: some of their calls may be answered.
     """
 
     run_ids: Mapping[tuple[str, str], int]
     indices: tuple[int, ...]
     known: Mapping[str, Outcome]
     judged: Mapping[CaseKey, RecordedCase]
+    inherits: bool = False
 
 
 class RemoteHub:

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_helmbench.bench.outcome import Outcome, Verdict
 from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.bench.tree import Scenario
-from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark
+from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, escaped_path
 from pytest_helmbench.report.texts import error_text, failure_text
 
 if TYPE_CHECKING:
@@ -23,6 +24,14 @@ PLUGIN: pytest.StashKey[SessionPlugin] = pytest.StashKey()
 
 _PASSED = Outcome(Verdict.PASSED, score=1.0)
 _MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
+
+
+def _file_id(parent: pytest.Collector, path: Path) -> str | None:
+    """Return the node id of a file whose name a terminal or a report could choke on; None for pytest's own."""
+    if str(path).isprintable():
+        return None
+    root = parent.config.rootpath
+    return escaped_path((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
 
 
 class CaseText:
@@ -59,7 +68,7 @@ class ScenarioFile(pytest.File):
         cls, parent: pytest.Collector, path: Path, loaded: LoadedBenchmark, scenario: Scenario
     ) -> ScenarioFile:
         """Return the collector of a scenario."""
-        collector: ScenarioFile = cls.from_parent(parent, path=path)
+        collector: ScenarioFile = cls.from_parent(parent, path=path, nodeid=_file_id(parent, path))
         collector.loaded = loaded
         collector.scenario = scenario
         return collector
@@ -92,7 +101,7 @@ class BrokenFile(pytest.File):
         broken: Iterable[tuple[str, tuple[Problem, ...]]],
     ) -> BrokenFile:
         """Return the collector of a broken file."""
-        collector: BrokenFile = cls.from_parent(parent, path=path)
+        collector: BrokenFile = cls.from_parent(parent, path=path, nodeid=_file_id(parent, path))
         collector.broken = tuple(broken)
         return collector
 
@@ -112,15 +121,15 @@ class BrokenItem(pytest.Item):
     def setup(self) -> None:
         """Error with every problem, in file order."""
         base = self.config.invocation_params.dir
-        pytest.fail("\n".join(problem.text(base) for problem in self.problems), pytrace=False)
+        pytest.fail(scrub("\n".join(problem.text(base) for problem in self.problems)), pytrace=False)
 
     def runtest(self) -> None:
         """Do nothing: setup never lets it come to this."""
 
-    def reportinfo(self) -> tuple[Path, int | None, str]:
+    def reportinfo(self) -> tuple[str, int | None, str]:
         """Return the line of the first problem."""
         line = self.problems[0].line
-        return self.path, 0 if line is None else line - 1, self.name
+        return escaped_path(str(self.path)), 0 if line is None else line - 1, self.name
 
 
 class CaseItem(pytest.Item):
@@ -162,9 +171,9 @@ class CaseItem(pytest.Item):
         if self.outcome is not None and self.outcome.verdict is Verdict.PASSED:
             self.outcome = _PASSED
 
-    def reportinfo(self) -> tuple[Path, int | None, str]:
+    def reportinfo(self) -> tuple[str, int | None, str]:
         """Return the scenario file and the item's name; pytest wants a line of items with skip marks."""
-        return self.path, 0, self.name
+        return escaped_path(str(self.path)), 0, self.name
 
 
 def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pytest_helmbench.gateway.recollection import CacheMode, Recorded, Wanted
-from pytest_helmbench.resuming import Resumption
 from pytest_helmbench.store.recall import Recall
 from pytest_helmbench.store.writer import Store
 
@@ -16,14 +17,18 @@ class Memory:
     Args:
         store: The session's own, still writing.
         mode: `--helmbench-cache`.
-        resumption: What the session goes on with; None for a fresh one.
+        runs: Runs of the session whose own replies on record may stand for calls.
     """
 
-    def __init__(self, store: Store, mode: CacheMode, resumption: Resumption | None) -> None:
+    def __init__(self, store: Store, mode: CacheMode, runs: Iterable[int]) -> None:
         self._store = store
         self._mode = mode
-        self._runs = frozenset(resumption.runs.values()) if resumption is not None else frozenset()
+        self._runs = frozenset(runs)
         self._recall = Recall(store.path)
+
+    def trust(self, runs: Iterable[int]) -> None:
+        """Let the own replies of more runs stand for calls."""
+        self._runs = self._runs | frozenset(runs)
 
     def look_up(self, wanted: Wanted) -> Recorded | None:
         """Return the reply on record that the mode allows, or None.

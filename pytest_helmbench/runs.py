@@ -6,14 +6,15 @@ import hashlib
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.bench.model import Sampling
 from pytest_helmbench.bench.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
+from pytest_helmbench.bench.rule import JudgeRule
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Target
 from pytest_helmbench.gateway.gateway import utc_now
@@ -75,7 +76,23 @@ class PlannedRun:
     @property
     def codes(self) -> tuple[str, ...]:
         """The planned cases."""
-        return tuple(zlib.decompress(self.packed_codes).decode().split("\n"))
+        return tuple(filter(None, zlib.decompress(self.packed_codes).decode().split("\n")))
+
+    def narrowed(self, codes: Sequence[str], benchmark: Benchmark) -> PlannedRun:
+        """Return the run with only these of its cases; tokens by their share."""
+        rules = {scenario.code: scenario.rule for scenario in benchmark.scenarios.values()}
+        share = len(codes) / max(1, len(self.codes))
+        repeat = self.tests // max(1, len(self.codes))
+        asked = [rules.get("-".join(code.split("-", 3)[:3])) for code in codes]
+        return replace(
+            self,
+            tests=len(codes) * repeat,
+            judge_calls=repeat * sum(len(rule.criteria) for rule in asked if isinstance(rule, JudgeRule)),
+            unasked=round(self.unasked * share),
+            prompt_tokens=round(self.prompt_tokens * share),
+            judge_prompt_tokens=round(self.judge_prompt_tokens * share),
+            packed_codes=_packed(codes),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +166,12 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         prompt_tokens=count["prompt"],
         judge_prompt_tokens=count["judge_prompt"],
         max_tokens=target.model.entry.sampling.max_tokens,
-        packed_codes=zlib.compress("\n".join(codes).encode(), 1),
+        packed_codes=_packed(codes),
     )
+
+
+def _packed(codes: Iterable[str]) -> bytes:
+    return zlib.compress("\n".join(codes).encode(), 1)
 
 
 @dataclass(slots=True)
@@ -228,6 +249,7 @@ class RunBook:
         self.tallies: dict[int, Tally] = {}
         self.scores: dict[int, RunScore] = {}
         self._replaced: dict[tuple[int, str, int], ResultRecord] = {}
+        self._benchmarks: dict[str, Benchmark] = {}
         self.resumption: Resumption | None = None
 
     @property
@@ -235,27 +257,52 @@ class RunBook:
         """The database; None in a dry run and before `open`."""
         return self._store
 
-    def open(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
-        """Open the database and one run per planned run, and give the targets their run ids.
+    def prepare(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
+        """Open the database and find what goes on. A second time does nothing.
 
         Raises:
             StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
         """
+        if self._store is not None:
+            return
         self.know(plan, loaded)
-        benchmarks = {str(item.benchmark.root): item.benchmark for item in loaded}
-        store = Store.open(self._settings.db)
-        self._store = store
-        settings = {
-            run.key: self._settings_of(self.targets[run.key], benchmarks[run.benchmark]) for run in plan.runs
-        }
+        self._benchmarks = {str(item.benchmark.root): item.benchmark for item in loaded}
+        self._store = Store.open(self._settings.db)
         # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
-        store.mark_dead_runs_interrupted(silent_s=0.0)
+        self._store.mark_dead_runs_interrupted(silent_s=0.0)
         if self._settings.resume:
             planned = [
-                Continued(run.benchmark, benchmarks[run.benchmark].name, run.model, settings[run.key])
+                Continued(
+                    run.benchmark, self._benchmarks[run.benchmark].name, run.model, self._settings_of(run)
+                )
                 for run in plan.runs
             ]
             self.resumption = find_resumption(self._settings.db, self._settings.resume_run, planned)
+
+    def left(self, plan: Plan) -> Plan:
+        """Return what is left to ask of a plan, as far as the record says: what is judged needs no call."""
+        if self.resumption is None:
+            return plan
+        judged = Counter((run_id, code) for run_id, code, _ in self.resumption.judged)
+        runs = []
+        for run in plan.runs:
+            run_id = self.resumption.runs.get(run.key)
+            codes = [code for code in run.codes if judged[run_id or 0, code] < self._settings.repeat]
+            runs.append(run.narrowed(codes, self._benchmarks[run.benchmark]))
+        return replace(plan, runs=tuple(runs))
+
+    def open(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
+        """Open one run per planned run, and give the targets their run ids.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        self.prepare(plan, loaded)
+        store, benchmarks = self._store, self._benchmarks
+        if store is None:
+            return
         runs = self.resumption.runs if self.resumption is not None else {}
         session_id = self.resumption.session_id if self.resumption is not None else str(uuid.uuid4())
         records = [
@@ -267,7 +314,7 @@ class RunBook:
                 scope=plan.scope,
                 total_tests=run.tests,
                 total_evaluations=run.evaluations,
-                settings=settings[run.key],
+                settings=self._settings_of(run),
                 plugin_version=version("pytest-helmbench"),
                 started_at=utc_now(),
                 codes=run.codes,
@@ -332,7 +379,8 @@ class RunBook:
         planned = sum(run.tests for run in self.plan.runs if self.targets[run.key].run_id == run_id)
         return self.tallies[run_id].judged >= planned
 
-    def _settings_of(self, target: Target, benchmark: Benchmark) -> dict[str, Any]:
+    def _settings_of(self, run: PlannedRun) -> dict[str, Any]:
+        target, benchmark = self.targets[run.key], self._benchmarks[run.benchmark]
         record = self._settings.as_record()
         record["sampling"] = _given(target.model.entry.sampling)
         record["judge_sampling"] = _given(target.judge.entry.sampling) if target.judge else None

@@ -13,12 +13,13 @@ import pytest
 from pytest_helmbench.bench.codes import scenario_code_of
 from pytest_helmbench.bench.outcome import Outcome, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
 from pytest_helmbench.distributed import SliceScheduling, crash_report
 from pytest_helmbench.ending import ExitRule
 from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
-from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark
+from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, escaped_path
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.evaluate.judge import load_template
 from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
@@ -60,7 +61,7 @@ def register(config: pytest.Config) -> None:
         template = load_template(settings.judge_template)
         gates = read_gates(settings.min_score, settings.min_coverage)
     except HelmbenchError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise pytest.UsageError(scrub(str(error))) from error
     _choose_paths(config)
     library = Library(settings, os.environ)
     few_ahead = bool(config.getoption("maxfail", 0)) or bool(config.getoption("stepwise", False))
@@ -264,14 +265,40 @@ class SessionPlugin:
             and report.failed
         ):
             report.longrepr = str(fault)  # as it is: pytest would put "Failed: " before it
+        if isinstance(item, CaseItem | BrokenItem) and not str(item.path).isprintable():
+            # Names of folders are among them, and xdist cannot send what is no UTF-8.
+            report.keywords = {escaped_path(name): value for name, value in report.keywords.items()}
         if isinstance(item, CaseItem):
             self._complete(report, item)
         elif isinstance(item, BrokenItem) and report.when == "setup":
             report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
         return report
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        """Take note before others print, and let go of what nobody will print."""
+        self._take_note(report)
+        yield
+        self._let_go(report)
+
+    def _let_go(self, report: pytest.TestReport) -> None:
+        """Take a phase that passed without a word off the terminal's list.
+
+        pytest searches that list once per failure: minutes for some ten thousand cases.
+        """
+        if (
+            not report.passed
+            or report.when == "call"
+            or report.sections
+            or self._config.getoption("durations")
+        ):
+            return
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        kept = reporter.stats.get("") if reporter is not None else None
+        if kept and kept[-1] is report:
+            kept.pop()
+
+    def _take_note(self, report: pytest.TestReport) -> None:
         """Count what decides about stopping; take the live line away before others print."""
         self._live.clear()
         carried: dict[str, Any] | None = getattr(report, "helmbench", None)
@@ -346,7 +373,7 @@ class SessionPlugin:
         if lines:
             terminalreporter.section("helmbench")
         for line in lines:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(scrub(line))
 
     # What the hooks share
 
@@ -358,8 +385,9 @@ class SessionPlugin:
 
     def _text_of(self, error: HelmbenchError) -> str:
         if not isinstance(error, UnreadableBenchmarkError):
-            return str(error)
-        return "\n".join(problem.text(self._config.invocation_params.dir) for problem in error.problems)
+            return scrub(str(error))
+        base = self._config.invocation_params.dir
+        return scrub("\n".join(problem.text(base) for problem in error.problems))
 
     def _named_but_broken(
         self, loaded: LoadedBenchmark, path: Path
@@ -387,7 +415,7 @@ class SessionPlugin:
         try:
             self._desk.begin(self._jobs, plan)
         except HelmbenchError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise pytest.UsageError(scrub(str(error))) from error
 
     def _select(self, items: list[pytest.Item]) -> None:
         selection = self.settings.select
@@ -423,7 +451,8 @@ class SessionPlugin:
             if report.failed and not self._hides_text and not self.settings.with_text:
                 report.sections += quoted_texts(outcome)
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
-            report.longrepr = (str(item.path), 1, outcome.message or outcome.reason or "skipped")
+            why = scrub(outcome.message or outcome.reason or "skipped")
+            report.longrepr = (escaped_path(str(item.path)), 1, why)
 
     def _differs(self, sentence: str) -> None:
         if self._office is not None:

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_helmbench.bench.codes import natural_key
 from pytest_helmbench.bench.outcome import FORM_REASONS, Parse, Verdict
+from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.ending import scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
@@ -70,12 +71,12 @@ class Announcer:
                 f"nothing can be resumed: {'; '.join(dict.fromkeys(run.why_not for run in plan.runs))}\n"
                 "  hint: give the command of the unfinished session again, with --helmbench-resume"
             )
-        span = _plan_price(plan, office)
+        span = _plan_price(office.book.left(plan), office)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in self._lines(plan, span):
                 reporter.ensure_newline()
-                reporter.write_line(line)
+                reporter.write_line(scrub(line))
         settings = office.settings
         if (
             plan.dry
@@ -102,7 +103,7 @@ class Announcer:
         price = None if span is None else (span.low, span.expected, span.high)
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)
-        calls = 0 if settings.cache is CacheMode.ONLY else plan.calls
+        calls = 0 if settings.cache is CacheMode.ONLY else self._office.book.left(plan).calls
         lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db)]
         lines += self._unknown_gates(plan)
         judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
@@ -162,7 +163,7 @@ class LiveLine:
         )
         planned = office.book.plan.tests if office.book.plan else 0
         line = in_flight_line(done, planned, office.gate.calls_in_flight(), cost)
-        self._write(lambda width: _BELOW + line[: max(20, width - 1)] + _BACK)
+        self._write(lambda width: _BELOW + scrub(line)[: max(20, width - 1)] + _BACK)
         self._shown = True
 
     def clear(self) -> None:

@@ -13,7 +13,7 @@ from pytest_helmbench.bench.rule import JudgeRule
 from pytest_helmbench.bench.tree import Benchmark, Combination
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
 
-__all__ = ["CaseJob", "LoadedBenchmark", "Route", "Target", "escaped_id", "weighted_behaviours"]
+__all__ = ["CaseJob", "LoadedBenchmark", "Route", "Target", "escaped_id", "escaped_path", "weighted_behaviours"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +176,20 @@ def escaped_id(text: str) -> str:
     if safe.isascii() and safe.isprintable():
         return safe
     return "".join(
-        character
-        if character.isascii() and character.isprintable()
-        else "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+        character if character.isascii() and character.isprintable() else _escaped(character)
         for character in safe
     )
+
+
+def escaped_path(text: str) -> str:
+    r"""Return a path for a node id: what is not printable, or no UTF-8 at all, as `\x..`; letters stay."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 def _hosts(benchmark: Benchmark) -> dict[Path, tuple[tuple[str, tuple[Problem, ...]], ...]]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Usage, Verdict
 from pytest_helmbench.bench.rule import Criterion, JudgeRule
+from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
 from pytest_helmbench.evaluate.evaluation import (
@@ -113,7 +114,7 @@ class CaseRunner:
             return before.outcome
         if before is not None:
             self.on_changed(job)
-        _log.info("%s: start with %s, repetition %d", job.combination.code, job.lane, job.repetition)
+        _log.info("%s: start with %s, repetition %d", job.combination.code, scrub(job.lane), job.repetition)
         started_at = utc_now()
         try:
             outcome = await self._outcome(job, progress)

@@ -451,7 +451,7 @@ class Gateway:
             "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
             call.origin.code,
             call.purpose,
-            call.entry.id,
+            scrub(call.entry.id),
             answer.latency_ms,
             usage.prompt_tokens,
             usage.completion_tokens,

@@ -62,6 +62,10 @@ class LocalHub:
         self._record_result = record_result
         self._recollection = recollection
 
+    def recall_from(self, recollection: Recollection) -> None:
+        """Use recorded replies from now on."""
+        self._recollection = recollection
+
     async def admit(self, ask: Ask) -> Ticket:
         """See `Hub.admit`."""
         return await self._gate.admit(ask)

@@ -171,3 +171,35 @@ def test_sessions_killed_at_random_moments_and_resumed_end_as_undisturbed_ones(
         # Only what was in flight, or on its way to the disk, was asked once more.
         answerable = [_hash(request) for request in provider.requests if _BLOCKED not in request.prompt]
         assert len(answerable) - len(set(answerable)) <= chain.kills * 2 * _CONCURRENCY
+
+
+def test_a_killed_worker_costs_only_the_calls_in_flight(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    folder = pytester.path
+    write_tree(folder / "benchmark", {"P1-B1-S1": judged_twice(*["fine"] * 10), "P1-B1-S2": category("CALM")})
+    database = f"--helmbench-db={folder / 'undisturbed.db'}"
+    undisturbed = Session(folder, provider.url, "-n2", *_OPTIONS, database)
+    assert undisturbed.end() == pytest.ExitCode.TESTS_FAILED
+    provider.requests.clear()
+    # All cases are answered and half of their judges; the others hang until both workers are dead.
+    provider.answers(hang=True, when=lambda request: request.is_judge and "Point 2." in request.prompt)
+    session = Session(folder, provider.url, "-n2", *_OPTIONS)
+    until(lambda: provider.in_flight == _CONCURRENCY, "the judges are asked")
+    until(
+        lambda: len(answered_hashes(folder / "helmbench.db")) == provider.count - _CONCURRENCY,
+        "the rest is stored",
+    )
+    in_flight = {_hash(request) for request in provider.requests} - answered_hashes(folder / "helmbench.db")
+    assert len(in_flight) == _CONCURRENCY
+    before = provider.count
+    provider.reset()
+    session.kill_worker("gw0")
+    session.kill_worker("gw1")
+    assert session.end() == pytest.ExitCode.TESTS_FAILED, session.text
+    assert "10 passed" in session.text
+    assert "1 failed" in session.text
+    # Together each request once, but for those that were out.
+    assert before + provider.count == 10 * 3 + 1 + _CONCURRENCY
+    assert in_flight <= {_hash(request) for request in provider.requests}
+    assert final_state(folder / "helmbench.db") == final_state(folder / "undisturbed.db")

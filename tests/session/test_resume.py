@@ -95,6 +95,8 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
         assert "expected RISK, observed CALM" in shown
         assert "the reply is not valid JSON" in shown
         assert "no JSON at all" in shown
+    # Only what is left is announced, with its price.
+    second.stdout.fnmatch_lines(["helmbench: test/good: 4 cases, 1 call (32 at a time), *"])
     second.stdout.fnmatch_lines(["went on with run 1: 3 judged cases were on record"])
 
 
@@ -114,6 +116,7 @@ def test_a_reply_whose_judge_was_in_flight_is_not_asked_for_again(
     database = pytester.path / "helmbench.db"
     until(lambda: database.exists() and _answered(database) == 3 + 5, "all others are answered")
     until(lambda: provider.in_flight == 1, "one call is out")
+    until(lambda: _results(database).keys() >= {1, 3}, "the verdicts of the others are stored")
     session.kill_all()
     assert _results(database).keys() == {1, 3}
 
@@ -284,10 +287,14 @@ def test_with_nothing_unfinished_a_fresh_run_says_so(pytester: pytest.Pytester, 
     missing.stderr.fnmatch_lines(
         ["*there is no run 9 in *helmbench.db", "*hint: `helmbench runs` lists them"]
     )
-    dry = run_tree(pytester, _RESUME)
-    dry.stdout.fnmatch_lines(
-        ["--helmbench-resume had no effect: nothing is called in a dry run, so nothing went on"]
+    nobody = run_tree(pytester, _RESUME)
+    assert nobody.ret == pytest.ExitCode.USAGE_ERROR
+    nobody.stderr.fnmatch_lines(
+        ["*nothing can be resumed: no model is named", "*hint: give the command of the*"]
     )
+    dry = run_tree(pytester, _RESUME, "--helmbench-dry-run", url=provider.url)
+    assert dry.ret == pytest.ExitCode.USAGE_ERROR
+    dry.stderr.fnmatch_lines(["*nothing can be resumed: *"])
     assert provider.count == 2
 
 
