@@ -13,7 +13,15 @@ from pytest_helmbench.bench.rule import JudgeRule
 from pytest_helmbench.bench.tree import Benchmark, Combination
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
 
-__all__ = ["CaseJob", "LoadedBenchmark", "Route", "Target", "escaped_id", "escaped_path", "weighted_behaviours"]
+__all__ = [
+    "CaseJob",
+    "LoadedBenchmark",
+    "Route",
+    "Target",
+    "escaped_id",
+    "escaped_path",
+    "weighted_behaviours",
+]
 
 
 @dataclass(frozen=True, slots=True)
