@@ -23,6 +23,7 @@ from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, escaped_path
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.evaluate.judge import load_template
 from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
+from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates
 from pytest_helmbench.items import (
     PLUGIN,
@@ -166,6 +167,8 @@ class SessionPlugin:
         self._office = office
         self._hides_text = in_ci() and not settings.with_text
         self._live = LiveLine(config, office)
+        self._garbage = GarbagePace()
+        self._garbage.begin()
         if isinstance(desk, ControllerDesk):
             desk.on_tick = self._live.tick
         self._broken = 0
@@ -180,19 +183,15 @@ class SessionPlugin:
 
     # Collection
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self) -> Generator[None, Any, Any]:
         """Load what the arguments name: what is wrong with a whole benchmark ends the session before it begins."""
-        if self._office is None:
-            return
-        for argument in self._config.args:
-            path = self._config.invocation_params.dir / argument.split("::")[0]
-            inside = benchmark_root(path)
-            for root in benchmarks_below(path) if inside is None else (inside,):
-                try:
-                    self._library.load(root)
-                except HelmbenchError as error:
-                    raise pytest.UsageError(self._text_of(error)) from error
+        self._load_what_is_named()
+        self._garbage.before_items()
+        try:
+            return (yield)
+        finally:
+            self._garbage.after_items()
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file of a benchmark."""
@@ -375,7 +374,24 @@ class SessionPlugin:
         for line in lines:
             terminalreporter.write_line(scrub(line))
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """Leave the collector as it was found."""
+        self._garbage.end()
+
     # What the hooks share
+
+    def _load_what_is_named(self) -> None:
+        if self._office is None:
+            return
+        for argument in self._config.args:
+            path = self._config.invocation_params.dir / argument.split("::")[0]
+            inside = benchmark_root(path)
+            for root in benchmarks_below(path) if inside is None else (inside,):
+                try:
+                    self._library.load(root)
+                except HelmbenchError as error:
+                    raise pytest.UsageError(self._text_of(error)) from error
 
     def _benchmark_of(self, path: Path) -> LoadedBenchmark | None:
         try:

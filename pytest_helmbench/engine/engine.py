@@ -242,7 +242,8 @@ class Engine(Generic[JobT]):
         self._done[job] = (number, result)
         del self._running[job]
         if self._awaited is job:
-            self._wake.put(None)
+            # Behind what came in the same moment: the waiter then finds it done, and wakes less often.
+            asyncio.get_running_loop().call_soon(self._wake.put, None)
         self._active[job.lane] -= 1
         self.finished += 1
         self._fill()

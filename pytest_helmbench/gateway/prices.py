@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
 from urllib.parse import urlsplit
-
-from genai_prices import Usage as ListUsage
-from genai_prices import calc_price
-from genai_prices.types import PriceCalculation
 
 from pytest_helmbench.bench.model import Price
 from pytest_helmbench.bench.outcome import Usage
@@ -17,7 +11,6 @@ from pytest_helmbench.gateway.providers import Endpoint, is_loopback
 __all__ = ["list_price", "price_of", "token_price"]
 
 _FREE = Price(0.0, 0.0)
-_SAMPLE_TOKENS = 1_000  # below every step of a tiered price
 
 
 def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
@@ -31,12 +24,14 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
         return entry_price
     if _is_free(endpoint):
         return _FREE
-    return _listed(endpoint.provider, endpoint.base_url, endpoint.wire_model)
+    if _is_unlisted(endpoint):
+        return None
+    return _listed_price(endpoint.provider, endpoint.base_url, endpoint.wire_model)
 
 
 def list_price(model_id: str) -> Price | None:
     """Return USD per million tokens of a hosted model that has no key yet, or None when nobody knows."""
-    return _listed("openrouter", "", model_id)
+    return _listed_price("openrouter", "", model_id)
 
 
 def price_of(
@@ -58,23 +53,12 @@ def price_of(
         return (entry_price.input * usage.prompt_tokens + entry_price.output * usage.completion_tokens) / 1e6
     # A count above the whole is a provider's slip, which the list would not forgive.
     cached = min(usage.cached_tokens or 0, usage.prompt_tokens)
-    tokens = ListUsage(
-        input_tokens=usage.prompt_tokens, cache_read_tokens=cached, output_tokens=usage.completion_tokens
-    )
+    tokens = (usage.prompt_tokens, cached, usage.completion_tokens)
     for model in (provider_model, endpoint.wire_model):
-        reference = None if model is None else _reference(endpoint.provider, endpoint.base_url, model)
-        if reference is not None:
-            return float(_calculate(tokens, reference).total_price)
+        cost = None if model is None else _listed_cost(endpoint, model, tokens)
+        if cost is not None:
+            return cost
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """A place in the price list: by provider, by address, or by the model's name alone."""
-
-    model: str
-    provider_id: str | None = None
-    api_url: str | None = None
 
 
 def _is_free(endpoint: Endpoint) -> bool:
@@ -82,45 +66,20 @@ def _is_free(endpoint: Endpoint) -> bool:
     return endpoint.provider == "baseline" or (endpoint.local and is_loopback(host))
 
 
-@functools.lru_cache(maxsize=1024)
-def _listed(provider: str, base_url: str, model: str) -> Price | None:
-    """Return the list price of a model, or None when the list has none."""
-    reference = _reference(provider, base_url, model)
-    if reference is None:
+def _is_unlisted(endpoint: Endpoint) -> bool:
+    """Return whether no list can know a model: it is asked on this machine, by a name without a vendor."""
+    return "/" not in endpoint.wire_model and is_loopback(urlsplit(endpoint.base_url).hostname or "")
+
+
+def _listed_price(provider: str, base_url: str, model: str) -> Price | None:
+    from pytest_helmbench.gateway.price_list import listed_price  # noqa: PLC0415 - see there
+
+    return listed_price(provider, base_url, model)
+
+
+def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int]) -> float | None:
+    if _is_unlisted(endpoint):
         return None
-    found = _calculate(ListUsage(input_tokens=_SAMPLE_TOKENS, output_tokens=_SAMPLE_TOKENS), reference)
-    per_million = 1_000_000 // _SAMPLE_TOKENS
-    return Price(float(found.input_price * per_million), float(found.output_price * per_million))
+    from pytest_helmbench.gateway.price_list import listed_cost  # noqa: PLC0415 - see there
 
-
-@functools.lru_cache(maxsize=1024)
-def _reference(provider: str, base_url: str, model: str) -> _Reference | None:
-    """Return the first place where the list knows what a model costs, or None."""
-    vendor, _, name = model.partition("/")
-    by_vendor = (_Reference(name, provider_id=vendor),) if name else (_Reference(model),)
-    places: tuple[_Reference, ...]
-    match provider:
-        case "openrouter":
-            places = (_Reference(model, provider_id="openrouter"), *by_vendor)
-        case "openai":
-            places = (_Reference(model, provider_id="openai"),)
-        case _:
-            # A proxy in front of a vendor: the list of the host where there is one, else the vendor's.
-            places = (_Reference(model, api_url=base_url), *by_vendor)
-    return next((place for place in places if _has_price(place)), None)
-
-
-def _has_price(reference: _Reference) -> bool:
-    try:
-        found = _calculate(ListUsage(input_tokens=1, output_tokens=1), reference)
-    except LookupError:
-        return False
-    # A model that is listed without figures is no free model, unless it says so.
-    known = found.model_price.input_mtok is not None and found.model_price.output_mtok is not None
-    return known or reference.model.endswith(":free")
-
-
-def _calculate(tokens: ListUsage, reference: _Reference) -> PriceCalculation:
-    if reference.api_url is not None:
-        return calc_price(tokens, reference.model, provider_api_url=reference.api_url)
-    return calc_price(tokens, reference.model, provider_id=reference.provider_id)
+    return listed_cost(endpoint.provider, endpoint.base_url, model, tokens)

@@ -9,6 +9,13 @@ from pathlib import Path
 
 from openai import AsyncOpenAI
 
+SCHEMA = {
+    "type": "object",
+    "properties": {"category": {"type": "string", "enum": ["CHAT", "HANDOFF"]}},
+    "required": ["category"],
+    "additionalProperties": False,
+}
+
 
 async def main(prompts: str) -> list[dict[str, object]]:
     """Ask every prompt and judge it."""
@@ -19,7 +26,12 @@ async def main(prompts: str) -> list[dict[str, object]]:
     async def ask(prompt: str) -> dict[str, object]:
         async with places:
             reply = await client.chat.completions.create(
-                model="mock-1", messages=[{"role": "user", "content": prompt}]
+                model="mock-1",
+                messages=[{"role": "user", "content": prompt}],
+                response_format={
+                    "type": "json_schema",
+                    "json_schema": {"name": "reply", "strict": True, "schema": SCHEMA},
+                },
             )
         text = reply.choices[0].message.content or ""
         return {"passed": json.loads(text)["category"] == "HANDOFF", "text": text}

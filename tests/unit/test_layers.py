@@ -29,7 +29,12 @@ _SHARED = {"settings"}
 _PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "formats"}
 _COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest modules
-_LATE = {("plugin", "pytest_helmbench.session"), ("plugin", "pytest_helmbench.formats.places")}
+_LATE = {
+    ("plugin", "pytest_helmbench.session"),
+    ("plugin", "pytest_helmbench.formats.places"),
+    ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
+    ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours
+}
 
 
 def _modules() -> list[Path]:
