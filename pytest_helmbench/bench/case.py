@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_helmbench.bench.rule import Rule
+from pytest_helmbench.bench.rule import CaseRule
 
 __all__ = ["Case", "Message"]
 
@@ -30,14 +30,16 @@ class Case:
         rule: What the reply is held to.
         severity: Base severity (−20..20).
         difficulty: 0..10.
+        timeout_s: Of a request; None for that of the session.
     """
 
     code: str
     messages: tuple[Message, ...]
     response_format: Mapping[str, Any] | None
-    rule: Rule
+    rule: CaseRule
     severity: int = 0
     difficulty: int = 0
+    timeout_s: float | None = None
 
     @property
     def schema(self) -> Mapping[str, Any] | None:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]
+from pytest_helmbench.bench.pack import PackRule
+
+__all__ = ["CaseRule", "Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]
 
 FieldRuleType = Literal["category_match", "list_includes", "tag_threshold"]
 
@@ -65,3 +67,7 @@ class JudgeRule:
 
 
 Rule = FieldRule | JudgeRule
+"""What a scenario of a tree is held to."""
+
+CaseRule = Rule | PackRule
+"""What a case of any benchmark is held to."""

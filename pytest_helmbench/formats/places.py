@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.bench.codes import natural_key, scenario_code_of
+from pytest_helmbench.formats.pack_places import MANIFEST_NAMES, is_pack
 
 __all__ = [
     "bare_name",
@@ -15,6 +16,7 @@ __all__ = [
     "benchmarks_below",
     "is_benchmark",
     "is_prompt_file",
+    "is_tree",
     "words_of_suffix",
 ]
 
@@ -34,6 +36,11 @@ def words_of_suffix(name: str) -> str:
 
 
 def is_benchmark(path: Path) -> bool:
+    """Return whether a folder is a scenario tree or a benchmark pack."""
+    return is_tree(path) or is_pack(path)
+
+
+def is_tree(path: Path) -> bool:
     """Return whether a folder holds `scenarios/` with a folder named by the code grammar."""
     try:
         with os.scandir(path / "scenarios") as entries:
@@ -55,7 +62,8 @@ def benchmark_root(path: Path) -> Path | None:
 def benchmarks_below(path: Path) -> list[Path]:
     """Return the benchmarks at or below a folder, in natural order.
 
-    Hidden folders, `node_modules` and virtual environments are skipped, and so is the inside of a benchmark.
+    Hidden folders, `node_modules` and virtual environments are skipped, and so are the scenarios of a tree and
+    the inside of a pack.
     """
     return sorted(_walk(path), key=lambda place: natural_key(place.as_posix()))
 
@@ -77,12 +85,15 @@ def _is_scenario_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    for folder, folders, _ in os.walk(path):
+    for folder, folders, files in os.walk(path):
         place = Path(folder)
-        if "scenarios" in folders and is_benchmark(place):
+        if not set(files).isdisjoint(MANIFEST_NAMES) and is_pack(place):
             yield place
             folders.clear()
             continue
+        if "scenarios" in folders and is_tree(place):
+            yield place
+            folders.remove("scenarios")
         folders[:] = [
             name
             for name in folders

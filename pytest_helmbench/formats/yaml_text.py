@@ -68,18 +68,19 @@ class Document:
         return tuple(self.data) if isinstance(self.data, dict) else ()
 
 
-def parse_yaml(text: str, first_line: int = 1) -> Document:
+def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Document:
     """Read one YAML document.
 
     Args:
         text: The document.
         first_line: Line of its first line in the file.
+        keep_keys: Leave all keys and values as YAML has them: nothing is lower-cased or taken as written.
     """
     builder = _Builder(first_line)
     try:
         _check_depth(text)
         node = yaml.compose(text, Loader=_LOADER)
-        data = None if node is None else builder.value(node, (), as_written=False, keep_keys=False)
+        data = None if node is None else builder.value(node, (), as_written=False, keep_keys=keep_keys)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + mark.line if mark is not None else first_line

@@ -5,34 +5,54 @@ from __future__ import annotations
 import json
 import random
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any
 
+from referencing.exceptions import Unresolvable
+
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import without_surrogates
 from pytest_helmbench.gateway.schema_answer import NoAnswerError, Taste, schema_answer
 
-__all__ = ["BASELINE_IDS", "baseline_reply"]
+__all__ = ["BASELINE_IDS", "baseline_reply", "guarded_reply"]
 
 BASELINE_IDS = ("baseline/lexical", "baseline/random", "baseline/first")
 
 _CHARACTERS_PER_TOKEN = 4
 _CLOSING_TAG = re.compile(r"^</([^<>/\s]+)>[ \t\r]*$", re.MULTILINE)
+_CHOICE = re.compile(r"^([A-Z])\) .+$", re.MULTILINE)
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 _SUFFIXES = ("ingly", "edly", "ation", "ness", "ment", "ing", "ies", "ed", "ly", "es", "s", "e", "y")
 _SHORTEST_STEM = 3
 _LONGEST_SENTENCE = 300
+_MOST_NODES = 5_000
+_LARGEST_BOUND = 1_000
+_BOUNDS = ("minItems", "minLength", "minProperties", "minContains")
+# What a schema may do to its reader that nobody has validated.
+_TROUBLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    re.error,
+    Unresolvable,
+)
 
 
 def baseline_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a chat-completions request; the same request always gets the same answer.
 
     `lexical` takes the option that shares most word stems with the last section of the last user message,
-    `random` any (drawn from model, `seed` and messages), `first` the first.
+    `random` any (drawn from model, `seed` and messages), `first` the first. Without a schema, lines `A) …`, `B) …`
+    are the options. A tool is called only when the
+    request forces one.
 
     Args:
         model_id: One of `BASELINE_IDS`.
@@ -45,8 +65,16 @@ def baseline_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         HelmbenchError: No such baseline, or no value was found that fits the response schema.
     """
     messages = json.dumps(body.get("messages", []), sort_keys=True)
-    taste = _taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", _last_section(body))
-    content = _content(model_id, body.get("response_format"), taste)
+    section = _last_section(body)
+    question, choices = _lettered_choices(section)
+    taste = _taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
+    tool = _forced_tool(body, taste)
+    if tool is None:
+        content = _content(model_id, body.get("response_format"), taste, choices)
+        message = {"role": "assistant", "content": content, "refusal": None}
+    else:
+        content = _arguments(model_id, tool, taste)
+        message = _tool_message(tool, content)
     prompt_tokens = _tokens(sum(map(len, _contents(body))))
     completion_tokens = _tokens(len(content))
     return {
@@ -57,8 +85,8 @@ def baseline_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         "choices": [
             {
                 "index": 0,
-                "finish_reason": "stop",
-                "message": {"role": "assistant", "content": content, "refusal": None},
+                "finish_reason": "stop" if tool is None else "tool_calls",
+                "message": message,
             }
         ],
         "usage": {
@@ -68,6 +96,74 @@ def baseline_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
             "cost": 0.0,
         },
     }
+
+
+def guarded_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a request that is not ours, as `baseline_reply` does: its schemas may be anything.
+
+    Raises:
+        HelmbenchError: See `baseline_reply`; or a schema is broken, or too large for an embedded model.
+    """
+    try:
+        _bound_schemas(model_id, [body.get("response_format"), body.get("tools")])
+        return baseline_reply(model_id, body)
+    except HelmbenchError:
+        raise
+    except _TROUBLE as error:
+        raise HelmbenchError(
+            f"{model_id}: the request holds a schema or message that cannot be read"
+        ) from error
+
+
+def _bound_schemas(model_id: str, parts: list[Any]) -> None:
+    """Refuse what would take an embedded model all memory."""
+    for _ in range(_MOST_NODES):
+        if not parts:
+            return
+        part = parts.pop()
+        if isinstance(part, dict):
+            for name in _BOUNDS:
+                bound = part.get(name, 0)
+                if isinstance(bound, int | float) and bound > _LARGEST_BOUND:
+                    raise HelmbenchError(
+                        f"{model_id}: {name} is {bound:g}: it answers up to {_LARGEST_BOUND}"
+                    )
+            parts.extend(part.values())
+        elif isinstance(part, list):
+            parts.extend(part)
+    raise HelmbenchError(f"{model_id}: the schemas of the request have more than {_MOST_NODES} parts")
+
+
+def _forced_tool(body: Mapping[str, Any], taste: Taste) -> Mapping[str, Any] | None:
+    """Return the function that a request wants called; None where that is left to the model."""
+    choice = body.get("tool_choice")
+    if choice is None or choice in ("auto", "none"):
+        return None
+    tools: list[Mapping[str, Any]]
+    tools = [tool["function"] for tool in body.get("tools") or () if tool.get("type") == "function"]
+    if choice != "required":
+        name = choice["function"]["name"]
+        tools = [tool for tool in tools if tool["name"] == name]
+    if not tools:
+        raise HelmbenchError("the request forces a tool call, but holds no such tool")
+    forced: Mapping[str, Any] = taste.ranked(tools)[0]
+    return forced
+
+
+def _arguments(model_id: str, tool: Mapping[str, Any], taste: Taste) -> str:
+    try:
+        return json.dumps(
+            schema_answer(tool.get("parameters") or {"type": "object"}, taste), ensure_ascii=False
+        )
+    except NoAnswerError as error:
+        raise HelmbenchError(f"{model_id}: {error}") from error
+
+
+def _tool_message(tool: Mapping[str, Any], arguments: str) -> dict[str, Any]:
+    number = sha256(f"{tool['name']}{arguments}".encode()).hexdigest()[:16]
+    function = {"name": tool["name"], "arguments": arguments}
+    call = {"id": f"call_{number}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "refusal": None, "tool_calls": [call]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +233,12 @@ def _taste(model_id: str, seed: str, section: str) -> Taste:
     )
 
 
-def _content(model_id: str, response_format: Any, taste: Taste) -> str:
+def _content(model_id: str, response_format: Any, taste: Taste, choices: Sequence[str]) -> str:
     kind = response_format.get("type") if isinstance(response_format, Mapping) else None
     if kind == "json_object":
         return json.dumps({"answer": taste.words()}, ensure_ascii=False)
     if kind != "json_schema":
-        return taste.words()
+        return f"Answer: {taste.ranked(choices)[0][0]}" if choices else taste.words()
     try:
         answer = schema_answer(response_format["json_schema"]["schema"], taste)
     except NoAnswerError as error:
@@ -176,6 +272,15 @@ def _last_section(body: Mapping[str, Any]) -> str:
     opening = f"<{closing[1]}>"
     start = text.rfind(opening, 0, closing.start())
     return text if start < 0 else text[start + len(opening) : closing.start()].strip()
+
+
+def _lettered_choices(text: str) -> tuple[str, Sequence[str]]:
+    """Return what stands before `A) …`, `B) …` on lines of their own, and these; the whole text without any."""
+    lines = list(_CHOICE.finditer(text))
+    letters = "".join(line[1] for line in lines)
+    if len(lines) < 2 or not string.ascii_uppercase.startswith(letters):
+        return text, ()
+    return text[: lines[0].start()], [line[0] for line in lines]
 
 
 def _first_sentence(text: str) -> str:

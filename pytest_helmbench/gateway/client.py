@@ -1,10 +1,11 @@
-"""Bytes over HTTP: one session, bounded bodies, bounded time. The only user of the HTTP library."""
+"""Bytes over HTTP: one session, bounded bodies, bounded time. The only user of the HTTP library's client."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import importlib.metadata
+import io
 import os
 import ssl
 import time
@@ -28,6 +29,7 @@ MAX_BODY_BYTES = 32 * 2**20
 """Largest answer that is read."""
 
 _CONNECT_S = 30.0
+_WRITTEN_AT_ONCE = 2**20  # bytes; the library warns of more, which the user may have made an error
 _SHORTEST_SECRET = 12  # shorter keys are placeholders such as `EMPTY`, which replies may well contain
 
 
@@ -144,7 +146,7 @@ class ChatClient:
         started = self._clock()
         async with self._session.post(
             target.url,
-            data=body,
+            data=body if len(body) <= _WRITTEN_AT_ONCE else io.BytesIO(body),
             headers=target.headers,
             proxy=target.proxy,
             proxy_headers=target.proxy_headers,

@@ -19,11 +19,12 @@ from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import scrub
-from pytest_helmbench.gateway.baseline import baseline_reply
+from pytest_helmbench.gateway.baseline import baseline_reply, guarded_reply
 from pytest_helmbench.gateway.client import ChatClient, RawAnswer, TransportFault
 from pytest_helmbench.gateway.faults import Fault, FaultKind, rate_headers
 from pytest_helmbench.gateway.gate import Ask, Ending, ModelStoppedError, Settlement, Ticket
 from pytest_helmbench.gateway.hub import Hub
+from pytest_helmbench.gateway.passage import Passage
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers import Endpoint, other_route
 from pytest_helmbench.gateway.recollection import Recorded, Wanted
@@ -101,9 +102,11 @@ class Call:
         endpoint: Where it is reached.
         messages: In order.
         response_format: Wire form of the wanted reply; None for plain text.
-        purpose: `case` or `judge`.
+        purpose: `case`, `judge`, `pack` or `agent`.
         criterion: Of a judge call; empty otherwise.
         sequence: The n-th call of this purpose inside the case, from 1.
+        passage: The body of somebody else that is sent instead of messages and format; None for our own.
+        timeout_s: Per attempt; None for that of everybody.
         accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
     """
 
@@ -115,6 +118,8 @@ class Call:
     purpose: str = "case"
     criterion: str = ""
     sequence: int = 1
+    passage: Passage | None = None
+    timeout_s: float | None = None
     accepts: Callable[[Reply], bool] = lambda _reply: True
 
 
@@ -264,10 +269,13 @@ class Gateway:
     async def _sent(self, request: _Request, clock: CaseClock, watch: Watch) -> Reply:
         """Get a reply by calling, as often as it takes."""
         call = request.call
+        passage = call.passage
         ask = Ask(
             model=call.entry.id,
             prompt_tokens=len(request.encoded) // _CHARACTERS_PER_TOKEN,
-            max_tokens=call.entry.sampling.max_tokens,
+            max_tokens=call.entry.sampling.max_tokens
+            if passage is None
+            else passage.most_tokens(request.body),
             urgent=call.purpose != "case",
             label=call.origin.code,
         )
@@ -333,6 +341,8 @@ class Gateway:
         )
         if not (self.replays_only or call.accepts(reply)):
             return None
+        if call.passage is not None:
+            call.passage.arrived(recorded.body, recalled=True)
         trace = _Trace(request, 0, utc_now(), time.perf_counter())
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
@@ -408,7 +418,7 @@ class Gateway:
     ) -> Reply | Fault:
         """Send, settle the ticket and put the attempt on record."""
         trace = _Trace(request, attempt, utc_now(), time.perf_counter())
-        timeout_s = min(self.patience.timeout_s, max(clock.left_s(), 0.001))
+        timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
         try:
             with self._stoppable(ticket.model), watch.on_the_wire(), clock.running():
                 answer = await self._send(request, timeout_s)
@@ -435,7 +445,8 @@ class Gateway:
             return await self._client.post(endpoint, request.encoded, timeout_s)
         started = time.perf_counter()
         try:
-            document = baseline_reply(endpoint.model_id, request.body)
+            answer = baseline_reply if request.call.passage is None else guarded_reply
+            document = answer(endpoint.model_id, request.body)
         except HelmbenchError as error:
             raise TransportFault(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
         body = json.dumps(document).encode()
@@ -447,6 +458,8 @@ class Gateway:
         reply = self._reply(parsed, usage, latency_ms=answer.latency_ms)
         settlement = Settlement(Ending.REPLY, usage, self._announced_pause_s(answer))
         self._hub.settle(ticket, settlement, trace.record(answer=answer, reply=reply))
+        if call.passage is not None:
+            call.passage.arrived(answer.body)
         _log.info(
             "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
             call.origin.code,
@@ -524,9 +537,13 @@ def _wanted(request: _Request) -> Wanted:
 
 
 def _request(call: Call) -> _Request:
+    sampling, passage = call.entry.sampling, call.passage
+    if passage is not None:
+        body, encoded = passage.sent(call.endpoint, sampling, call.origin.repetition)
+        return _Request(call, body, encoded, passage.number)
     body = request_body(
         call.endpoint,
-        call.entry.sampling,
+        sampling,
         call.messages,
         call.response_format,
         repetition=call.origin.repetition,
@@ -539,11 +556,11 @@ class _Request:
 
     __slots__ = ("body", "call", "encoded", "hash")
 
-    def __init__(self, call: Call, body: Mapping[str, Any], encoded: bytes) -> None:
+    def __init__(self, call: Call, body: Mapping[str, Any], encoded: bytes, number: int = 1) -> None:
         self.call = call
         self.body = body
         self.encoded = encoded
-        self.hash = request_hash(encoded)
+        self.hash = request_hash(encoded, number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from pytest_helmbench.bench.outcome import Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind, classify, error_fault, excerpt
 from pytest_helmbench.gateway.providers import Endpoint
 
-__all__ = ["ParsedReply", "encode", "parse_reply", "request_body", "request_hash"]
+__all__ = ["ParsedReply", "encode", "parse_reply", "passed_body", "request_body", "request_hash"]
 
 _NO_HEADERS: Mapping[str, str] = {}
 _OUR_BLOCKS = ("provider", "usage")
+_STREAM = ("stream", "stream_options")
+_TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
@@ -78,13 +80,55 @@ def request_body(
         body["provider"] = {"require_parameters": True}
     if endpoint.provider == "openrouter":
         body["usage"] = {"include": True}
-    for name, value in (sampling.extra_body or {}).items():
+    _extend(body, sampling.extra_body or {})
+    return body
+
+
+def passed_body(
+    endpoint: Endpoint, sampling: Sampling, stated: Mapping[str, Any], *, repetition: int
+) -> dict[str, Any]:
+    """Return the JSON object to send for a request that is not ours; never a stream.
+
+    Args:
+        endpoint: Who is asked, whatever model is stated.
+        sampling: What is set wins over what is stated; what is unset passes as stated.
+        stated: Body of the request as its client wrote it.
+        repetition: From 1.
+    """
+    body = dict(stated)
+    body["model"] = endpoint.wire_model
+    if sampling.max_tokens is not None:
+        for name in _TOKEN_BOUNDS:
+            body.pop(name, None)
+    elif "max_tokens" in body and endpoint.max_tokens_key != "max_tokens":
+        bound = body.pop("max_tokens")
+        body.setdefault(endpoint.max_tokens_key, bound)
+    if sampling.reasoning_effort is not None:
+        # The router's own block says the same, and would contradict.
+        body.pop("reasoning", None)
+    options = _options(endpoint, sampling, repetition)
+    body.update((name, value) for name, value in options.items() if value is not None)
+    if endpoint.require_parameters and _block(body, "response_format").get("type", "text") != "text":
+        body["provider"] = {"require_parameters": True, **_block(body, "provider")}
+    if endpoint.provider == "openrouter":
+        body["usage"] = {**_block(body, "usage"), "include": True}
+    _extend(body, sampling.extra_body or {})
+    return body
+
+
+def _block(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _extend(body: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    """Let `extra_body` go over everything but what would make a stream of the reply."""
+    for name, value in extra.items():
         ours = body.get(name) if name in _OUR_BLOCKS else None
         both = isinstance(ours, dict) and isinstance(value, Mapping)
         body[name] = {**(ours or {}), **value} if both else value
-    for name in ("stream", "stream_options"):
+    for name in _STREAM:
         body.pop(name, None)
-    return body
 
 
 def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[str, Any]:
@@ -108,9 +152,17 @@ def encode(body: Mapping[str, Any]) -> bytes:
         return _ASCII_ENCODER.encode(body).encode()
 
 
-def request_hash(encoded: bytes) -> str:
-    """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL."""
-    return hashlib.sha256(encoded).hexdigest()
+def request_hash(encoded: bytes, number: int = 1) -> str:
+    """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL.
+
+    Args:
+        encoded: As sent.
+        number: Which of several identical requests of one item it is, from 1; the first is like any other.
+    """
+    digest = hashlib.sha256(encoded)
+    if number > 1:
+        digest.update(b"\n%d" % number)  # no body ends like this
+    return digest.hexdigest()
 
 
 def parse_reply(
@@ -173,7 +225,7 @@ def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def _reply(
     status: int, document: Mapping[str, Any], choice: Mapping[str, Any], usage: Usage
 ) -> ParsedReply | Fault:
-    finish_reason = choice.get("finish_reason")
+    finish_reason = choice.get("finish_reason") or _reason_of_tools(choice.get("message"))
     if not isinstance(finish_reason, str) or not finish_reason:
         return replace(_malformed(status, "no_finish_reason", "without a finish reason"), usage=usage)
     finish_reason = excerpt(finish_reason)
@@ -208,6 +260,16 @@ def _reply(
     )
 
 
+def _reason_of_tools(message: object) -> str | None:
+    """Return why a reply that calls tools has ended, for servers that do not say."""
+    return "tool_calls" if isinstance(message, dict) and _has_tool_calls(message) else None
+
+
+def _has_tool_calls(message: Mapping[str, Any]) -> bool:
+    calls = message.get("tool_calls")
+    return isinstance(calls, list) and bool(calls)
+
+
 def _content(message: Mapping[str, Any]) -> tuple[str, str | None] | None:
     """Return text and refusal of a message; None when its content is of no known form."""
     stated = message.get("refusal")
@@ -218,7 +280,7 @@ def _content(message: Mapping[str, Any]) -> tuple[str, str | None] | None:
     if isinstance(content, str):
         return content, refusal
     if not isinstance(content, list):
-        return None
+        return ("", refusal) if _has_tool_calls(message) else None
     texts: list[str] = []
     for part in content:
         if isinstance(part, str):

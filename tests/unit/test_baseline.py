@@ -413,3 +413,17 @@ def _seconds(request: dict[str, Any]) -> float:
     for _ in range(20):
         baseline_reply(LEXICAL, request)
     return time.perf_counter() - start
+
+
+def test_lettered_choices_are_options_where_there_is_no_schema() -> None:
+    choices = "A) helium\nB) the gas that plants take in\nC) neon"
+    question = f"Which gas do plants take in?\n\n{choices}\n\nEnd with `Answer: LETTER`."
+    body = {"messages": [{"role": "user", "content": question}]}
+
+    def said(model: str, seed: int | None = None) -> str:
+        reply = baseline_reply(model, {**body, "seed": seed})
+        return str(reply["choices"][0]["message"]["content"])
+
+    assert said("baseline/first") == "Answer: A"
+    assert said("baseline/lexical") == "Answer: B"
+    assert {said("baseline/random", seed) for seed in range(40)} == {"Answer: A", "Answer: B", "Answer: C"}

@@ -1,0 +1,423 @@
+"""A row of a benchmark pack, compiled: what the model sees, what the evaluator reads, what nobody sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+
+__all__ = [
+    "EVAL_VISIBILITY",
+    "REDACTED",
+    "Asset",
+    "BrokenRow",
+    "Check",
+    "CodeTests",
+    "CommandCheck",
+    "ConfigError",
+    "Environment",
+    "Family",
+    "FileCheck",
+    "MaterializationError",
+    "PackOutline",
+    "PackRule",
+    "PackTask",
+    "PatchPolicy",
+    "PatchTests",
+    "PathPolicyError",
+    "PlannedFile",
+    "Resource",
+    "RowRef",
+    "TerminalTests",
+    "UnreadablePackError",
+    "Visibility",
+    "visibility_of",
+]
+
+REDACTED = "<redacted>"
+"""What stands for a hidden value wherever people look."""
+
+
+class ConfigError(HelmbenchError):
+    """A manifest, a row or a task specification breaks the format."""
+
+
+class UnreadablePackError(ConfigError, UnreadableBenchmarkError):
+    """A pack of which nothing can be used.
+
+    Args:
+        problems: All that is wrong with it, in file order.
+    """
+
+
+class MaterializationError(HelmbenchError):
+    """Files of a pack cannot be laid out as the row says."""
+
+
+class PathPolicyError(MaterializationError):
+    """A path of a pack or of a patch leads where it must not."""
+
+
+class Family(StrEnum):
+    """The six families of rows."""
+
+    MULTIPLE_CHOICE = "multiple_choice"
+    SHORT_ANSWER = "short_answer"
+    FREE_RESPONSE = "free_response"
+    CODE_COMPLETION = "code_completion"
+    REPO_PATCH = "repo_patch"
+    TERMINAL_TASK = "terminal_task"
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether judging it takes a sandbox."""
+        return self in _CODE_FAMILIES
+
+
+_CODE_FAMILIES = frozenset({Family.CODE_COMPLETION, Family.REPO_PATCH, Family.TERMINAL_TASK})
+
+
+class Visibility(StrEnum):
+    """Who may see a value: the model, the evaluator's sandbox, the evaluator alone."""
+
+    PUBLIC = "public"
+    EVALUATION_INPUTS = "evaluation_inputs"
+    HIDDEN = "hidden"
+
+
+EVAL_VISIBILITY: Mapping[Family, frozenset[str]] = {
+    Family.MULTIPLE_CHOICE: frozenset(),
+    Family.SHORT_ANSWER: frozenset(),
+    Family.FREE_RESPONSE: frozenset(),
+    Family.CODE_COMPLETION: frozenset({"tests"}),
+    Family.REPO_PATCH: frozenset({"tests", "candidate_policy"}),
+    Family.TERMINAL_TASK: frozenset({"checker", "needed_commands", "run_tests", "test_files"}),
+}
+"""Fields of `eval` that are evaluation inputs; all others are hidden.
+
+Source:
+    Benchmark packs, section 2.
+"""
+
+
+def visibility_of(task_type: str, name: str) -> Visibility:
+    """Return who may see a field of `eval`; everything of an unknown family is hidden."""
+    known = EVAL_VISIBILITY.get(Family(task_type)) if task_type in _FAMILY_NAMES else None
+    return Visibility.EVALUATION_INPUTS if known and name in known else Visibility.HIDDEN
+
+
+_FAMILY_NAMES = frozenset(family.value for family in Family)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One value of a row with who may see it. Its repr shows public values only."""
+
+    value: Any
+    visibility: Visibility
+
+    def __repr__(self) -> str:
+        shown = repr(self.value) if self.visibility is Visibility.PUBLIC else REDACTED
+        return f"Resource({shown}, {self.visibility.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where a row's code runs: the manifest's environment with the row's laid over it.
+
+    Args:
+        image: Container image, or None.
+        workdir: Folder in the container; None for the image's own.
+        timeout_s: Above 0, or None where nobody said. Text families: of a request.
+        materialize_workdir_from_image: Copy the image's workdir into the workspace first.
+        repository: Clone or bundle inside the pack that holds the repository of a patch task; None when
+            it comes from the image.
+    """
+
+    image: str | None = None
+    workdir: str | None = None
+    timeout_s: float | None = None
+    materialize_workdir_from_image: bool = False
+    repository: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file or folder of the pack that is laid out for a row.
+
+    Args:
+        path: Below its asset root, POSIX.
+        mount: Where it goes, relative to the workspace (to the evaluator's folder for files of `eval`).
+        read_only: Whether whoever gets it must not change it.
+        source: The file or folder itself; None for a task that belongs to no pack.
+        visibility: Public for `assets`; that of the field for file references in `eval`.
+    """
+
+    path: str
+    mount: str
+    read_only: bool
+    source: Path | None
+    visibility: Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCheck:
+    """A command whose exit 0 passes.
+
+    Args:
+        command: What is run; a command written as one string is `("sh", "-lc", text)`.
+        workdir: Where; None for the environment's.
+        timeout_s: Above 0; None for the environment's.
+    """
+
+    command: tuple[str, ...]
+    workdir: str | None = None
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """A checker that is a file or folder of the pack.
+
+    Args:
+        source: `pytest` for test functions, `script` for something to execute.
+        path: Below the eval root, POSIX.
+        timeout_s: Above 0; None for the environment's.
+        file: The file or folder itself; None for a task that belongs to no pack.
+    """
+
+    source: Literal["pytest", "script"]
+    path: str
+    timeout_s: float | None = None
+    file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPolicy:
+    """Which paths a candidate's patch may touch.
+
+    Args:
+        allow_paths: A closed list of patterns when not empty.
+        allow_sensitive_paths: Patterns of sensitive paths that may be touched.
+    """
+
+    allow_paths: tuple[str, ...] = ()
+    allow_sensitive_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTests:
+    """What a code completion is held to.
+
+    Args:
+        code: Python (or what `language` says) that raises for a wrong candidate.
+        language: Lower-case; `python` where the row names none.
+        command: How an image runs the tests of another language; None for Python.
+    """
+
+    code: str
+    language: str = "python"
+    command: CommandCheck | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchTests:
+    """What a patch is held to.
+
+    Args:
+        command: Exit 0 passes.
+        setup_patch: Unified diff that is applied before the candidate; None for none.
+        test_patch: Unified diff that is applied after the candidate; None for none.
+        policy: Which paths the candidate may touch.
+    """
+
+    command: CommandCheck
+    setup_patch: str | None = None
+    test_patch: str | None = None
+    policy: PatchPolicy = PatchPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalTests:
+    """What a workspace is held to.
+
+    Args:
+        checker: Exit 0 passes.
+        needed_commands: Dangerous commands that the row needs (only `chroot` is known).
+    """
+
+    checker: CommandCheck | FileCheck
+    needed_commands: tuple[str, ...] = ()
+
+
+Check = CodeTests | PatchTests | TerminalTests
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackTask:
+    """One row, compiled.
+
+    Args:
+        id: Of the row.
+        benchmark_id: The manifest's `id`.
+        task_type: A family's name, or one that is not known here.
+        metadata: The row's own; never shown to a model.
+        resources: Every field of `input` and `eval` by its name, and `assets` where the row has some, as
+            written.
+        environment: Where its code runs.
+        assets: Public files.
+        eval_files: File references of `eval`.
+        check: How code families are judged; None for text families.
+    """
+
+    id: str
+    benchmark_id: str
+    task_type: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Resource] = field(default_factory=dict)
+    environment: Environment = Environment()
+    assets: tuple[Asset, ...] = ()
+    eval_files: tuple[Asset, ...] = ()
+    check: Check | None = field(default=None, repr=False)
+
+    @property
+    def family(self) -> Family | None:
+        """None for a family that is not known here."""
+        return Family(self.task_type) if self.task_type in _FAMILY_NAMES else None
+
+    def public(self) -> dict[str, Any]:
+        """Return what the model or agent may see, by name."""
+        return {
+            name: resource.value
+            for name, resource in self.resources.items()
+            if resource.visibility is Visibility.PUBLIC
+        }
+
+    def evaluation(self) -> dict[str, Any]:
+        """Return the fields of `eval` by name, hidden ones included."""
+        return {
+            name: resource.value
+            for name, resource in self.resources.items()
+            if resource.visibility is not Visibility.PUBLIC
+        }
+
+    def input_value(self, name: str, default: Any = None) -> Any:
+        """Return a public value; the default where there is none or it is not public."""
+        found = self.resources.get(name)
+        return found.value if found is not None and found.visibility is Visibility.PUBLIC else default
+
+    def eval_value(self, name: str, default: Any = None) -> Any:
+        """Return a value of `eval`; the default where there is none."""
+        found = self.resources.get(name)
+        return found.value if found is not None and found.visibility is not Visibility.PUBLIC else default
+
+    def redacted(self) -> dict[str, Any]:
+        """Return all values by name, hidden ones as `<redacted>`: fit to leave the evaluator."""
+        return {
+            name: REDACTED if resource.visibility is Visibility.HIDDEN else resource.value
+            for name, resource in self.resources.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RowRef:
+    """Where a healthy row stands; its text is read again when it is needed.
+
+    Args:
+        id: Unique in the pack.
+        path: Row file.
+        line: 1-based; blank lines count.
+        offset: Of its first byte in the file.
+        length: Bytes, line end included.
+        family: A family's name, or one that is not known here.
+        skip_reason: Why it cannot be run, in a sentence; None for a row that can.
+        groups: Short values of its metadata that it shares with other rows: `(("subject", "algebra"),)`.
+        judged: Its rubric is in words: a marking model decides.
+    """
+
+    id: str
+    path: Path
+    line: int
+    offset: int
+    length: int
+    family: str
+    skip_reason: str | None
+    groups: tuple[tuple[str, str], ...]
+    judged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRow:
+    """A row that cannot be used: an item that errors.
+
+    Args:
+        name: Its id, or `line-N` where it has none of its own. Unique in the pack, healthy rows included.
+        path: Row file.
+        line: 1-based; blank lines count.
+        problems: All that is wrong with it.
+    """
+
+    name: str
+    path: Path
+    line: int
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One file or folder that is going to be laid out.
+
+    Args:
+        source: What is copied.
+        target: Where to, relative and POSIX; `.` for the whole place.
+        mode: Permission bits.
+        size: Bytes; 0 for a folder.
+        is_folder: Whether it is a folder; its contents are planned on their own.
+        read_only: Whether whoever gets it must not change it.
+    """
+
+    source: Path
+    target: str
+    mode: int
+    size: int
+    is_folder: bool
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PackRule:
+    """A row as its reply or its workspace is held to it.
+
+    Args:
+        task: The row.
+        parity: By the published rules instead of those made for what models really write.
+    """
+
+    task: PackTask = field(repr=False)
+    parity: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackOutline:
+    """A pack as the record keeps it.
+
+    Args:
+        root: The folder.
+        name: The manifest's `id`.
+        version: The manifest's, as text.
+        description: Empty where there is none.
+        hash: SHA-256 (hex) over everything that can change a case or a verdict.
+        rows: Healthy rows by id.
+    """
+
+    root: Path
+    name: str
+    version: str
+    description: str
+    hash: str
+    rows: Mapping[str, RowRef]
+    kind: str = "pack"

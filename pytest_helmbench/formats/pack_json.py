@@ -1,0 +1,150 @@
+"""JSON as packs are read: duplicate keys, numbers that are none, half characters and deep nesting refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Flaw", "NotJSONError", "StrictJSON", "is_encodable"]
+
+_DEEPEST = 100
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class NotJSONError(Exception):
+    """A text is no JSON at all.
+
+    Args:
+        message: Why, without anything of the text.
+        line: 1-based line in the text.
+    """
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        self.line = line
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that is wrong inside a JSON text.
+
+    Args:
+        place: Keys and list positions that lead to it.
+        message: What is wrong.
+        hint: What to change.
+        key: The key that stands twice; empty for other flaws.
+    """
+
+    place: tuple[str | int, ...]
+    message: str
+    hint: str
+    key: str = ""
+
+
+class _Twice(dict[str, Any]):
+    """An object that was written with the same key more than once."""
+
+    keys_twice: tuple[str, ...] = ()
+
+
+class StrictJSON:
+    """Decodes JSON texts, one at a time; not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._odd = False
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_constant=self._constant, parse_float=self._float
+        )
+
+    def decode(self, text: str) -> tuple[Any, tuple[Flaw, ...]]:
+        """Return what a text says and the flaws inside.
+
+        Raises:
+            NotJSONError: With a sentence that holds nothing of the text.
+        """
+        self._odd = False
+        try:
+            found = self._decoder.decode(text)
+        except json.JSONDecodeError as error:
+            raise NotJSONError(_where(error), error.lineno) from error
+        except RecursionError as error:
+            raise NotJSONError("it is nested too deeply") from error
+        except ValueError as error:  # a whole number of thousands of digits
+            raise NotJSONError("a number in it is too long") from error
+        if text.count("[") + text.count("{") > _DEEPEST and _is_deep(found):
+            raise NotJSONError("it is nested too deeply")
+        if self._odd or ("\\u" in text and _SURROGATE_ESCAPE.search(text)):
+            return found, tuple(_flaws(found, ()))
+        return found, ()
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        self._odd = True
+        twice = _Twice(found)
+        keys = [key for key, _ in pairs]
+        twice.keys_twice = tuple(key for key in found if keys.count(key) > 1)
+        return twice
+
+    def _constant(self, name: str) -> float:
+        self._odd = True
+        return float(name.replace("Infinity", "inf"))
+
+    def _float(self, text: str) -> float:
+        found = float(text)
+        if math.isinf(found):  # 1e999
+            self._odd = True
+        return found
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether a text holds whole characters only."""
+    return _SURROGATE.search(text) is None
+
+
+def _where(error: json.JSONDecodeError) -> str:
+    message = error.msg[:1].lower() + error.msg[1:]
+    return f"{message} (column {error.colno})"
+
+
+def _is_deep(found: Any) -> bool:
+    level = [found]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _flaws(found: Any, place: tuple[str | int, ...]) -> Iterator[Flaw]:
+    if isinstance(found, _Twice):
+        for key in found.keys_twice:
+            yield Flaw((*place, key), "the key stands here twice", "keep one of them", key)
+    if isinstance(found, dict):
+        for key, value in found.items():
+            if _SURROGATE.search(key):
+                yield _half_character(place)
+            yield from _flaws(value, (*place, key))
+    elif isinstance(found, list):
+        for index, value in enumerate(found):
+            yield from _flaws(value, (*place, index))
+    elif isinstance(found, float) and not math.isfinite(found):
+        yield Flaw(place, "the number is not finite", "JSON knows no NaN and no Infinity")
+    elif isinstance(found, str) and _SURROGATE.search(found):
+        yield _half_character(place)
+
+
+def _half_character(place: tuple[str | int, ...]) -> Flaw:
+    hint = "write the character itself, or both halves of the \\u pair"
+    return Flaw(place, "the text holds half a character (a lone surrogate)", hint)

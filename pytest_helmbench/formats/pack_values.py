@@ -1,0 +1,152 @@
+"""Holding single values of a row to the format, and telling what is wrong without showing what is hidden."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_helmbench.formats.source import Fault, listed
+
+__all__ = [
+    "RowFaults",
+    "check_command",
+    "check_number",
+    "check_seconds",
+    "check_text",
+    "check_texts",
+    "check_unknown",
+    "kind_of",
+    "named",
+]
+
+
+_MOST_SECONDS = 10_000_000
+
+
+@dataclass(slots=True)
+class RowFaults:
+    """What is wrong with one row.
+
+    Args:
+        line: Of the row.
+    """
+
+    line: int
+    errors: list[Fault] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+
+    def error(self, where: str, message: str, hint: str = "") -> None:
+        """File a problem: `where: message`."""
+        self.errors.append(Fault(self.line, f"{where}: {message}", hint))
+
+    def warn(self, where: str, message: str, hint: str = "") -> None:
+        """File something odd but usable."""
+        self.warnings.append(Fault(self.line, f"{where}: {message}", hint, usable=True))
+
+
+def kind_of(value: object) -> str:
+    """Return what kind of value this is, never the value itself: it may be hidden."""
+    if value is None:
+        return "empty (null)"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "text" if value and not value.isspace() else "blank text"
+    return "a list" if isinstance(value, list | tuple) else "an object"
+
+
+def named(key: object) -> str:
+    """Return a key as messages name it, cut where it is long."""
+    text = repr(key)
+    return text if len(text) <= 60 else f"{text[:56]}…{text[0]}"
+
+
+def check_text(faults: RowFaults, where: str, value: object) -> None:
+    """File anything but text with something in it."""
+    if not isinstance(value, str) or not value or value.isspace():
+        faults.error(where, f"this is {_no_text(value)}")
+
+
+def check_texts(faults: RowFaults, where: str, value: object, *, may_be_empty: bool = False) -> None:
+    """File anything but a list of texts with something in them."""
+    if not isinstance(value, list):
+        faults.error(where, f"this is {kind_of(value)}, not a list of texts")
+        return
+    if not value and not may_be_empty:
+        faults.error(where, "the list is empty")
+    for number, item in enumerate(value, start=1):
+        if not isinstance(item, str) or not item or item.isspace():
+            faults.error(where, f"entry {number} is {_no_text(item)}")
+
+
+def check_command(faults: RowFaults, where: str, value: object) -> None:
+    """File anything but a command: text for `sh -lc`, or a list of arguments."""
+    if isinstance(value, str):
+        check_text(faults, where, value)
+        words = [value]
+    elif isinstance(value, list):
+        check_arguments(faults, where, value)
+        words = [word for word in value if isinstance(word, str)]
+    else:
+        faults.error(where, f"this is {kind_of(value)}, not text or a list of texts")
+        return
+    if any("\0" in word for word in words):
+        faults.error(where, "the command holds a NUL character")
+
+
+def check_arguments(faults: RowFaults, where: str, value: list[Any]) -> None:
+    """File anything but texts; all but the first may be empty."""
+    if not value:
+        faults.error(where, "the list is empty")
+    for number, item in enumerate(value, start=1):
+        if not isinstance(item, str) or (number == 1 and not item.strip()):
+            faults.error(where, f"entry {number} is {_no_text(item)}")
+
+
+def check_number(
+    faults: RowFaults, where: str, value: object, *, low: float, high: float = sys.float_info.max
+) -> None:
+    """File anything but a number in a range, without showing it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        faults.error(where, f"this is {kind_of(value)}, not a number")
+    elif not low <= value <= high:
+        wanted = f"from {low:g} to {high:g}" if high < sys.float_info.max else f"that is {low:g} or more"
+        faults.error(where, "the number is out of range", f"write a number {wanted}")
+
+
+def check_seconds(faults: RowFaults, where: str, value: object) -> None:
+    """File anything but a number above 0 that a clock can wait for."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        faults.error(where, f"this is {kind_of(value)}, not a number")
+    elif not 0 < value <= _MOST_SECONDS:
+        faults.error(where, f"{named(value)} is no time", "write a number of seconds above 0")
+
+
+def check_unknown(
+    faults: RowFaults, where: str, data: Mapping[str, Any], known: Collection[str], *, usable: bool = False
+) -> None:
+    """File keys that the format does not know.
+
+    Args:
+        faults: Where to file.
+        where: Field that the keys stand in.
+        data: What stands there.
+        known: Keys of the format.
+        usable: Only warn.
+    """
+    unknown = data.keys() - known
+    if unknown:
+        file = faults.warn if usable else faults.error
+        for key in data:
+            if key in unknown:
+                hint = listed(key, known, "known keys" if len(known) > 1 else "the only key")
+                file(where, f"unknown key {named(key)}", hint)
+
+
+def _no_text(value: object) -> str:
+    kind = kind_of(value)
+    return kind if isinstance(value, str) else f"{kind}, not text"

@@ -1,0 +1,54 @@
+"""A request that is not ours: it goes out nearly as its client wrote it, and the answer back byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_helmbench.bench.model import Sampling
+from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.wire import encode, passed_body
+
+__all__ = ["Passage"]
+
+
+class Passage:
+    """One request of code that is not ours, and what came back for it.
+
+    Args:
+        stated: Body as its client wrote it.
+    """
+
+    __slots__ = ("_encoded", "_sent", "answer", "number", "recalled", "stated")
+
+    def __init__(self, stated: Mapping[str, Any]) -> None:
+        self.stated = stated
+        self.number = 1
+        """Which of several identical requests of its item it is, from 1."""
+        self.answer: bytes | None = None
+        """HTTP body of the reply, as received."""
+        self.recalled = False
+        """The reply was taken from the record."""
+        self._sent: tuple[Endpoint, dict[str, Any]] | None = None
+        self._encoded = b""
+
+    def sent(
+        self, endpoint: Endpoint, sampling: Sampling, repetition: int
+    ) -> tuple[Mapping[str, Any], bytes]:
+        """Return what goes out to an endpoint, decoded and encoded; made once per endpoint."""
+        if self._sent is None or self._sent[0] is not endpoint:
+            body = passed_body(endpoint, sampling, self.stated, repetition=repetition)
+            self._encoded = encode(body)
+            self._sent = (endpoint, body)
+        return self._sent[1], self._encoded
+
+    @staticmethod
+    def most_tokens(body: Mapping[str, Any]) -> int | None:
+        """Return the bound of the completion in a body; None when it states none that counts."""
+        stated = (body.get(name) for name in ("max_completion_tokens", "max_tokens"))
+        return next((n for n in stated if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
+
+    def arrived(self, answer: bytes, *, recalled: bool = False) -> None:
+        """Take the reply."""
+        self.answer = answer
+        self.recalled = recalled

@@ -1,0 +1,278 @@
+"""The relay's HTTP server: it alone knows the server side of the HTTP library."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from aiohttp import web
+
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.gateway.client_errors import BadRequestError, ItemEndedError, error_body, read_request
+from pytest_helmbench.gateway.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.gate import RefusedError
+from pytest_helmbench.gateway.relay import NotAdmittedError, RelayBounds
+from pytest_helmbench.gateway.relay_text import HEARTBEAT, error_event, reply_events, wants_usage
+
+__all__ = ["RelayServer"]
+
+_BACKLOG = 1024
+_STOP_S = 0.2
+_BLOCK = 64 * 2**10
+# The errors of clients would quote what they have sent. Errors of our own reach the item.
+_SILENT = logging.Logger("pytest_helmbench.gateway.relay_server", logging.CRITICAL + 1)
+# Retries are ours; what arrives at a client is meant to stay.
+_HEADERS = {"Server": "pytest-helmbench", "Cache-Control": "no-store"}
+_FINAL = {**_HEADERS, "x-should-retry": "false"}
+_WHAT_THERE_IS = "POST /chat/completions and GET /models, with and without /v1 before them"
+
+
+class _RefusedRequestError(HelmbenchError):
+    """A request that never reaches the conversation."""
+
+    def __init__(self, status: int, message: str, code: str) -> None:
+        self.status = status
+        self.code = code
+        super().__init__(message)
+
+
+class RelayServer:
+    """Answers HTTP requests out of conversations.
+
+    Args:
+        admitted: Returns the conversation of a path's first part and an `Authorization` header; raises
+            `NotAdmittedError` and `ItemEndedError`.
+        bounds: Of requests and answers.
+    """
+
+    def __init__(self, admitted: Callable[[str, str | None], Conversation], bounds: RelayBounds) -> None:
+        self._admitted = admitted
+        self._bounds = bounds
+        self._held: Counter[Conversation] = Counter()
+        server = web.Server(
+            self._handle,
+            handler_cancellation=True,
+            keepalive_timeout=bounds.idle_s,
+            logger=_SILENT,
+            access_log=None,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_S)
+        self._ready = False
+
+    async def listen(self, host: str) -> int:
+        """Listen at an address of this machine; return the port.
+
+        Raises:
+            OSError: It cannot be listened at.
+        """
+        if not self._ready:
+            await self._runner.setup()
+            self._ready = True
+        before = len(self._runner.addresses)
+        await web.TCPSite(self._runner, host, 0, backlog=_BACKLOG).start()
+        port: int = self._runner.addresses[before][1]
+        return port
+
+    async def stop(self) -> None:
+        """Stop listening and drop every connection."""
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        _, name, *rest = f"{request.path}/".split("/", 2)
+        try:
+            conversation = self._admitted(name, request.headers.get("Authorization"))
+        except NotAdmittedError as error:
+            return await self._deliver(request, _error(401, str(error), "invalid_token"))
+        except ItemEndedError as error:
+            return await self._deliver(request, _error(410, str(error), "item_ended"))
+        try:
+            return await self._answer(request, conversation, _asked("".join(rest)))
+        except _RefusedRequestError as error:
+            return await self._deliver(request, _error(error.status, str(error), error.code))
+        except ConnectionError:
+            raise
+        except Exception as bug:  # noqa: BLE001 - it must reach the item, and not only the client
+            conversation.fail(bug)
+            if request.writer.output_size:
+                _cut(request)
+            return await self._deliver(
+                request, _error(500, "the request could not be passed on", "internal_error")
+            )
+
+    async def _answer(
+        self, request: web.BaseRequest, conversation: Conversation, asked: str
+    ) -> web.StreamResponse:
+        what, _, model = asked.partition("/")
+        if what == "models":
+            _want_method(request, "GET")
+            return await self._deliver(request, _models(conversation, model))
+        if asked != "chat/completions":
+            shown = excerpt(asked, 100)
+            raise _RefusedRequestError(
+                404, f"there is no /{shown} here; there is {_WHAT_THERE_IS}", "not_found"
+            )
+        _want_method(request, "POST")
+        chunks: list[bytes] = []
+        try:
+            await self._receive(request, conversation, chunks)
+            return await self._complete(request, conversation, b"".join(chunks))
+        finally:
+            self._held[conversation] -= sum(map(len, chunks))
+            if not self._held[conversation]:
+                del self._held[conversation]
+
+    async def _complete(
+        self, request: web.BaseRequest, conversation: Conversation, sent: bytes
+    ) -> web.StreamResponse:
+        try:
+            body = read_request(sent)
+        except BadRequestError as error:
+            raise _RefusedRequestError(400, str(error), "bad_request") from error
+        completing = asyncio.get_running_loop().create_task(conversation.complete(body))
+        try:
+            if body.get("stream") is True:
+                return await self._stream(request, completing, with_usage=wants_usage(body))
+            await asyncio.wait((completing,))
+        finally:
+            completing.cancel()  # the client has gone, if it is not done
+        raw = _result(completing)
+        return await self._deliver(request, _json(raw.status, raw.body))
+
+    async def _receive(
+        self, request: web.BaseRequest, conversation: Conversation, chunks: list[bytes]
+    ) -> None:
+        """Read a request's body; what has come counts as held by its item."""
+        bounds = self._bounds
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        size = 0
+        too_large = (request.content_length or 0) > bounds.body_bytes
+        try:
+            async with asyncio.timeout(bounds.body_s):
+                while not too_large and (chunk := await request.content.readany()):
+                    chunks.append(chunk)
+                    self._held[conversation] += len(chunk)
+                    size += len(chunk)
+                    too_large = size > bounds.body_bytes
+                    if self._held[conversation] > bounds.item_bytes:
+                        raise _RefusedRequestError(
+                            429,
+                            f"the requests of this item hold more than {bounds.item_bytes // 2**20} MiB at once",
+                            "too_much_at_once",
+                        )
+        except TimeoutError:
+            raise _RefusedRequestError(
+                408, f"the request did not arrive within {bounds.body_s:g} s", "slow_request"
+            ) from None
+        except web.RequestPayloadError:
+            raise _RefusedRequestError(400, "the request body is damaged", "bad_request") from None
+        if too_large:
+            raise _RefusedRequestError(
+                413, f"the request body is larger than {bounds.body_bytes // 2**20} MiB", "too_large"
+            )
+
+    async def _stream(
+        self, request: web.BaseRequest, completing: asyncio.Task[RawReply], *, with_usage: bool
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(
+            headers={**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
+        )
+        while not completing.done():
+            await asyncio.wait((completing,), timeout=self._bounds.heartbeat_s)
+            if not completing.done():
+                await self._write(request, response, HEARTBEAT)
+        raw = _result(completing)
+        if raw.reply is not None:
+            for block in _blocks(reply_events(raw.body, with_usage=with_usage)):
+                await self._write(request, response, block)
+        elif response.prepared:
+            await self._write(request, response, error_event(raw.body))
+        else:
+            return await self._deliver(request, _json(raw.status, raw.body))
+        return await self._deliver(request, response)
+
+    async def _write(self, request: web.BaseRequest, response: web.StreamResponse, data: bytes) -> None:
+        try:
+            async with asyncio.timeout(self._bounds.write_s):
+                if not response.prepared:
+                    await response.prepare(request)
+                await response.write(data)
+        except TimeoutError:
+            _cut(request)
+            raise ConnectionResetError("the client takes nothing") from None
+
+    async def _deliver(self, request: web.BaseRequest, response: web.StreamResponse) -> web.StreamResponse:
+        """Send what is left of an answer here, where a client that takes nothing is not waited for."""
+        try:
+            async with asyncio.timeout(self._bounds.write_s):
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError:
+            _cut(request)
+        return response
+
+
+def _asked(path: str) -> str:
+    """Return what a path asks for, without the `/v1` that some clients add and some do not."""
+    words = [word for word in path.split("/") if word]
+    while words and words[0] == "v1":
+        words.pop(0)
+    return "/".join(words)
+
+
+def _want_method(request: web.BaseRequest, method: str) -> None:
+    if request.method != method:
+        raise _RefusedRequestError(
+            405, f"{request.method} is not answered here: use {method}", "wrong_method"
+        )
+
+
+def _result(completing: asyncio.Task[RawReply]) -> RawReply:
+    if not completing.cancelled():
+        return completing.result()
+    error = RefusedError("the session makes no more calls")
+    return RawReply(503, error_body(503, str(error), "session_ending"), error=error)
+
+
+def _models(conversation: Conversation, model: str) -> web.Response:
+    own = conversation.line.entry.id
+    one = {"id": own, "object": "model", "created": 0, "owned_by": own.partition("/")[0]}
+    if not model:
+        return _json(200, json.dumps({"object": "list", "data": [one]}).encode())
+    if model == own:
+        return _json(200, json.dumps(one).encode())
+    raise _RefusedRequestError(
+        404, f"there is no model {excerpt(model, 100)!r} here; there is {own!r}", "not_found"
+    )
+
+
+def _error(status: int, message: str, code: str) -> web.Response:
+    response = _json(status, error_body(status, message, code))
+    # What follows on the connection may be the rest of a body that nobody wants.
+    response.force_close()
+    return response
+
+
+def _json(status: int, body: bytes) -> web.Response:
+    headers = _HEADERS if status == 200 else _FINAL
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+
+
+def _blocks(events: Iterable[bytes]) -> Iterable[bytes]:
+    """Yield events in writes of a fair size."""
+    block = bytearray()
+    for event in events:
+        block += event
+        if len(block) >= _BLOCK:
+            yield bytes(block)
+            block.clear()
+    yield bytes(block)
+
+
+def _cut(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.abort()

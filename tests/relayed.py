@@ -1,0 +1,217 @@
+"""Items whose requests are not ours: conversations on a wired gateway, a relay before them, a record behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from wired import Onlooker, Wired, endpoint_of, wired
+
+from pytest_helmbench.bench.model import ModelEntry, Sampling
+from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.distributed import RemoteHub
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.client import ChatClient
+from pytest_helmbench.gateway.conversation import Conversation, ItemLine
+from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Origin, Patience
+from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.recollection import CacheMode, Recollection
+from pytest_helmbench.gateway.relay import Relay, RelayAddress, RelayBounds
+from pytest_helmbench.memory import Memory
+from pytest_helmbench.store.writer import RunRecord, Store
+
+__all__ = [
+    "AT",
+    "Answered",
+    "Relayed",
+    "body",
+    "converse",
+    "opened_store",
+    "recording",
+    "relayed",
+    "relayed_over",
+    "until",
+    "with_sampling",
+    "work",
+]
+
+AT = "2026-07-04T12:00:00+00:00"
+
+
+def body(text: str = "Hello", **fields: Any) -> dict[str, Any]:
+    """Return a request as a client writes it."""
+    return {"model": "whatever", "messages": [{"role": "user", "content": text}], **fields}
+
+
+def converse(
+    gateway: Gateway, url: str, code: str = "ROW-1", entry: ModelEntry | None = None, **changes: Any
+) -> Conversation:
+    """Return the conversation of an item.
+
+    Args:
+        gateway: Where calls go.
+        url: Of the provider.
+        code: Of the item.
+        entry: Model under test; None for a plain one.
+        changes: `run_id`, `repetition`, `watch`, `grace_s`.
+    """
+    found = entry or ModelEntry("test/good")
+    origin = Origin(changes.pop("run_id", 1), code, changes.pop("repetition", 1))
+    line = ItemLine(origin, found, endpoint_of(found, url), "pack")
+    watch = changes.pop("watch", None) or Onlooker()
+    return Conversation(gateway, line, CaseClock(gateway.patience), watch, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An HTTP answer of the relay."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Relayed:
+    """A relay and everything behind it."""
+
+    office: Wired
+    relay: Relay
+    url: str
+    web: aiohttp.ClientSession
+
+    async def item(self, code: str = "ROW-1", **options: Any) -> tuple[Conversation, RelayAddress]:
+        """Return the conversation of an item and its address."""
+        conversation = converse(self.office.gateway, self.url, code, **options)
+        return conversation, await self.relay.open(conversation)
+
+    async def send(self, address: RelayAddress, path: str = "/chat/completions", **options: Any) -> Answered:
+        """Send a request with the item's token; `url`, `headers` and what aiohttp takes may be given."""
+        headers = {"Authorization": f"Bearer {address.token}", **options.pop("headers", {})}
+        url = options.pop("url", address.base_url) + path
+        method = options.pop("method", "POST")
+        async with self.web.request(method, url, headers=headers, **options) as response:
+            return Answered(response.status, dict(response.headers), await response.read())
+
+
+@asynccontextmanager
+async def relayed(
+    url: str,
+    lanes: Iterable[Lane] = (Lane("test/good", 8),),
+    bounds: RelayBounds | None = None,
+    **options: Any,
+) -> AsyncIterator[Relayed]:
+    """Open a relay; `options` go to `wired`."""
+    async with wired(lanes, **options) as office, aiohttp.ClientSession(auto_decompress=False) as web:
+        relay = Relay(bounds)
+        try:
+            yield Relayed(office, relay, url, web)
+        finally:
+            await relay.close()
+
+
+def opened_store(path: Path) -> tuple[Store, int]:
+    """Open a results file and a run in it."""
+    store = Store.open(path)
+    tree = Benchmark(Path("pack"), "pack", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
+    record = RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)
+    (run_id,) = store.open_runs("session", [record])
+    return store, run_id
+
+
+@asynccontextmanager
+async def recording(
+    path: Path, mode: CacheMode = CacheMode.OFF, resumes: int | None = None
+) -> AsyncIterator[tuple[Gateway, int]]:
+    """Connect a gateway to a results file, as a session in one process does; also gives the run's id.
+
+    Args:
+        path: Results file.
+        mode: `--helmbench-cache`.
+        resumes: The run that goes on.
+    """
+    store, run_id = opened_store(path)
+    with closing(store):
+        run_id = run_id if resumes is None else resumes
+        gate = Gate(GateLimits(8), time.monotonic)
+        gate.add_lanes([Lane("test/good", 8), Lane("openai/gpt", 8)])
+        recalls = mode.reads or resumes is not None
+        memory = Memory(store, mode, () if resumes is None else (resumes,))
+        with closing(memory):
+            recollection = Recollection(memory, shares=mode is CacheMode.REUSE) if recalls else None
+            hub = LocalHub(gate, store.record_attempt, store.record_result, recollection)
+            gateway = Gateway(hub, ChatClient(), Patience(max_retries=0), f"s{run_id}-")
+            gateway.recalls = recalls
+            gateway.replays_only = mode is CacheMode.ONLY
+            try:
+                yield gateway, run_id
+            finally:
+                await gateway.close()
+
+
+@asynccontextmanager
+async def relayed_over(conversation: Conversation) -> AsyncIterator[Callable[[Any], Awaitable[Answered]]]:
+    """Open a relay before a conversation; gives what sends a body to it."""
+    relay = Relay()
+    async with aiohttp.ClientSession() as web:
+        address = await relay.open(conversation)
+        headers = {"Authorization": f"Bearer {address.token}"}
+
+        async def send(sent: Any) -> Answered:
+            url = f"{address.base_url}/chat/completions"
+            async with web.post(url, json=sent, headers=headers) as response:
+                return Answered(response.status, dict(response.headers), await response.read())
+
+        try:
+            yield send
+        finally:
+            await relay.close()
+
+
+def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
+    """Be a worker of xdist that asks three times the same, and say what it was told.
+
+    Args:
+        channel: To the controller.
+        url: Of the provider.
+        code: Of the item.
+        mode: `--helmbench-cache`.
+        run_id: Of the run.
+    """
+    loop = LoopThread()
+    hub = RemoteHub(loop, channel, lambda _start: None, lambda _model, _why: None, lambda _reason: None)
+
+    async def asked() -> list[str]:
+        gateway = Gateway(hub, ChatClient(), Patience(), f"{code}-")
+        gateway.recalls = CacheMode(mode).reads
+        gateway.replays_only = mode == CacheMode.ONLY
+        try:
+            async with relayed_over(converse(gateway, url, code, run_id=run_id)) as send:
+                return [(await send(body())).body.decode() for _ in range(3)]
+        finally:
+            await gateway.close()
+
+    hub.send("note", json.dumps([code, loop.run(asked())]))
+    hub.send("bye")
+    loop.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something that is about to happen."""
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.005)
+
+
+def with_sampling(**options: Any) -> ModelEntry:
+    """Return a model with sampling options of the user's."""
+    return ModelEntry("test/good", sampling=Sampling(**options))

@@ -1,0 +1,428 @@
+"""What a pack may lay out: paths, links, bounds, modes; all of it checked before the first byte is written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packs import row, write_pack
+
+from pytest_helmbench.bench.pack import (
+    Asset,
+    MaterializationError,
+    PackTask,
+    PathPolicyError,
+    PlannedFile,
+    Visibility,
+)
+from pytest_helmbench.formats.pack import Pack, load_pack
+from pytest_helmbench.formats.pack_files import Bounds, PackFiles, materialize, plan_assets
+from pytest_helmbench.formats.pack_paths import clashes, mount_fault, path_fault
+
+PATHS = [
+    ("a", None),
+    ("a/b.txt", None),
+    ("folder/", None),
+    ("..a/b..", None),
+    ("~/x", None),
+    ("日本/файл", None),
+    ("", "is empty"),
+    ("  ", "is empty"),
+    ("/", "is not relative"),
+    ("/etc/passwd", "is not relative"),
+    ("//host/x", "is not relative"),
+    ("C:/x", "is not relative"),
+    ("c:x", "is not relative"),
+    ("..", "leads out by '..'"),
+    ("a/../../b", "leads out by '..'"),
+    ("a/..", "leads out by '..'"),
+    (".", "has a part '.'"),
+    ("./a", "has a part '.'"),
+    ("a/./b", "has a part '.'"),
+    ("a//b", "has an empty part"),
+    ("a//", "has an empty part"),
+    ("a\\b", "holds a backslash"),
+    ("..\\x", "holds a backslash"),
+    ("a\0b", "holds a control character"),
+    ("a\nb", "holds a control character"),
+    ("a\x1b[31m", "holds a control character"),
+    ("a\x85b", "holds a control character"),
+    ("a\u2028b", "holds a control character"),
+    ("a\ud800", "holds a control character"),
+    ("\uff0e\uff0e/x", "looks like another path once its characters are normalised"),
+    ("a/\u2025", "looks like another path once its characters are normalised"),
+    ("a\uff0fb", "looks like another path once its characters are normalised"),
+    ("x" * 256, "is too long"),
+    ("ü" * 128, "is too long"),
+    ("/".join(["x" * 200] * 30), "is too long"),
+]
+
+
+@pytest.mark.parametrize(("path", "fault"), PATHS, ids=range(len(PATHS)))
+def test_paths_are_told_by_their_text(path: str, fault: str | None) -> None:
+    assert path_fault(path) == fault
+
+
+@pytest.mark.parametrize(
+    "mount", ["securebench/x", "SecureBench", "eval/", "EVAL/x", "scorer/a", "ground_truth", "\uff45val/x"]
+)
+def test_reserved_roots_are_refused(mount: str) -> None:
+    assert str(mount_fault(mount)).startswith("lies under the reserved folder '")
+    assert path_fault(mount) is None
+
+
+@pytest.mark.parametrize("mount", ["evaluation", "my/eval", "securebench.txt", "ground_truth_x/y"])
+def test_names_that_only_resemble_reserved_ones_are_free(mount: str) -> None:
+    assert mount_fault(mount) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("a", "a"),
+        ("a", "a/"),
+        ("a/b", "a"),
+        ("a", "a/b/c"),
+        ("Data", "data/x"),
+        ("stra\u00dfe", "STRASSE"),
+        ("caf\u00e9", "cafe\u0301/x"),
+        ("\ufb01le", "file"),
+        ("\U0001d400", "a"),  # a letter that is upper case only once it is normalised
+    ],
+)
+def test_equal_and_nested_mounts_clash(first: str, second: str) -> None:
+    assert len(list(clashes([first, "other", second]))) == 1
+    assert len(list(clashes([second, first]))) == 1
+
+
+def test_neighbours_do_not_clash() -> None:
+    assert list(clashes(["a", "a-b", "a.b", "b/a", "ab", "c/a", "c/b"])) == []
+    assert list(clashes(["a", "a/b", "a-b", "a/c"])) == [(0, 1), (0, 3)]
+
+
+def assets_of(root: Path, *assets: dict[str, Any]) -> Pack:
+    """Return a pack of one terminal task with these assets."""
+    return load_pack(write_pack(root, [row("terminal_task", {"assets": list(assets)})]))
+
+
+def faults_of(pack: Pack, root: Path) -> list[str]:
+    return [problem.text(root).splitlines()[0] for problem in pack.all_problems()]
+
+
+def test_modes_and_empty_folders_survive(tmp_path: Path) -> None:
+    source = tmp_path / "pack" / "assets" / "kit"
+    (source / "empty" / "deeper").mkdir(parents=True)
+    (source / "bin").mkdir()
+    (source / "bin" / "run.sh").write_text("#!/bin/sh\n")
+    (source / "bin" / "run.sh").chmod(0o4755)  # setuid is no mode that survives
+    (source / "notes.txt").write_bytes(b"\x00\xff" * 700_000)
+    (source / "notes.txt").chmod(0o440)
+    (source / "empty").chmod(0o555)
+    (tmp_path / "pack" / "assets" / "one.txt").write_text("1")
+    pack = assets_of(tmp_path / "pack", {"path": "kit", "mount": "tools/kit"}, {"path": "one.txt"})
+    task = pack.task(pack.rows[0])
+    into = tmp_path / "workspace"
+
+    plan = pack.plan_assets(task)
+    materialize(plan, into)
+
+    assert [(item.target, item.is_folder) for item in plan] == [
+        ("tools/kit", True),
+        ("tools/kit/bin", True),
+        ("tools/kit/bin/run.sh", False),
+        ("tools/kit/empty", True),
+        ("tools/kit/empty/deeper", True),
+        ("tools/kit/notes.txt", False),
+        ("one.txt", False),
+    ]
+    assert all(item.read_only for item in plan)
+    laid = into / "tools" / "kit"
+    assert (laid / "notes.txt").read_bytes() == (source / "notes.txt").read_bytes()
+    assert (laid / "empty" / "deeper").is_dir()
+    modes = {
+        name: stat.S_IMODE((laid / name).stat().st_mode) for name in ("bin/run.sh", "notes.txt", "empty")
+    }
+    assert modes == {"bin/run.sh": 0o755, "notes.txt": 0o440, "empty": 0o555}
+    assert (into / "one.txt").read_text() == "1"
+    (laid / "empty").chmod(0o755)
+    (source / "empty").chmod(0o755)
+
+
+def test_links_are_refused_wherever_they_are(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("k")
+    root = tmp_path / "pack"
+    assets = root / "assets"
+    (assets / "folder" / "sub").mkdir(parents=True)
+    (assets / "folder" / "sub" / "link").symlink_to(tmp_path / "secret" / "key")
+    (assets / "out").symlink_to(tmp_path / "secret")
+    (assets / "inside").symlink_to("folder")
+
+    pack = assets_of(root, *({"path": path} for path in ("folder", "out", "out/key", "inside/sub")))
+
+    link = "is or passes a symbolic link"
+    assert faults_of(pack, root) == [
+        "tasks.jsonl:1: assets[0].path: 'assets/folder' holds 'sub/link', a symbolic link",
+        f"tasks.jsonl:1: assets[1].path: 'assets/out' {link}",
+        f"tasks.jsonl:1: assets[2].path: 'assets/out' {link}",
+        f"tasks.jsonl:1: assets[3].path: 'assets/inside' {link}",
+        "tasks.jsonl:1: assets[2].mount: it overlaps with that of assets[1]",
+    ]
+    assert pack.broken[0].problems[0].hint == (
+        "a pack holds only plain readable files and folders: copy what a link points at to its place"
+    )
+
+
+def test_a_root_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.txt").write_text("a")
+    root = write_pack(tmp_path / "pack", [row("terminal_task", {"assets": [{"path": "a.txt"}]})])
+    (root / "assets").symlink_to(tmp_path / "elsewhere")
+
+    assert faults_of(load_pack(root), root) == [
+        "tasks.jsonl:1: assets[0].path: 'assets' is or passes a symbolic link"
+    ]
+
+
+def test_a_pack_behind_a_link_loads(tmp_path: Path) -> None:
+    write_pack(
+        tmp_path / "real",
+        [row("terminal_task", {"assets": [{"path": "a.txt"}]})],
+        files={"assets/a.txt": "a"},
+    )
+    (tmp_path / "pack").symlink_to("real")
+
+    pack = load_pack(tmp_path / "pack")
+
+    assert list(pack.all_problems()) == []
+    assert [item.target for item in pack.plan_assets(pack.task(pack.rows[0]))] == ["a.txt"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_is_no_file_and_no_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "assets" / "x").mkdir(parents=True)
+    os.mkfifo(tmp_path / "assets" / "x" / "pipe")
+
+    pack = assets_of(tmp_path, {"path": "x"})
+
+    assert faults_of(pack, tmp_path) == [
+        "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'pipe', which is no file and no folder"
+    ]
+
+
+def test_names_with_control_characters_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "assets" / "x").mkdir(parents=True)
+    (tmp_path / "assets" / "x" / "a\x1b[2Jb").write_text("")
+
+    pack = assets_of(tmp_path, {"path": "x"})
+
+    assert faults_of(pack, tmp_path) == [
+        "tasks.jsonl:1: assets[0].path: 'assets/x' holds 'a\\x1b[2Jb', whose name is no plain name"
+    ]
+
+
+def test_what_a_row_lays_out_is_bounded(tmp_path: Path) -> None:
+    files = {f"assets/many/{number}": "" for number in range(5)} | {
+        "assets/big": "x" * 101,
+        "assets/half": "x" * 51,
+    }
+    bounds = Bounds(files=5, size=100)
+    rows = [
+        row("terminal_task", {"assets": [{"path": "half", "mount": "x"}]}, "fits"),
+        row(
+            "terminal_task",
+            {"assets": [{"path": "half", "mount": "x"}, {"path": "half", "mount": "y"}]},
+            "two",
+        ),
+        row("terminal_task", {"assets": [{"path": "big"}]}, "big"),
+        row("terminal_task", {"assets": [{"path": "many"}]}, "many"),
+    ]
+
+    pack = load_pack(write_pack(tmp_path, rows, files=files), bounds)
+
+    what = "holds more than 5 files or 100 bytes"
+    assert [ref.id for ref in pack.rows] == ["fits"]
+    assert faults_of(pack, tmp_path) == [
+        f"tasks.jsonl:2: assets: all of it together {what}",
+        f"tasks.jsonl:3: assets[0].path: 'assets/big' {what}",
+        f"tasks.jsonl:4: assets[0].path: 'assets/many' {what}",
+    ]
+    with pytest.raises(
+        MaterializationError, match=f"^what is laid out {what}\n  hint: a row lays out its files"
+    ):
+        plan_assets(PackFiles(tmp_path, "assets", "hidden", bounds), task_with(asset("many")))
+    assert Bounds() == Bounds(20_000, 2 * 1024**3)
+
+
+def task_with(*assets: Asset) -> PackTask:
+    return PackTask("r1", "demo", "terminal_task", assets=assets)
+
+
+def asset(path: str, mount: str | None = None, source: Path | None = Path("x")) -> Asset:
+    return Asset(path, path if mount is None else mount, True, source, Visibility.PUBLIC)
+
+
+PLANS: list[tuple[tuple[Asset, ...], type[MaterializationError], str]] = [
+    ((asset("../x"),), PathPolicyError, "the path '../x' leads out by '..'"),
+    ((asset("a.txt", "/etc/x"),), PathPolicyError, "the mount '/etc/x' is not relative"),
+    (
+        (asset("a.txt", "eval/x"),),
+        PathPolicyError,
+        "the mount 'eval/x' lies under the reserved folder 'eval/'",
+    ),
+    ((asset("a.txt", "m"), asset("a.txt", "M/x")), PathPolicyError, "the mounts 'm' and 'M/x' overlap"),
+    ((asset("link"),), PathPolicyError, "the path 'link' is or passes a symbolic link"),
+    ((asset("holder"),), PathPolicyError, "the path 'holder' holds 'holder/link', a symbolic link"),
+    ((asset("none"),), MaterializationError, "the file 'none' does not exist"),
+    ((asset("a.txt", source=None),), MaterializationError, "the file 'a.txt' belongs to no pack"),
+]
+
+
+@pytest.mark.parametrize(("assets", "kind", "message"), PLANS, ids=range(len(PLANS)))
+def test_planning_checks_everything_once_more(
+    tmp_path: Path, assets: tuple[Asset, ...], kind: type[MaterializationError], message: str
+) -> None:
+    (tmp_path / "assets" / "holder").mkdir(parents=True)
+    (tmp_path / "assets" / "a.txt").write_text("a")
+    (tmp_path / "assets" / "link").symlink_to("a.txt")
+    (tmp_path / "assets" / "holder" / "link").symlink_to("../a.txt")
+
+    with pytest.raises(MaterializationError) as caught:
+        plan_assets(PackFiles(tmp_path, "assets", "hidden"), task_with(*assets))
+
+    assert type(caught.value) is kind
+    assert str(caught.value) == message
+
+
+def planned(source: Path, target: str, size: int = 1, *, is_folder: bool = False) -> PlannedFile:
+    return PlannedFile(source, target, 0o644, size, is_folder, read_only=True)
+
+
+def test_nothing_is_written_when_anything_stands_in_the_way(tmp_path: Path) -> None:
+    good, other = tmp_path / "good", tmp_path / "other"
+    good.write_text("1")
+    other.write_text("22")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    into = tmp_path / "workspace"
+    (into / "folder").mkdir(parents=True)
+    (into / "file").write_text("old")
+    (into / "link").symlink_to(outside)
+    for bad, kind, message in (
+        (
+            planned(other, "second"),
+            MaterializationError,
+            "the file for 'second' has changed since it was planned",
+        ),
+        (
+            planned(outside, "second"),
+            MaterializationError,
+            "the file for 'second' has changed since it was planned",
+        ),
+        (
+            planned(tmp_path / "gone", "second"),
+            MaterializationError,
+            "cannot be read: No such file or directory",
+        ),
+        (planned(good, "link/x"), PathPolicyError, "'link/x' would be laid out through a symbolic link"),
+        (planned(good, "link"), PathPolicyError, "'link' would be laid out through a symbolic link"),
+        (
+            planned(good, "folder"),
+            MaterializationError,
+            "'folder' cannot be laid out: something else is in its place",
+        ),
+        (
+            planned(good, "file/x"),
+            MaterializationError,
+            "'file/x' cannot be laid out: something else is in its place",
+        ),
+    ):
+        with pytest.raises(MaterializationError) as caught:
+            materialize((planned(good, "first"), bad), into)
+        assert type(caught.value) is kind
+        assert str(caught.value) == message
+        assert not (into / "first").exists()
+    assert list(outside.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_replaced(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text("new")
+    into = tmp_path / "workspace"
+    into.mkdir()
+    (into / "a").write_text("old")
+    (into / "kept").hardlink_to(into / "a")
+
+    materialize((planned(source, "a", 3),), into)
+
+    assert (into / "a").read_text() == "new"
+    assert (into / "kept").read_text() == "old"  # never written through
+
+
+def test_a_disk_that_refuses_is_a_materialization_error(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text("x")
+    (tmp_path / "file").write_text("no folder")
+
+    with pytest.raises(MaterializationError, match="cannot be laid out: "):
+        materialize((planned(source, "a"),), tmp_path / "file" / "workspace")
+
+
+def test_the_evaluators_folder_is_the_checkers_folder_with_the_evaluation_inputs(tmp_path: Path) -> None:
+    changes = {
+        "eval.checker": {"source": "pytest", "path": "kit"},
+        "eval.test_files": [{"path": "more", "mount": "tests/more"}],
+        "eval.run_tests": {"path": "run.sh", "mount": "bin/run.sh", "read_only": False},
+        "eval.expected_state": {"path": "state.json"},
+    }
+    files = {"kit/tests/test_x.py": "", "kit/data.txt": "", "more/a.py": "", "run.sh": "", "state.json": "{}"}
+    root = write_pack(
+        tmp_path,
+        [row("terminal_task", changes)],
+        files={f"hidden/{name}": text for name, text in files.items()},
+    )
+    pack = load_pack(root)
+
+    plan = pack.plan_evaluator(pack.task(pack.rows[0]))
+    materialize(plan.files, tmp_path / "evaluator")
+
+    assert plan.entry == "."
+    laid = sorted(
+        path.relative_to(tmp_path / "evaluator").as_posix()
+        for path in (tmp_path / "evaluator").rglob("*")
+        if path.is_file()
+    )
+    assert laid == ["bin/run.sh", "data.txt", "tests/more/a.py", "tests/test_x.py"]  # no hidden state
+    assert {item.target: item.read_only for item in plan.files}["bin/run.sh"] is False
+
+
+def test_a_checker_that_is_a_file_lies_under_its_own_name(tmp_path: Path) -> None:
+    changes = {"eval.checker": {"source": "script", "path": "deep/check.sh"}}
+    pack = load_pack(
+        write_pack(tmp_path, [row("terminal_task", changes)], files={"hidden/deep/check.sh": "x"})
+    )
+
+    plan = pack.plan_evaluator(pack.task(pack.rows[0]))
+
+    assert plan.entry == "check.sh"
+    assert [item.target for item in plan.files] == ["check.sh"]
+
+
+def test_evaluation_inputs_do_not_replace_the_checker(tmp_path: Path) -> None:
+    changes = {
+        "eval.checker": {"source": "pytest", "path": "kit"},
+        "eval.test_files": {"path": "evil.py", "mount": "test_x.py"},
+    }
+    pack = load_pack(
+        write_pack(
+            tmp_path,
+            [row("terminal_task", changes)],
+            files={"hidden/kit/test_x.py": "", "hidden/evil.py": ""},
+        )
+    )
+
+    with pytest.raises(PathPolicyError, match=r"^'test_x\.py' is mounted over a file of the checker$"):
+        pack.plan_evaluator(pack.task(pack.rows[0]))

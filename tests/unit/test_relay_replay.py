@@ -1,0 +1,242 @@
+"""What an item was answered is on record in its order: offline, after a kill, and from a worker of xdist."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import execnet
+import pytest
+from provider import Provider, Request
+from relayed import body, converse, opened_store, recording, relayed_over
+from wired import Onlooker
+
+from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.bench.outcome import AttemptRecord, Usage
+from pytest_helmbench.distributed import ChannelServer, Told
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.conversation import Conversation, ItemLine
+from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin
+from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.passage import Passage
+from pytest_helmbench.gateway.providers import other_route, replay_endpoint
+from pytest_helmbench.gateway.recollection import CacheMode, Recollection
+from pytest_helmbench.memory import Memory
+
+_URL = "http://127.0.0.1:9/v1"  # nobody listens there
+_ASKED = ("draw", "count", "draw", "draw", "count")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "helmbench.db"
+
+
+@pytest.fixture
+def counting(provider: Provider) -> Provider:
+    """A provider that never says the same twice."""
+
+    def reply(request: Request) -> str:
+        return f"{request.prompt} {provider.count}"
+
+    provider.reply = reply
+    return provider
+
+
+def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+async def _ask(conversation: Conversation, asked: tuple[str, ...] = _ASKED) -> list[tuple[int, bytes]]:
+    """Put questions through the relay, one after the other."""
+    async with relayed_over(conversation) as send:
+        answers = [await send(body(text)) for text in asked]
+    return [(answer.status, answer.body) for answer in answers]
+
+
+def test_a_replay_gives_the_same_bytes_in_the_same_order_without_a_network(
+    counting: Provider, path: Path
+) -> None:
+    async def first() -> list[tuple[int, bytes]]:
+        async with recording(path) as (gateway, run_id):
+            return await _ask(converse(gateway, counting.url, run_id=run_id))
+
+    async def again() -> list[tuple[int, bytes]]:
+        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
+            item = converse(gateway, _URL, run_id=run_id)
+            answers = await _ask(item)
+            sums = item.sums
+            assert (sums.answered, sums.recalled, sums.usage.cost_usd, sums.latency_ms) == (5, 5, 0.0, 0.0)
+            (missing,) = await _ask(item, ("draw",))
+            assert missing[0] == 404
+            assert json.loads(missing[1])["error"]["code"] == "not_on_record"
+            assert list(map(type, item.sums.open_faults)) == [CallFailedError]
+            return answers
+
+    recorded = asyncio.run(first())
+    assert len(set(recorded)) == 5
+    assert asyncio.run(again()) == recorded
+    assert counting.count == 5
+    query = "SELECT run_id, sequence, from_cache, request_hash, response_id FROM calls ORDER BY id"
+    calls = _rows(path, query)
+    assert [(row[1], row[3], row[4]) for row in calls[:5]] == [
+        (row[1], row[3], row[4]) for row in calls[5:10]
+    ]
+    assert [row[2] for row in calls] == [0] * 5 + [1] * 5
+    assert _rows(path, "SELECT count(*), count(DISTINCT hash) FROM requests") == [(5, 5)]
+    assert _rows(path, "SELECT count(DISTINCT body) FROM requests") == [(2,)]
+
+
+def test_a_client_that_tried_again_after_a_fault_is_replayed_without_it(
+    counting: Provider, path: Path
+) -> None:
+    async def check() -> None:
+        async with recording(path) as (gateway, run_id):
+            counting.reply = None
+            counting.answers(times=1, text="first")
+            counting.answers(times=1, status=400)
+            counting.answers(times=1, text="second")
+            told = await _ask(converse(gateway, counting.url, run_id=run_id), ("a", "a", "a"))
+        assert [status for status, _ in told] == [200, 400, 200]
+        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
+            replayed = await _ask(converse(gateway, _URL, run_id=run_id), ("a", "a"))
+        assert replayed == [told[0], told[2]]
+
+    asyncio.run(check())
+
+
+def test_an_item_that_was_killed_goes_on_where_it_was(counting: Provider, path: Path) -> None:
+    async def check() -> None:
+        async with recording(path) as (gateway, run_id):
+            told = await _ask(converse(gateway, counting.url, run_id=run_id), _ASKED[:3])
+        async with recording(path, resumes=run_id) as (gateway, _):
+            item = converse(gateway, counting.url, run_id=run_id)
+            assert await _ask(item, _ASKED[:3]) == told
+            assert counting.count == 3
+            assert item.sums.usage.cost_usd == pytest.approx(0.003)  # its own calls stay its own
+            rest = await _ask(item, _ASKED[3:])
+            assert [json.loads(raw)["choices"][0]["message"]["content"] for _, raw in rest] == [
+                "draw 4",
+                "count 5",
+            ]
+
+    asyncio.run(check())
+
+
+def test_items_share_the_first_of_identical_requests_and_then_the_second(
+    counting: Provider, path: Path
+) -> None:
+    counting.latency_s = 0.02
+
+    async def check() -> None:
+        async with recording(path, CacheMode.REUSE) as (gateway, run_id):
+            items = [converse(gateway, counting.url, f"ROW-{n}", run_id=run_id) for n in (1, 2)]
+            left, right = await asyncio.gather(*(_ask(item, ("draw", "draw")) for item in items))
+        assert left == right
+        assert left[0] != left[1]
+
+    asyncio.run(check())
+    assert counting.count == 2
+
+
+def test_repetitions_are_apart(counting: Provider, path: Path) -> None:
+    async def check() -> None:
+        async with recording(path) as (gateway, run_id):
+            told = [
+                await _ask(converse(gateway, counting.url, run_id=run_id, repetition=n), ("draw",) * 2)
+                for n in (1, 2)
+            ]
+        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
+            for n in (1, 2):
+                item = converse(gateway, _URL, run_id=run_id, repetition=n)
+                assert await _ask(item, ("draw",) * 2) == told[n - 1]
+
+    asyncio.run(check())
+
+
+def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path) -> None:
+    entry = ModelEntry("openai/gpt")
+    passage = Passage(body())
+
+    direct = other_route(replay_endpoint(entry.id))
+    assert direct is not None
+
+    def recorded(run_id: int, number: int) -> AttemptRecord:
+        passage.number = number
+        call = Call(Origin(run_id, "ROW-1", 1), entry, direct, (), None, passage=passage)
+        reply = {"choices": [{"finish_reason": "stop", "message": {"content": f"reply {number}"}}]}
+        key, sent = f"k{number}", json.dumps(reply).encode()
+        found = Gateway.fingerprint(call)
+        return AttemptRecord(
+            *(run_id, "ROW-1", 1, "", "pack", number, 1, 200, "stop", None, 1.0, Usage(), None),
+            *(found, b"{}", sent, "", key, False, "", ""),
+        )
+
+    async def check() -> None:
+        store, run_id = opened_store(path)
+        with closing(store):
+            for number in (1, 2):
+                store.record_attempt(recorded(run_id, number))
+        async with recording(path, CacheMode.ONLY) as (gateway, run_id):
+            line = ItemLine(Origin(run_id, "ROW-1", 1), entry, replay_endpoint(entry.id), "pack")
+            item = Conversation(gateway, line, CaseClock(gateway.patience), Onlooker())
+            for number in (1, 2):
+                raw = await item.complete(body())
+                assert raw.message()["content"] == f"reply {number}"
+
+    asyncio.run(check())
+
+
+_WORKER = """
+import sys
+sys.path[:0] = {paths!r}
+from relayed import work
+work(channel, {url!r}, {code!r}, {mode!r}, {run_id!r})
+"""
+
+
+def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) -> dict[str, list[str]]:
+    """Let each worker ask the same three times; return what each was told."""
+    store, run_id = opened_store(path)
+    notes: list[str] = []
+    with closing(store), closing(LoopThread()) as loop, closing(Memory(store, mode, ())) as memory:
+        gate = Gate(GateLimits(8), time.monotonic)
+        gate.add_lanes([Lane("test/good", 8)])
+        recollection = Recollection(memory, shares=mode is CacheMode.REUSE) if mode.reads else None
+        hub = LocalHub(gate, store.record_attempt, store.record_result, recollection)
+        told = Told(lambda _plan: None, notes.append, lambda _name: None)
+        paths = [entry for entry in sys.path if entry]
+        for number, worker in enumerate(workers):
+            code = f"ROW-{number}"
+            source = _WORKER.format(paths=paths, url=url, code=code, mode=mode.value, run_id=run_id)
+            channel = worker.remote_exec(source)
+            ChannelServer(loop, channel, told).serve(gate, hub)
+        end = time.monotonic() + 20
+        while len(notes) < len(workers):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    return dict(json.loads(note) for note in notes)
+
+
+def test_workers_of_xdist_record_and_replay_the_same_sequences(counting: Provider, path: Path) -> None:
+    group = execnet.Group([f"popen//python={sys.executable}"] * 2)
+    try:
+        recorded = _told_to_workers(list(group), path, counting.url, CacheMode.REUSE)
+        replayed = _told_to_workers(list(group), path, _URL, CacheMode.ONLY)
+    finally:
+        group.terminate(timeout=5)
+    assert replayed == recorded
+    assert recorded["ROW-0"] == recorded["ROW-1"]  # they have shared their calls
+    assert len(set(recorded["ROW-0"])) == counting.count == 3
+    calls = _rows(
+        path, "SELECT code, group_concat(sequence) FROM calls GROUP BY run_id, code ORDER BY run_id, code"
+    )
+    assert calls == [("ROW-0", "1,2,3"), ("ROW-1", "1,2,3")] * 2
