@@ -24,6 +24,7 @@ from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.engine.pack_work import PackSettings
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.engine.targets import lanes_of, session_concurrency
 from pytest_helmbench.evaluate.judge import JudgeTemplate
@@ -222,7 +223,12 @@ def _assembly(
         loop,
         hub,
         Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
-        RunnerSettings(settings.system_prompt, settings.strict_json, template),
+        RunnerSettings(
+            settings.system_prompt,
+            settings.strict_json,
+            template,
+            PackSettings(show_hidden=settings.show_hidden),
+        ),
         share,
         lambda lane: lanes[lane].most if lane in lanes else share.concurrency,
     )
@@ -233,7 +239,7 @@ def _assembly(
 
 def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
     """Return the outcome of a dry run: the prompt was composed, nothing was called."""
-    job.combination.case(system_prompt)
+    job.case(system_prompt)
     return Outcome(Verdict.SKIPPED, "dry run", "dry run")
 
 

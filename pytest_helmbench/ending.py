@@ -97,6 +97,6 @@ def scores_by_name(office: Office) -> Mapping[str, RunScore | None]:
     for run in plan.runs:
         run_id = office.book.targets[run.key].run_id
         if run_id is not None:
-            name = run.model if len(benchmarks) == 1 else f"{run.model} on {run.benchmark}"
+            name = run.model if len(benchmarks) == 1 else f"{run.model} on {office.book.name_of(run)}"
             found[name] = office.book.scores.get(run_id)
     return found

@@ -11,14 +11,23 @@ import pytest
 from pytest_helmbench.bench.outcome import Outcome, Verdict
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.scrub import scrub
-from pytest_helmbench.bench.tree import Scenario
-from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, escaped_path
+from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_id, escaped_path
+from pytest_helmbench.formats.pack_places import manifests_of, row_files_of
 from pytest_helmbench.report.texts import error_text, failure_text
 
 if TYPE_CHECKING:
     from pytest_helmbench.session import SessionPlugin
 
-__all__ = ["PLUGIN", "BrokenFile", "BrokenItem", "CaseItem", "CaseText", "ScenarioFile", "ran_on_demand"]
+__all__ = [
+    "PLUGIN",
+    "BrokenFile",
+    "BrokenItem",
+    "CaseFile",
+    "CaseItem",
+    "CaseText",
+    "PackFolder",
+    "ran_on_demand",
+]
 
 PLUGIN: pytest.StashKey[SessionPlugin] = pytest.StashKey()
 
@@ -57,60 +66,65 @@ class CaseText:
             writer.line(line)
 
 
-class ScenarioFile(pytest.File):
-    """The prompt file of a healthy scenario: one item per combination, model and repetition."""
+class CaseFile(pytest.File):
+    """A file with healthy cases: one item per case, model and repetition; broken rows stand behind them."""
 
-    loaded: LoadedBenchmark
-    scenario: Scenario
+    loaded: Loaded
 
     @classmethod
-    def build(
-        cls, parent: pytest.Collector, path: Path, loaded: LoadedBenchmark, scenario: Scenario
-    ) -> ScenarioFile:
-        """Return the collector of a scenario."""
-        collector: ScenarioFile = cls.from_parent(parent, path=path, nodeid=_file_id(parent, path))
+    def build(cls, parent: pytest.Collector, path: Path, loaded: Loaded) -> CaseFile:
+        """Return the collector of a file."""
+        collector: CaseFile = cls.from_parent(parent, path=path, nodeid=_file_id(parent, path))
         collector.loaded = loaded
-        collector.scenario = scenario
         return collector
 
-    def collect(self) -> Iterator[CaseItem]:
+    def collect(self) -> Iterator[pytest.Item]:
         """Yield the items in natural order; nothing is composed yet."""
         settings = self.config.stash[PLUGIN].settings
-        file_id = self.nodeid
-        for combination in self.scenario.combinations(add_no_context=settings.add_no_context):
-            neutral = self.loaded.is_neutral(combination)
-            for target in self.loaded.targets:
-                for repetition in range(1, settings.repeat + 1):
-                    job = CaseJob(combination, target, repetition, neutral, file_id)
-                    # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
-                    item: CaseItem = CaseItem.from_parent(self, name=job.name, nodeid=job.node_id)
-                    item.job = job
-                    yield item
+        for job in self.loaded.jobs(
+            self.path, self.nodeid, repeat=settings.repeat, add_no_context=settings.add_no_context
+        ):
+            # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
+            item: CaseItem = CaseItem.from_parent(self, name=job.name, nodeid=job.node_id)
+            item.job = job
+            item.outcome = None
+            yield item
+        yield from _broken_items(self, self.loaded.broken_in(self.path))
+
+
+class PackFolder(pytest.File):
+    """The folder of a pack. It is no `pytest.Directory`, whose conftest.py pytest would run."""
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """Yield the manifest where it has problems, then the files with rows."""
+        ihook = self.ihook
+        for path in (*manifests_of(self.path), *row_files_of(self.path)):
+            yield from ihook.pytest_collect_file(file_path=path, parent=self)
 
 
 class BrokenFile(pytest.File):
     """A file of a benchmark with problems: one erroring item per code it breaks."""
 
-    broken: tuple[tuple[str, tuple[Problem, ...]], ...]
+    broken: Broken
 
     @classmethod
-    def build(
-        cls,
-        parent: pytest.Collector,
-        path: Path,
-        broken: Iterable[tuple[str, tuple[Problem, ...]]],
-    ) -> BrokenFile:
+    def build(cls, parent: pytest.Collector, path: Path, broken: Broken) -> BrokenFile:
         """Return the collector of a broken file."""
         collector: BrokenFile = cls.from_parent(parent, path=path, nodeid=_file_id(parent, path))
-        collector.broken = tuple(broken)
+        collector.broken = broken
         return collector
 
     def collect(self) -> Iterator[BrokenItem]:
         """Yield one item per code."""
-        for code, problems in self.broken:
-            item: BrokenItem = BrokenItem.from_parent(self, name=code)
-            item.problems = problems
-            yield item
+        yield from _broken_items(self, self.broken)
+
+
+def _broken_items(parent: pytest.File, broken: Broken) -> Iterator[BrokenItem]:
+    for code, problems in broken:
+        name = escaped_id(code)
+        item: BrokenItem = BrokenItem.from_parent(parent, name=name, nodeid=f"{parent.nodeid}::{name}")
+        item.problems = problems
+        yield item
 
 
 class BrokenItem(pytest.Item):
@@ -135,8 +149,11 @@ class BrokenItem(pytest.Item):
 class CaseItem(pytest.Item):
     """One case × model × repetition. Setup obtains the outcome, the call asserts it."""
 
+    # Without them every item that has an outcome would get a dictionary of its own, 400 bytes each.
+    __slots__ = ("job", "outcome")
+
     job: CaseJob
-    outcome: Outcome | None = None
+    outcome: Outcome | None
 
     def iter_markers_with_node(self, name: str | None = None) -> Iterator[tuple[Any, pytest.Mark]]:
         """Yield the marks; our own is made only when somebody looks for it."""
@@ -172,7 +189,7 @@ class CaseItem(pytest.Item):
             self.outcome = _PASSED
 
     def reportinfo(self) -> tuple[str, int | None, str]:
-        """Return the scenario file and the item's name; pytest wants a line of items with skip marks."""
+        """Return the file and the item's name; pytest wants a line of items with skip marks."""
         return escaped_path(str(self.path)), 0, self.name
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.engine.jobs import LoadedBenchmark
+from pytest_helmbench.engine.jobs import Loaded
+from pytest_helmbench.engine.packs import LoadedPack
 from pytest_helmbench.engine.targets import resolve_targets
+from pytest_helmbench.engine.trees import LoadedTree
+from pytest_helmbench.formats.pack import load_pack
+from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.places import benchmark_root
 from pytest_helmbench.formats.scenario_tree import load_benchmark
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.settings import PackRules, Settings
 
 __all__ = ["Library"]
 
@@ -26,14 +30,14 @@ class Library:
         self._settings = settings
         self._environ = environ
         self._roots: dict[Path, Path | None] = {}
-        self._loaded: dict[Path, LoadedBenchmark] = {}
+        self._loaded: dict[Path, Loaded] = {}
 
     @property
-    def loaded(self) -> tuple[LoadedBenchmark, ...]:
+    def loaded(self) -> tuple[Loaded, ...]:
         """Every benchmark that was loaded, in order."""
         return tuple(self._loaded.values())
 
-    def of_file(self, path: Path) -> LoadedBenchmark | None:
+    def of_file(self, path: Path) -> Loaded | None:
         """Return the benchmark that a file belongs to, or None."""
         folder = path.parent
         if folder not in self._roots:
@@ -41,13 +45,18 @@ class Library:
         root = self._roots[folder]
         return None if root is None else self.load(root)
 
-    def load(self, root: Path) -> LoadedBenchmark:
+    def load(self, root: Path) -> Loaded:
         """Return the benchmark at a folder.
 
         Raises:
             HelmbenchError: Its models.yml or an id in it cannot be used, or the folder cannot be read.
         """
         if root not in self._loaded:
-            targets = resolve_targets(root, self._settings, self._environ)
-            self._loaded[root] = LoadedBenchmark(load_benchmark(root), targets)
+            self._loaded[root] = self._read(root)
         return self._loaded[root]
+
+    def _read(self, root: Path) -> Loaded:
+        targets = resolve_targets(root, self._settings, self._environ)
+        if is_pack(root):
+            return LoadedPack(load_pack(root), targets, parity=self._settings.pack_rules is PackRules.PARITY)
+        return LoadedTree(load_benchmark(root), targets)

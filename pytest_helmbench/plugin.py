@@ -101,9 +101,21 @@ OPTIONS = (
     Option("judge-template", "path", "PATH", "wording of the judge's prompt (default: built in)"),
     Option("markdown", "path", "PATH", "report of the session's runs that pastes into a pull request"),
     Option("json", "path", "PATH", "the same report for programs (schema: `helmbench schema report`)"),
+    Option(
+        "pack-rules", "text", "RULES", "packs: default (what models really write) or parity (as published)"
+    ),
+    Option(
+        "sandbox", "text", "MODE", "packs: auto, docker, podman, bwrap, or none (unprotected); default: auto"
+    ),
+    Option("pull", "flag", "", "packs: container images may be pulled"),
+    Option("allow-command", "list", "NAME", "packs: a dangerous command that a row may need (chroot)"),
+    Option("show-hidden", "flag", "", "packs: show hidden values (answers) in failures and reports"),
+    Option("self-check", "flag", "", "packs: check the rows against their own answers, no model", asks=True),
+    Option("agent", "text", "COMMAND", "packs: external agent for repo_patch and terminal_task rows"),
     Option("with-text", "flag", "", "prompt and reply texts in JUnit, reports and CI logs"),
 )
 
+_SIGNS = ("scenarios", "manifest.yaml", "manifest.yml", "manifest.json")
 _INI_TYPES: dict[str, Literal["string", "linelist", "bool"]] = {"list": "linelist", "flag": "bool"}
 _PARSERS: dict[str, type] = {"int": int, "float": float}
 
@@ -176,7 +188,7 @@ def _may_be_in_benchmark(path: Path) -> bool:
     if not path.exists():
         return False
     path = path.resolve()
-    if not any((folder / "scenarios").is_dir() for folder in (path, *path.parents)):
+    if not any((folder / name).exists() for folder in (path, *path.parents) for name in _SIGNS):
         return False
     from pytest_helmbench.formats.places import benchmark_root  # noqa: PLC0415 - see above
 

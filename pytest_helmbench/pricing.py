@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.rule import JudgeRule
-from pytest_helmbench.bench.tree import Benchmark
-from pytest_helmbench.engine.jobs import Route, Target
+from pytest_helmbench.engine.jobs import Loaded, Route, Target
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers import Endpoint
 from pytest_helmbench.runs import PlannedRun
@@ -35,42 +33,33 @@ class PriceSpan:
         return PriceSpan(self.low + other.low, self.expected + other.expected, self.high + other.high)
 
 
-def price_span(
-    run: PlannedRun, target: Target, benchmark: Benchmark, repeat: int, db: Path
-) -> PriceSpan | None:
+def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db: Path) -> PriceSpan | None:
     """Return what a run may cost with its judge, or None when a price is unknown.
 
     Args:
         run: What will be asked.
         target: Whom.
-        benchmark: Of the run; its history stands under its name.
+        loaded: Its benchmark; the history stands under its name.
         repeat: Repetitions per case.
         db: Results file; it need not exist.
     """
-    cases = Counter({scenario: count * repeat for scenario, count in _cases_by_scenario(run).items()})
-    history = _history(db, benchmark.name, run.model, "case")
+    cases = Counter({scenario: count * repeat for scenario, count in _cases_by_scenario(run, loaded).items()})
+    history = _history(db, loaded.outline.name, run.model, "case")
     own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
     if not run.judge_calls or target.judge is None:
         return own
     judged = _span(
         target.judge,
-        Counter({code: count * _judge_calls(benchmark, code) for code, count in cases.items()}),
+        Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()}),
         run.judge_prompt_tokens,
         target.judge.entry.sampling.max_tokens,
-        _history(db, benchmark.name, run.model, "judge"),
+        _history(db, loaded.outline.name, run.model, "judge"),
     )
     return None if own is None or judged is None else own + judged
 
 
-def _cases_by_scenario(run: PlannedRun) -> Counter[str]:
-    return Counter("-".join(code.split("-", 3)[:3]) for code in run.codes)
-
-
-def _judge_calls(benchmark: Benchmark, scenario: str) -> int:
-    """Return the judge calls of one case of a scenario."""
-    rules = (item.rule for item in benchmark.scenarios.values() if item.code == scenario)
-    rule = next(rules, None)
-    return len(rule.criteria) if isinstance(rule, JudgeRule) else 0
+def _cases_by_scenario(run: PlannedRun, loaded: Loaded) -> Counter[str]:
+    return Counter(map(loaded.scenario_of, run.codes))
 
 
 def _history(db: Path, benchmark: str, model: str, purpose: str) -> History:

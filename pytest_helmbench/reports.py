@@ -53,6 +53,7 @@ def run_report(path: Path, run_id: int, *, with_text: bool = False) -> RunReport
         judge=str(detail.settings.get("judge") or ""),
         judgements=sum(item.rule == _JUDGE_RULE for row in found for item in row.evaluations),
         costs=spent,
+        is_pack=facts.rows is not None,
     )
 
 
@@ -112,7 +113,7 @@ def _counts(detail: RunDetail, found: Iterable[ResultRow], spent: Iterable[CostR
         failed=detail.count("failed"),
         errors=detail.count("error"),
         skipped=detail.count("skipped"),
-        calls=calls["case"],
+        calls=calls.total() - calls["judge"],
         replays=sum(cost.cached_answers for cost in spent),
         judge_calls=calls["judge"],
         tokens=sum((cost.prompt_tokens or 0) + (cost.completion_tokens or 0) for cost in spent),

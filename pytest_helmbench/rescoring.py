@@ -27,7 +27,7 @@ from pytest_helmbench.bench.outcome import (
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.rule import Criterion, JudgeRule
 from pytest_helmbench.bench.tree import Benchmark, Combination
-from pytest_helmbench.engine.jobs import weighted_behaviours
+from pytest_helmbench.engine.trees import weighted_behaviours
 from pytest_helmbench.evaluate.evaluation import (
     evaluate_fields,
     evaluate_judged,

@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.bench.model import Sampling
 from pytest_helmbench.bench.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
-from pytest_helmbench.bench.rule import JudgeRule
-from pytest_helmbench.bench.tree import Benchmark
-from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, Target
+from pytest_helmbench.engine.jobs import CaseJob, Loaded, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers import Endpoint
 from pytest_helmbench.resuming import Continued, Resumption, find_resumption
@@ -78,16 +77,15 @@ class PlannedRun:
         """The planned cases."""
         return tuple(filter(None, zlib.decompress(self.packed_codes).decode().split("\n")))
 
-    def narrowed(self, codes: Sequence[str], benchmark: Benchmark) -> PlannedRun:
+    def narrowed(self, codes: Sequence[str], loaded: Loaded) -> PlannedRun:
         """Return the run with only these of its cases; tokens by their share."""
-        rules = {scenario.code: scenario.rule for scenario in benchmark.scenarios.values()}
         share = len(codes) / max(1, len(self.codes))
         repeat = self.tests // max(1, len(self.codes))
-        asked = [rules.get("-".join(code.split("-", 3)[:3])) for code in codes]
+        judge_calls = sum(loaded.judge_calls(loaded.scenario_of(code)) for code in codes)
         return replace(
             self,
             tests=len(codes) * repeat,
-            judge_calls=repeat * sum(len(rule.criteria) for rule in asked if isinstance(rule, JudgeRule)),
+            judge_calls=repeat * judge_calls,
             unasked=round(self.unasked * share),
             prompt_tokens=round(self.prompt_tokens * share),
             judge_prompt_tokens=round(self.judge_prompt_tokens * share),
@@ -132,8 +130,8 @@ def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
     codes: dict[Target, dict[str, None]] = {}
     for job in jobs:
         count = counts.setdefault(job.target, Counter())
-        codes.setdefault(job.target, {})[job.combination.code] = None
-        characters = job.combination.prompt_characters()
+        codes.setdefault(job.target, {})[job.code] = None
+        characters = job.prompt_characters()
         judge_calls = job.judge_calls
         judge = job.target.judge
         count["tests"] += 1
@@ -180,7 +178,8 @@ class Tally:
 
     Args:
         verdicts: By verdict.
-        reasons: Errors, skips and faults of form by reason.
+        reasons: Errors and skips by reason.
+        form_faults: Judged cases that fell for the form of their reply.
         calls: Requests sent, by purpose.
         replays: Answers taken from the record.
         known_cost_usd: What is known of the cost.
@@ -190,6 +189,7 @@ class Tally:
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     parses: Counter[Parse] = field(default_factory=Counter)
+    form_faults: int = 0
     neutral_wrong: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
@@ -202,11 +202,6 @@ class Tally:
     def judged(self) -> int:
         """Cases that a rule has spoken on."""
         return self.verdicts[Verdict.PASSED] + self.verdicts[Verdict.FAILED]
-
-    @property
-    def form_faults(self) -> int:
-        """Judged cases that fell for the form of their reply."""
-        return sum(count for reason, count in self.reasons.items() if reason in FORM_REASONS)
 
     def add_attempt(self, record: AttemptRecord) -> None:
         """Count a request; an answer from the record is counted apart and cost nothing."""
@@ -226,7 +221,9 @@ class Tally:
         """Count an outcome."""
         outcome = record.outcome
         self.verdicts[outcome.verdict] += 1
-        if outcome.reason is not None:
+        if outcome.judged:
+            self.form_faults += outcome.reason in FORM_REASONS
+        elif outcome.reason is not None:
             self.reasons[outcome.reason] += 1
         self.parses.update(
             evaluation.parse for evaluation in outcome.evaluations if evaluation.parse is not None
@@ -248,8 +245,8 @@ class RunBook:
         self.targets: dict[tuple[str, str], Target] = {}
         self.tallies: dict[int, Tally] = {}
         self.scores: dict[int, RunScore] = {}
-        self._replaced: dict[tuple[int, str, int], ResultRecord] = {}
-        self._benchmarks: dict[str, Benchmark] = {}
+        self._unjudged: dict[tuple[int, str, int], tuple[Verdict, str]] = {}
+        self._loaded: dict[str, Loaded] = {}
         self.resumption: Resumption | None = None
 
     @property
@@ -257,7 +254,7 @@ class RunBook:
         """The database; None in a dry run and before `open`."""
         return self._store
 
-    def prepare(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
+    def prepare(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Open the database and find what goes on. A second time does nothing.
 
         Raises:
@@ -267,14 +264,14 @@ class RunBook:
         if self._store is not None:
             return
         self.know(plan, loaded)
-        self._benchmarks = {str(item.benchmark.root): item.benchmark for item in loaded}
+        self._loaded = {str(item.root): item for item in loaded}
         self._store = Store.open(self._settings.db)
         # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
         self._store.mark_dead_runs_interrupted(silent_s=0.0)
         if self._settings.resume:
             planned = [
                 Continued(
-                    run.benchmark, self._benchmarks[run.benchmark].name, run.model, self._settings_of(run)
+                    run.benchmark, self._loaded[run.benchmark].outline.name, run.model, self._settings_of(run)
                 )
                 for run in plan.runs
             ]
@@ -289,10 +286,10 @@ class RunBook:
         for run in plan.runs:
             run_id = self.resumption.runs.get(run.key)
             codes = [code for code in run.codes if judged[run_id or 0, code] < self._settings.repeat]
-            runs.append(run.narrowed(codes, self._benchmarks[run.benchmark]))
+            runs.append(run.narrowed(codes, self._loaded[run.benchmark]))
         return replace(plan, runs=tuple(runs))
 
-    def open(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
+    def open(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Open one run per planned run, and give the targets their run ids.
 
         Raises:
@@ -300,14 +297,14 @@ class RunBook:
             ResumeError: The session cannot go on as it was started now.
         """
         self.prepare(plan, loaded)
-        store, benchmarks = self._store, self._benchmarks
+        store = self._store
         if store is None:
             return
         runs = self.resumption.runs if self.resumption is not None else {}
         session_id = self.resumption.session_id if self.resumption is not None else str(uuid.uuid4())
         records = [
             RunRecord(
-                benchmark=benchmarks[run.benchmark],
+                benchmark=self._loaded[run.benchmark].outline,
                 model=run.model,
                 provider=_provider(self.targets[run.key]),
                 base_url=_base_url(self.targets[run.key]),
@@ -326,10 +323,15 @@ class RunBook:
             self.targets[run.key].run_id = run_id
             self.tallies[run_id] = Tally()
 
-    def know(self, plan: Plan, loaded: Iterable[LoadedBenchmark]) -> None:
+    def know(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Take note of a plan without opening anything (a dry run)."""
         self.plan = plan
         self.targets = {target.key: target for item in loaded for target in item.targets}
+
+    def name_of(self, run: PlannedRun) -> str:
+        """Return the name of a run's benchmark."""
+        loaded = self._loaded.get(run.benchmark)
+        return Path(run.benchmark).name if loaded is None else loaded.outline.name
 
     def run_ids(self) -> Mapping[tuple[str, str], int]:
         """Return `evaluation_runs.id` by benchmark and model."""
@@ -345,14 +347,13 @@ class RunBook:
         """Tally and store a result; the first judged verdict of a case stands."""
         key = (record.run_id, record.code, record.repetition)
         tally = self.tallies[record.run_id]
-        earlier = self._replaced.get(key)
-        if earlier is not None:
-            tally.verdicts[earlier.outcome.verdict] -= 1
-            tally.reasons[earlier.outcome.reason or ""] -= 1
-        if record.outcome.judged:
-            self._replaced.pop(key, None)
-        else:
-            self._replaced[key] = record
+        outcome = record.outcome
+        if key in self._unjudged:
+            verdict, reason = self._unjudged.pop(key)
+            tally.verdicts[verdict] -= 1
+            tally.reasons[reason] -= 1
+        if not outcome.judged:
+            self._unjudged[key] = (outcome.verdict, outcome.reason or "")
         tally.add_result(record)
         if self._store is not None:
             self._store.record_result(record)
@@ -380,13 +381,13 @@ class RunBook:
         return self.tallies[run_id].judged >= planned
 
     def _settings_of(self, run: PlannedRun) -> dict[str, Any]:
-        target, benchmark = self.targets[run.key], self._benchmarks[run.benchmark]
+        target, loaded = self.targets[run.key], self._loaded[run.benchmark]
         record = self._settings.as_record()
         record["sampling"] = _given(target.model.entry.sampling)
         record["judge_sampling"] = _given(target.judge.entry.sampling) if target.judge else None
         record["model"] = target.model.entry.id
-        record["benchmark_path"] = str(benchmark.root)
-        scoring = benchmark.scoring
+        record["benchmark_path"] = str(loaded.root)
+        scoring = loaded.scoring
         record["scoring"] = None if scoring is None else asdict(scoring)
         record["judge"] = target.judge.entry.id if target.judge else None
         prompt = self._settings.system_prompt

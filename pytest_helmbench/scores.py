@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from sys import intern
 
+from pytest_helmbench.analysis.pack_scores import PackVerdict, pack_score
 from pytest_helmbench.analysis.rows import Row, exact
 from pytest_helmbench.analysis.scores import RunScore, run_score
 from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.runs import RunTotals
 
-__all__ = ["planned_rows", "run_totals", "score_of", "stored_score", "tree_rows"]
+__all__ = ["pack_verdicts", "planned_rows", "run_totals", "score_of", "stored_score", "tree_rows"]
 
 _BY_OUTCOME = "by_outcome"
 
@@ -31,7 +33,22 @@ def stored_score(path: Path, run_id: int) -> RunScore | None:
 
 def score_of(facts: RunFacts) -> RunScore | None:
     """Return the score of a run; None when it can have none, see `stored_score`."""
-    return None if facts.scope == _BY_OUTCOME else run_score(planned_rows(facts), facts.scoring)
+    if facts.scope == _BY_OUTCOME:
+        return None
+    if facts.rows is not None:
+        return pack_score(pack_verdicts(facts))
+    return run_score(planned_rows(facts), facts.scoring)
+
+
+def pack_verdicts(facts: RunFacts) -> Iterator[PackVerdict]:
+    """Yield one verdict per planned row × repetition of a pack, judged or not."""
+    rows = facts.rows or {}
+    for code in facts.codes:
+        row = rows.get(code)
+        groups = () if row is None else (row.family, *(f"{key}={name}" for key, name in row.groups.items()))
+        for repetition in range(1, facts.repeat + 1):
+            verdict = facts.verdicts.get((code, repetition, ""))
+            yield PackVerdict(code, repetition, None if verdict is None else verdict.passed, groups)
 
 
 def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTotals:
@@ -53,7 +70,12 @@ def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTot
 
 def planned_rows(facts: RunFacts) -> Iterator[Row]:
     """Yield one row per planned case × criterion × repetition, judged or not."""
+    if facts.rows is not None:
+        return
     weighted = _weighted_behaviours(facts)
+    exact_credits = {
+        credit: exact(credit) for credit in {verdict.credit for verdict in facts.verdicts.values()}
+    }
     for code in facts.codes:
         parts = CaseCode.parse(code)
         if parts is None or parts.scenario is None or parts.perturbation is None:
@@ -68,19 +90,19 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
             for criterion in facts.criteria.get(scenario, ("",)):
                 verdict = facts.verdicts.get((code, repetition, criterion))
                 yield Row(
-                    pillar=parts.pillar,
-                    behaviour=behaviour,
-                    scenario=scenario,
-                    condition=parts.condition,
-                    user_context=parts.user_context,
-                    perturbation=parts.perturbation,
+                    pillar=intern(parts.pillar),
+                    behaviour=intern(behaviour),
+                    scenario=intern(scenario),
+                    condition=parts.condition and intern(parts.condition),
+                    user_context=parts.user_context and intern(parts.user_context),
+                    perturbation=intern(parts.perturbation),
                     criterion=criterion,
                     repetition=repetition,
                     severity=severity,
                     difficulty=difficulty,
                     weighted=behaviour in weighted,
                     passed=None if verdict is None else verdict.passed,
-                    credit=None if verdict is None else exact(verdict.credit),
+                    credit=None if verdict is None else exact_credits[verdict.credit],
                 )
 
 

@@ -12,16 +12,18 @@ import pytest
 
 from pytest_helmbench.bench.codes import scenario_code_of
 from pytest_helmbench.bench.outcome import Outcome, Verdict
-from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.bench.problem import HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
 from pytest_helmbench.distributed import SliceScheduling, crash_report
 from pytest_helmbench.ending import ExitRule
 from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
-from pytest_helmbench.engine.jobs import CaseJob, LoadedBenchmark, escaped_path
+from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_path
 from pytest_helmbench.engine.targets import session_concurrency
+from pytest_helmbench.engine.trees import LoadedTree
 from pytest_helmbench.evaluate.judge import load_template
+from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
 from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates
@@ -29,9 +31,10 @@ from pytest_helmbench.items import (
     PLUGIN,
     BrokenFile,
     BrokenItem,
+    CaseFile,
     CaseItem,
     CaseText,
-    ScenarioFile,
+    PackFolder,
     ran_on_demand,
 )
 from pytest_helmbench.library import Library
@@ -193,15 +196,18 @@ class SessionPlugin:
         finally:
             self._garbage.after_items()
 
+    def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect a pack as one thing, so that nothing in it is imported: no conftest, no tester file."""
+        return PackFolder.from_parent(parent, path=path) if is_pack(path) else None
+
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file of a benchmark."""
         loaded = self._benchmark_of(file_path)
         if loaded is None:
             return None
-        scenario = loaded.benchmark.scenarios.get(file_path)
-        if scenario is not None:
-            return ScenarioFile.build(parent, file_path, loaded, scenario)
-        broken = loaded.hosts.get(file_path) or self._named_but_broken(loaded, file_path)
+        if loaded.cases_in(file_path):
+            return CaseFile.build(parent, file_path, loaded)
+        broken = loaded.broken_in(file_path) or self._named_but_broken(loaded, file_path)
         return BrokenFile.build(parent, file_path, broken) if broken else None
 
     @pytest.hookimpl(trylast=True)
@@ -387,13 +393,13 @@ class SessionPlugin:
         for argument in self._config.args:
             path = self._config.invocation_params.dir / argument.split("::")[0]
             inside = benchmark_root(path)
-            for root in benchmarks_below(path) if inside is None else (inside,):
+            for root in dict.fromkeys([*([inside] if inside is not None else []), *benchmarks_below(path)]):
                 try:
                     self._library.load(root)
                 except HelmbenchError as error:
                     raise pytest.UsageError(self._text_of(error)) from error
 
-    def _benchmark_of(self, path: Path) -> LoadedBenchmark | None:
+    def _benchmark_of(self, path: Path) -> Loaded | None:
         try:
             return self._library.of_file(path)
         except HelmbenchError as error:
@@ -405,22 +411,22 @@ class SessionPlugin:
         base = self._config.invocation_params.dir
         return scrub("\n".join(problem.text(base) for problem in error.problems))
 
-    def _named_but_broken(
-        self, loaded: LoadedBenchmark, path: Path
-    ) -> tuple[tuple[str, tuple[Problem, ...]], ...]:
+    def _named_but_broken(self, loaded: Loaded, path: Path) -> Broken:
         """A healthy prompt file whose scenario is broken elsewhere must not run silently empty."""
         if path.resolve() not in self._named_files or not is_prompt_file(path):
             return ()
-        codes = {code for broken, code in loaded.benchmark.broken.items() if path.parent in broken.parents}
+        if not isinstance(loaded, LoadedTree):
+            return ()
+        codes = {code for broken, code in loaded.outline.broken.items() if path.parent in broken.parents}
         return tuple((code, loaded.problems_of_code(code)) for code in sorted(codes))
 
     def _scope(self, selected: int) -> str:
         """Return `evaluation_runs.scope`: paths, options and marks all narrow what is selected."""
         in_all = sum(
-            len(loaded.targets) * self.settings.repeat
+            loaded.count(add_no_context=self.settings.add_no_context)
+            * len(loaded.targets)
+            * self.settings.repeat
             for loaded in self._library.loaded
-            for scenario in loaded.benchmark.scenarios.values()
-            for _ in scenario.combinations(add_no_context=self.settings.add_no_context)
         )
         if selected == in_all:
             return "whole"
@@ -441,7 +447,7 @@ class SessionPlugin:
         dropped: list[pytest.Item] = []
         for item in items:
             if isinstance(item, CaseItem):
-                selected = selection.matches(item.job.combination.parts)
+                selected = selection.matches(item.job.parts)
             elif isinstance(item, BrokenItem):
                 # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
                 selected = scenario_code_of(item.name) is None or selection.may_match(
@@ -460,7 +466,7 @@ class SessionPlugin:
             return
         if report.when == "call" or report.failed:
             report.__dict__["helmbench"] = {
-                "code": item.job.combination.code,
+                "code": item.job.code,
                 "model": item.job.lane,
                 "verdict": str(outcome.verdict),
             }

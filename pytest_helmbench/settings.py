@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -14,16 +14,34 @@ from pytest_helmbench.bench.model import ModelEntry, Sampling
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.gateway.recollection import CacheMode
 
-__all__ = ["Settings", "SettingsError", "resolve_settings", "with_overrides"]
+__all__ = ["PackRules", "SandboxMode", "Settings", "SettingsError", "resolve_settings", "with_overrides"]
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 DEFAULT_CONCURRENCY = 32
 LOCAL_CONCURRENCY = 4
+DANGEROUS_COMMANDS = ("chroot",)
 
 
 class SettingsError(HelmbenchError):
     """An option or ini key that cannot be used."""
+
+
+class PackRules(StrEnum):
+    """By which rules the replies of packs are judged."""
+
+    DEFAULT = "default"
+    PARITY = "parity"
+
+
+class SandboxMode(StrEnum):
+    """Where the code of packs runs."""
+
+    AUTO = "auto"
+    DOCKER = "docker"
+    PODMAN = "podman"
+    BWRAP = "bwrap"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,13 @@ class Settings:
     min_coverage: str | None
     markdown_report: Path | None
     json_report: Path | None
+    pack_rules: PackRules = PackRules.DEFAULT
+    sandbox: SandboxMode = SandboxMode.AUTO
+    pull: bool = False
+    allow_commands: tuple[str, ...] = ()
+    show_hidden: bool = False
+    self_check: bool = False
+    agent: str | None = None
     select_text: str | None = None
 
     @property
@@ -141,6 +166,13 @@ def resolve_settings(
         min_coverage=reader.text("min-coverage"),
         markdown_report=reader.output("markdown"),
         json_report=reader.output("json"),
+        pack_rules=reader.choice("pack-rules", PackRules) or PackRules.DEFAULT,
+        sandbox=reader.choice("sandbox", SandboxMode) or SandboxMode.AUTO,
+        pull=bool(value("pull")),
+        allow_commands=_allowed(value("allow-command") or ()),
+        show_hidden=bool(value("show-hidden")),
+        self_check=bool(value("self-check")),
+        agent=reader.text("agent"),
     )
 
 
@@ -163,6 +195,16 @@ def _sampling(reader: _Reader) -> Sampling:
         reasoning_effort=reader.text("reasoning-effort"),
         extra_body=reader.json_object("extra-body"),
     )
+
+
+def _allowed(names: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    unknown = [name for name in found if name not in DANGEROUS_COMMANDS]
+    if unknown:
+        raise SettingsError(
+            f"--helmbench-allow-command is {unknown[0]!r}\n  hint: it takes {', '.join(DANGEROUS_COMMANDS)}"
+        )
+    return found
 
 
 def _ask_above(text: str | None) -> float:

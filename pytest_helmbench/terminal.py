@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.bench.codes import natural_key
-from pytest_helmbench.bench.outcome import FORM_REASONS, Parse, Verdict
+from pytest_helmbench.bench.outcome import Parse, Verdict
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.ending import scores_by_name
@@ -248,7 +248,7 @@ def _model_row(model: str, tallies: list[Tally]) -> ModelRow:
         failed=verdicts[Verdict.FAILED],
         errors=verdicts[Verdict.ERROR],
         skipped=verdicts[Verdict.SKIPPED],
-        calls=calls["case"],
+        calls=calls.total() - calls["judge"],
         judge_calls=calls["judge"],
         replays=sum(tally.replays for tally in tallies),
         tokens=sum(tally.prompt_tokens + tally.completion_tokens for tally in tallies),
@@ -266,11 +266,8 @@ def _reason_lines(plan: Plan, office: Office) -> list[str]:
     for run in plan.runs:
         run_id = office.book.targets[run.key].run_id
         reasons = office.book.tallies[run_id].reasons if run_id is not None else Counter()
-        unjudged = {
-            reason: count for reason, count in reasons.items() if reason and reason not in FORM_REASONS
-        }
-        if any(unjudged.values()):
-            lines.append(f"{run.model}: not judged: {reasons_text(unjudged)}")
+        if any(reasons.values()):
+            lines.append(f"{run.model}: not judged: {reasons_text(reasons)}")
     return lines
 
 
@@ -304,11 +301,7 @@ def _dry_lines(plan: Plan, office: Office) -> list[str]:
 
 
 def _warning_lines(office: Office) -> list[str]:
-    texts = [
-        problem.text(item.benchmark.root)
-        for item in office.library.loaded
-        for problem in item.benchmark.warnings
-    ]
+    texts = [problem.text(item.root) for item in office.library.loaded for problem in item.warnings]
     lines = [f"warning: {text}" for text in texts[:_WARNINGS_SHOWN]]
     if len(texts) > _WARNINGS_SHOWN:
         lines.append(f"… and {len(texts) - _WARNINGS_SHOWN} more warnings about the benchmark")
@@ -329,9 +322,9 @@ def _plan_price(plan: Plan, office: Office) -> PriceSpan | None:
 
 
 def _run_price(run: PlannedRun, office: Office) -> PriceSpan | None:
-    benchmark = office.library.load(Path(run.benchmark)).benchmark
+    loaded = office.library.load(Path(run.benchmark))
     settings = office.settings
-    return price_span(run, office.book.targets[run.key], benchmark, settings.repeat, settings.db)
+    return price_span(run, office.book.targets[run.key], loaded, settings.repeat, settings.db)
 
 
 def _shown_path(config: pytest.Config, path: Any) -> str:

@@ -92,6 +92,7 @@ class Score:
         planned_rows: Case × criterion × repetition, judged or not.
         judged_rows: Those with a verdict.
         passed_rows: Those judged right.
+        cluster: What one cluster is, in a word.
     """
 
     code: str
@@ -105,6 +106,7 @@ class Score:
     planned_rows: int
     judged_rows: int
     passed_rows: int
+    cluster: str = "perturbation"
 
     @property
     def pass_rate(self) -> Fraction | None:
@@ -130,6 +132,7 @@ class RunScore:
         repetition_sd: Sample standard deviation of the run score over repetitions; None for fewer than two.
         neutral_rows: Planned rows that the score ignores.
         warnings: For people.
+        groups: Of a pack: its families, then its groups of metadata (`subject=algebra`); empty for a tree.
     """
 
     total: Score
@@ -140,6 +143,7 @@ class RunScore:
     repetition_sd: float | None
     neutral_rows: int
     warnings: tuple[str, ...]
+    groups: tuple[Score, ...] = ()
 
     @property
     def score(self) -> Fraction | None:
@@ -157,8 +161,8 @@ class RunScore:
         return tuple(floor for floor in self.floors if floor.state is FloorState.BREACHED)
 
     def of(self, code: str) -> Score | None:
-        """Return the score of a pillar or behaviour, or of the run for an empty code; None when unknown."""
-        scores = (self.total, *self.pillars, *self.behaviours)
+        """Return the score of a pillar, behaviour or group, or of the run for an empty code; None when unknown."""
+        scores = (self.total, *self.pillars, *self.behaviours, *self.groups)
         return next((score for score in scores if score.code == code), None)
 
 

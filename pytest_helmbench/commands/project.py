@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.commands.output import CommandError
-from pytest_helmbench.formats.places import benchmark_root
+from pytest_helmbench.formats.places import benchmark_root, benchmarks_below
 from pytest_helmbench.plugin import OPTIONS, Option
 from pytest_helmbench.settings import Settings, resolve_settings
 
@@ -124,7 +124,12 @@ class Project:
             paths = [self.start]
         else:
             paths = [self.root / path for path in _words(self.ini.get("helmbench_paths")) or ["benchmark"]]
-        roots = [root for path in paths if (root := benchmark_root(path)) is not None]
+        roots = [
+            root
+            for path in paths
+            for root in (benchmark_root(path), *benchmarks_below(path))
+            if root is not None
+        ]
         if not roots:
             raise CommandError(
                 f"no benchmark at {', '.join(map(str, paths))}\n"

@@ -13,12 +13,15 @@ from typing import Any
 
 import click
 
+from pytest_helmbench.bench.pack import RowRef
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.commands.output import CommandError, complain, db_option, say
+from pytest_helmbench.commands.packs import find_row, first_rows
 from pytest_helmbench.commands.project import Project
-from pytest_helmbench.commands.trees import benchmark_option, nearest, scenario_table
-from pytest_helmbench.formats.scenario_tree import load_benchmark
+from pytest_helmbench.commands.trees import benchmark_option, benchmark_table, nearest, read_benchmark
+from pytest_helmbench.engine.jobs import escaped_id
+from pytest_helmbench.formats.pack import Pack
 
 __all__ = ["run_all", "run_batch", "run_single"]
 
@@ -61,10 +64,10 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("run-single")
 @_run_options
 def run_single(**options: Any) -> int:
-    """Run the first case of each scenario."""
+    """Run the first case of each scenario, and of packs the first row of each family."""
     wanted = _Wanted(**options)
     project = Project.at(Path.cwd())
-    return _run(project, wanted, _loaded(project, wanted), first_only=True)
+    return _run_first(project, wanted, _loaded(project, wanted))
 
 
 @click.command("run-batch")
@@ -80,7 +83,17 @@ def run_batch(scenarios: tuple[str, ...], *, all_scenarios: bool, **options: Any
         )
     wanted = _Wanted(**options)
     project = Project.at(Path.cwd())
-    return _run(project, wanted, _loaded(project, wanted), scenarios=scenarios)
+    loaded = _loaded(project, wanted)
+    rows = [found[1] for code in scenarios if (found := find_row(_packs(loaded), code)) is not None]
+    if rows and len(rows) == len(scenarios):
+        return _run(wanted, [_node_id(project, ref) for ref in rows])
+    trees = [item for item in loaded if isinstance(item, Benchmark)]
+    selection = _known(scenarios, trees)
+    return _run(wanted, _paths(project, trees if selection else loaded), selection)
+
+
+def _packs(loaded: Iterable[Benchmark | Pack]) -> list[Pack]:
+    return [item for item in loaded if isinstance(item, Pack)]
 
 
 @click.command("run-all")
@@ -95,26 +108,38 @@ def run_all(**options: Any) -> int:
     loaded = _loaded(project, wanted)
     no_context = project.settings().add_no_context
     for benchmark in loaded:
-        say(*scenario_table(benchmark, add_no_context=no_context))
-    code = _run(project, wanted, loaded, first_only=True)
-    return code if code >= _USAGE else _run(project, wanted, loaded)
+        say(*benchmark_table(benchmark, add_no_context=no_context))
+    code = _run_first(project, wanted, loaded)
+    return code if code >= _USAGE else _run(wanted, _paths(project, loaded))
 
 
-def _loaded(project: Project, wanted: _Wanted) -> list[Benchmark]:
-    return [load_benchmark(root) for root in project.benchmarks(wanted.path)]
+def _loaded(project: Project, wanted: _Wanted) -> list[Benchmark | Pack]:
+    return [read_benchmark(root) for root in project.benchmarks(wanted.path)]
 
 
-def _run(
-    project: Project,
-    wanted: _Wanted,
-    loaded: Sequence[Benchmark],
-    *,
-    scenarios: Sequence[str] = (),
-    first_only: bool = False,
-) -> int:
-    """Run pytest and return its exit code."""
-    selection = _first_cases(loaded) if first_only else _known(scenarios, loaded)
-    arguments = [str(_relative(benchmark.root, project.start)) for benchmark in loaded]
+def _run_first(project: Project, wanted: _Wanted, loaded: Sequence[Benchmark | Pack]) -> int:
+    """Run little of everything; rows are named by their ids, since no selection by code knows them."""
+    trees = [item for item in loaded if isinstance(item, Benchmark)]
+    rows = [_node_id(project, ref) for item in loaded if isinstance(item, Pack) for ref in first_rows(item)]
+    code = 0
+    if trees:
+        code = _run(wanted, _paths(project, trees), _first_cases(trees))
+    if rows and code < _USAGE:
+        code = max(code, _run(wanted, rows))
+    return code
+
+
+def _node_id(project: Project, ref: RowRef) -> str:
+    return f"{_relative(ref.path, project.start)}::{escaped_id(ref.id)}"
+
+
+def _paths(project: Project, loaded: Iterable[Benchmark | Pack]) -> list[str]:
+    return [str(_relative(item.root, project.start)) for item in loaded]
+
+
+def _run(wanted: _Wanted, places: Sequence[str], selection: Sequence[str] = ()) -> int:
+    """Run pytest on paths and node ids, and return its exit code."""
+    arguments = [*places]
     arguments += [
         f"--helmbench-model={model.strip()}" for model in (wanted.models or "").split(",") if model.strip()
     ]

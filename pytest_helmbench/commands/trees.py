@@ -23,15 +23,18 @@ from pytest_helmbench.commands.output import (
     say,
     say_json,
 )
+from pytest_helmbench.commands.packs import find_row, pack_rows, pack_table, row_case
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.engine.targets import resolve_targets
+from pytest_helmbench.formats.pack import Pack, load_pack
+from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.gateway.providers import Endpoint, Unusable, resolve_endpoint
 from pytest_helmbench.gateway.wire import request_body
 from pytest_helmbench.report.tables import table
 from pytest_helmbench.settings import Settings
 
-__all__ = ["benchmark_option", "list_scenarios", "nearest", "prompt", "scenario_rows", "scenario_table"]
+__all__ = ["benchmark_option", "benchmark_table", "list_scenarios", "nearest", "prompt", "read_benchmark"]
 
 _HEAD = ("code", "behaviour", "family", "cases", "title")
 
@@ -49,15 +52,41 @@ def benchmark_option(command: Any) -> Any:
 @as_json_option
 @no_db_option
 def list_scenarios(path: Path | None, *, as_json: bool) -> None:
-    """List the scenarios with their behaviour, evaluation family and number of cases."""
+    """List the scenarios with their behaviour, evaluation family and number of cases; of packs, the rows."""
     project = Project.at(Path.cwd())
-    loaded = [load_benchmark(root) for root in project.benchmarks(path)]
+    loaded = [read_benchmark(root) for root in project.benchmarks(path)]
     no_context = project.settings().add_no_context
     if as_json:
-        say_json([row for item in loaded for row in scenario_rows(item, add_no_context=no_context)])
+        say_json(
+            [
+                row
+                for item in loaded
+                for row in (
+                    pack_rows(item)
+                    if isinstance(item, Pack)
+                    else scenario_rows(item, add_no_context=no_context)
+                )
+            ]
+        )
         return
     for benchmark in loaded:
-        say(*scenario_table(benchmark, add_no_context=no_context))
+        say(*benchmark_table(benchmark, add_no_context=no_context))
+
+
+def read_benchmark(root: Path) -> Benchmark | Pack:
+    """Read the benchmark at a folder, of whatever kind.
+
+    Raises:
+        UnreadableBenchmarkError: Nothing of it can be used.
+    """
+    return load_pack(root) if is_pack(root) else load_benchmark(root)
+
+
+def benchmark_table(benchmark: Benchmark | Pack, *, add_no_context: bool) -> Iterator[str]:
+    """Yield the table of a benchmark of any kind."""
+    if isinstance(benchmark, Pack):
+        return pack_table(benchmark)
+    return scenario_table(benchmark, add_no_context=add_no_context)
 
 
 def scenario_rows(benchmark: Benchmark, *, add_no_context: bool) -> list[dict[str, Any]]:
@@ -126,11 +155,10 @@ def prompt(
     """
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
-    loaded = [load_benchmark(root) for root in project.benchmarks(path)]
-    benchmark, combination = _find(loaded, code)
-    case = combination.case(settings.system_prompt)
+    loaded = [read_benchmark(root) for root in project.benchmarks(path)]
+    root, case = _find(loaded, code, settings.system_prompt)
     if model is not None:
-        say_json(_body(benchmark.root, settings, case))
+        say_json(_body(root, settings, case))
     elif as_json:
         body: dict[str, Any] = {
             "messages": [{"role": message.role, "content": message.content} for message in case.messages]
@@ -175,15 +203,28 @@ def _as_if_usable(entry: ModelEntry, settings: Settings, unusable: Unusable) -> 
     return replace(found, key=None)
 
 
-def _find(loaded: Sequence[Benchmark], code: str) -> tuple[Benchmark, Combination]:
-    """Return the case of a code.
+def _find(loaded: Sequence[Benchmark | Pack], code: str, system_prompt: str | None) -> tuple[Path, Case]:
+    """Return the case of a code and the folder of its benchmark.
 
     Raises:
         CommandError: There is none, or its scenario is broken.
     """
+    packs = [item for item in loaded if isinstance(item, Pack)]
+    row = find_row(packs, code)
+    if row is not None:
+        pack, ref = row
+        return pack.root, row_case(pack, ref, system_prompt)
+    trees = [item for item in loaded if isinstance(item, Benchmark)]
+    benchmark, combination = _find_combination(trees, code, [ref.id for pack in packs for ref in pack.rows])
+    return benchmark.root, combination.case(system_prompt)
+
+
+def _find_combination(
+    loaded: Sequence[Benchmark], code: str, rows: Iterable[str]
+) -> tuple[Benchmark, Combination]:
     parts = CaseCode.parse(code)
     wanted = f"{parts.pillar}-{parts.behaviour}-{parts.scenario}" if parts is not None else code
-    known: list[str] = []
+    known: list[str] = [*rows]
     for benchmark in loaded:
         scenarios = {scenario.code: scenario for scenario in benchmark.scenarios.values()}
         scenario = scenarios.get(wanted)

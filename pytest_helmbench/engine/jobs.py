@@ -1,26 +1,29 @@
-"""The jobs of scenario trees: a combination, the model it goes to, and the run it belongs to."""
+"""What an item stands for: a case, the model it goes to, and the run it belongs to."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.outcome import Outcome
+from pytest_helmbench.bench.pack import PackOutline
 from pytest_helmbench.bench.problem import Problem
-from pytest_helmbench.bench.rule import JudgeRule
-from pytest_helmbench.bench.tree import Benchmark, Combination
+from pytest_helmbench.bench.tree import Benchmark, Scoring
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
 
 __all__ = [
+    "Broken",
     "CaseJob",
-    "LoadedBenchmark",
+    "Loaded",
     "Route",
     "Target",
     "escaped_id",
     "escaped_path",
-    "weighted_behaviours",
 ]
 
 
@@ -65,22 +68,66 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CaseJob:
+class CaseJob(ABC):
     """One case × model × repetition, hashable by identity; the prompt is composed when it runs.
 
     Args:
-        combination: The case.
         target: Where it goes.
         repetition: From 1.
         neutral: Judged, but ignored by scores.
-        file_id: Node id of the scenario file.
+        file_id: Node id of the file it stands in.
     """
 
-    combination: Combination
     target: Target
     repetition: int
     neutral: bool
     file_id: str
+
+    @property
+    @abstractmethod
+    def code(self) -> str:
+        """What names the case in its benchmark."""
+
+    @property
+    @abstractmethod
+    def family(self) -> str:
+        """How it is judged."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[str | None, ...]:
+        """The components of the code that `--helmbench-select` looks at."""
+
+    @property
+    @abstractmethod
+    def judge_calls(self) -> int:
+        """Calls to the judge that the rule needs."""
+
+    @property
+    def severity(self) -> int:
+        """Base severity (−20..20)."""
+        return 0
+
+    @property
+    def difficulty(self) -> int:
+        """0..10."""
+        return 0
+
+    @abstractmethod
+    def prompt_characters(self) -> int:
+        """Return about how long the prompt is, without composing it."""
+
+    @abstractmethod
+    def case(self, system_prompt: str | None) -> Case:
+        """Compose the case.
+
+        Raises:
+            HelmbenchError: Its file has changed since it was collected.
+        """
+
+    @abstractmethod
+    def facts(self) -> dict[str, str | int | None]:
+        """Return what the `helmbench` marker says."""
 
     @property
     def lane(self) -> str:
@@ -91,42 +138,19 @@ class CaseJob:
     def name(self) -> str:
         """`P1-B2-S1-C1-PT3[openai/gpt-4o-mini]`; `-r2` behind the model from the second repetition."""
         suffix = f"-r{self.repetition}" if self.repetition > 1 else ""
-        return f"{self.combination.code}[{escaped_id(self.target.model.entry.id)}{suffix}]"
+        return f"{escaped_id(self.code)}[{escaped_id(self.target.model.entry.id)}{suffix}]"
 
     @property
     def node_id(self) -> str:
         """pytest's node id."""
         return f"{self.file_id}::{self.name}"
 
-    @property
-    def judge_calls(self) -> int:
-        """Calls to the judge that the rule needs."""
-        rule = self.combination.scenario.rule
-        return len(rule.criteria) if isinstance(rule, JudgeRule) else 0
-
-    def facts(self) -> dict[str, str | int | None]:
-        """Return what the `helmbench` marker says."""
-        combination = self.combination
-        scenario = combination.scenario
-        return {
-            "pillar": scenario.pillar,
-            "behaviour": scenario.behaviour,
-            "scenario": scenario.code,
-            "condition": combination.condition.code if combination.condition else None,
-            "user_context": combination.user_context.code if combination.user_context else None,
-            "perturbation": combination.perturbation.code,
-            "model": self.target.model.entry.id,
-            "family": scenario.family,
-            "severity": combination.severity,
-            "repetition": self.repetition,
-        }
-
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:
         """Return the JUnit properties of an outcome; what is unknown is left out."""
         usage = outcome.usage
         values = {
             "model": self.target.model.entry.id,
-            "severity": self.combination.severity,
+            "severity": self.severity,
             "cost_usd": usage.cost_usd,
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
@@ -135,47 +159,50 @@ class CaseJob:
         return [(name, value) for name, value in values.items() if value is not None]
 
 
-class LoadedBenchmark:
-    """A benchmark with the models it runs on, and its broken files by the file that stands for them.
-
-    Args:
-        benchmark: As loaded.
-        targets: One per model, in order.
-    """
-
-    def __init__(self, benchmark: Benchmark, targets: tuple[Target, ...]) -> None:
-        self.benchmark = benchmark
-        self.targets = targets
-        self.hosts = _hosts(benchmark)
-        self._weighted = weighted_behaviours(benchmark)
-
-    def is_neutral(self, combination: Combination) -> bool:
-        """Return whether a case has base severity 0 in a behaviour that has other severities."""
-        return combination.severity == 0 and combination.scenario.behaviour in self._weighted
-
-    def problems_of_code(self, code: str) -> tuple[Problem, ...]:
-        """Return every problem of a scenario, whatever its file."""
-        broken = self.benchmark.broken
-        return tuple(
-            problem
-            for path, problems in self.benchmark.problems.items()
-            if broken[path] == code
-            for problem in problems
-        )
+Broken = tuple[tuple[str, tuple[Problem, ...]], ...]
+"""Broken things that a file stands for: what each is named by, and all that is wrong with it."""
 
 
-def weighted_behaviours(benchmark: Benchmark) -> frozenset[str]:
-    """Return the behaviours in which some case has a base severity other than 0."""
-    return frozenset(
-        scenario.behaviour
-        for scenario in benchmark.scenarios.values()
-        if any(
-            perturbation.weight + context != 0
-            for perturbation in scenario.perturbations
-            for context in {part.weight for part in scenario.user_contexts}
-            | ({0} if not scenario.user_contexts else set())
-        )
-    )
+class Loaded(Protocol):
+    """A benchmark of any kind with the models it runs on."""
+
+    @property
+    def root(self) -> Path:
+        """Its folder."""
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """One per model, in order."""
+
+    @property
+    def outline(self) -> Benchmark | PackOutline:
+        """What the record keeps of it."""
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """Weights and floors; None for none."""
+
+    @property
+    def warnings(self) -> Sequence[Problem]:
+        """What is odd but usable."""
+
+    def cases_in(self, path: Path) -> bool:
+        """Return whether healthy cases stand in a file."""
+
+    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[CaseJob]:
+        """Yield the jobs of a file, in natural order; nothing is composed."""
+
+    def broken_in(self, path: Path) -> Broken:
+        """Return what is broken and stands in a file, or for want of one is shown there."""
+
+    def count(self, *, add_no_context: bool) -> int:
+        """Return the number of healthy cases."""
+
+    def scenario_of(self, code: str) -> str:
+        """Return the scenario of a case: what its history and its judge calls go by."""
+
+    def judge_calls(self, scenario: str) -> int:
+        """Return the judge calls that one case of a scenario needs."""
 
 
 def escaped_id(text: str) -> str:
@@ -198,27 +225,3 @@ def escaped_path(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
-
-
-def _hosts(benchmark: Benchmark) -> dict[Path, tuple[tuple[str, tuple[Problem, ...]], ...]]:
-    """Give every broken file an existing file that stands for it: itself, or a neighbour when it is missing."""
-    hosts: dict[Path, dict[str, list[Problem]]] = defaultdict(lambda: defaultdict(list))
-    for path, problems in benchmark.problems.items():
-        hosts[_host(path, benchmark)][benchmark.broken[path]].extend(problems)
-    return {
-        path: tuple((code, tuple(problems)) for code, problems in by_code.items())
-        for path, by_code in hosts.items()
-    }
-
-
-def _host(path: Path, benchmark: Benchmark) -> Path:
-    if path.is_file():
-        return path
-    prompt = f"{benchmark.broken[path].rpartition('-')[2]}.md"
-    for folder in path.parents:
-        files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else []
-        if files:
-            return next((file for file in files if file.name == prompt), files[0])
-        if folder == benchmark.root:
-            break
-    return path

@@ -10,10 +10,13 @@ from typing import Any, Protocol
 
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Usage, Verdict
+from pytest_helmbench.bench.pack import PackRule
+from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.rule import Criterion, JudgeRule
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
+from pytest_helmbench.engine.pack_work import PackSettings, PackWork
 from pytest_helmbench.evaluate.evaluation import (
     evaluate_fields,
     evaluate_judged,
@@ -49,11 +52,13 @@ class RunnerSettings:
         system_prompt: Text of a system message before the user message; None for none.
         strict_json: No recovery of JSON from surrounding text.
         template: The judge's wording.
+        packs: How benchmark packs are run and judged.
     """
 
     system_prompt: str | None
     strict_json: bool
     template: JudgeTemplate
+    packs: PackSettings = PackSettings()
 
 
 CaseKey = tuple[int, str, int]
@@ -102,19 +107,20 @@ class CaseRunner:
         self._gateway = gateway
         self._hub = hub
         self._settings = settings
+        self._packs = PackWork(settings.packs)
         self.judged: Mapping[CaseKey, JudgedBefore] = {}
         self.on_changed: Callable[[CaseJob], None] = lambda _job: None
         self._without_temperature: set[str] = set()
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on its way to the record by then."""
-        before = self.judged.get((_run_id(job), job.combination.code, job.repetition))
+        before = self.judged.get((_run_id(job), job.code, job.repetition))
         if before is not None and self._stands(job, before):
             self._record(job, before.outcome)
             return before.outcome
         if before is not None:
             self.on_changed(job)
-        _log.info("%s: start with %s, repetition %d", job.combination.code, scrub(job.lane), job.repetition)
+        _log.info("%s: start with %s, repetition %d", job.code, scrub(job.lane), job.repetition)
         started_at = utc_now()
         try:
             outcome = await self._outcome(job, progress)
@@ -131,31 +137,28 @@ class CaseRunner:
         return outcome
 
     def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
-        combination = job.combination
         self._hub.record_result(
             ResultRecord(
                 run_id=_run_id(job),
-                code=combination.code,
+                code=job.code,
                 node_id=job.node_id,
-                family=combination.scenario.family,
+                family=job.family,
                 repetition=job.repetition,
-                severity=combination.severity,
-                difficulty=combination.difficulty,
+                severity=job.severity,
+                difficulty=job.difficulty,
                 neutral=job.neutral,
                 outcome=outcome,
                 supersedes=supersedes,
             )
         )
-        _log.info(
-            "%s: %s%s", combination.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else ""
-        )
+        _log.info("%s: %s%s", job.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else "")
 
     def _stands(self, job: CaseJob, before: JudgedBefore) -> bool:
         """Return whether a verdict on record answers the request of now by the rule of now."""
         endpoint = job.target.model.endpoint
         if isinstance(endpoint, Unusable):
             return True
-        case = job.combination.case(self._settings.system_prompt)
+        case = job.case(self._settings.system_prompt)
         call = Call(_origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
         if self._gateway.fingerprint(call) != before.request_hash:
             return False
@@ -168,19 +171,34 @@ class CaseRunner:
 
     async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         endpoint = _usable(job.target.model, "no_model")
-        case = job.combination.case(self._settings.system_prompt)
+        case = self._case(job)
         judge = _judge_of(job, case)
         clock = CaseClock(self._gateway.patience)
-        call = Call(_origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
+        call = Call(
+            _origin(job),
+            job.target.model.entry,
+            endpoint,
+            case.messages,
+            case.response_format,
+            timeout_s=case.timeout_s,
+        )
         try:
             reply = await self._gateway.ask(call, clock, progress)
         except (CallFailedError, ModelStoppedError) as error:
             raise _Unjudgeable(_fault_outcome(error, "")) from error
-        if judge is None:
+        if isinstance(case.rule, PackRule):
+            evaluations = await self._packs.evaluate(case.rule, reply)
+        elif judge is None:
             evaluations = evaluate_fields(case, reply, strict_json=self._settings.strict_json)
         else:
             evaluations = await self._judged(job, case, reply, judge, clock, progress)
         return judged_outcome(reply, evaluations)
+
+    def _case(self, job: CaseJob) -> Case:
+        try:
+            return job.case(self._settings.system_prompt)
+        except HelmbenchError as error:
+            raise _Unjudgeable(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
 
     async def _judged(
         self,
@@ -245,7 +263,7 @@ class CaseRunner:
 
 
 def _origin(job: CaseJob) -> Origin:
-    return Origin(_run_id(job), job.combination.code, job.repetition)
+    return Origin(_run_id(job), job.code, job.repetition)
 
 
 def _run_id(job: CaseJob) -> int:

@@ -11,6 +11,7 @@ from pytest_helmbench.bench.model import ModelEntry, ModelsFile
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.formats.models_file import load_models
+from pytest_helmbench.formats.places import benchmark_root
 from pytest_helmbench.gateway.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.gate import Lane
 from pytest_helmbench.gateway.prices import token_price
@@ -80,9 +81,11 @@ def _check_baseline(model: str) -> None:
 def _models_file(root: Path, settings: Settings) -> ModelsFile:
     if settings.models_file is not None:
         return load_models(settings.models_file)
-    for name in ("models.yml", "models.yaml"):
-        if (root / name).is_file():
-            return load_models(root / name)
+    around = benchmark_root(root.parent)  # a pack inside of a benchmark runs on its models
+    for folder in (root, *([around] if around is not None else [])):
+        for name in ("models.yml", "models.yaml"):
+            if (folder / name).is_file():
+                return load_models(folder / name)
     return ModelsFile()
 
 

@@ -63,6 +63,7 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, Any]:
         "floors": [_floor(floor) for floor in score.floors],
         "pillars": [part(found) for found in score.pillars],
         "behaviours": [part(found) for found in score.behaviours],
+        "groups": [part(found) for found in score.groups],
     }
 
 

@@ -75,7 +75,8 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
         yield from _cautions(report)
         if report.score is not None:
             yield from _scores(report, report.score, extent)
-        yield from _beside(report, extent)
+        if not report.is_pack:
+            yield from _beside(report, extent)
         yield from _failures(report, extent)
         yield from _unjudged(report)
         yield from _costs(report.costs, extent)
@@ -115,10 +116,11 @@ def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str
         rows.append((f"**{_titled(report, pillar.code)}**", *_score_cells(pillar)))
         inside = [part for part in score.behaviours if part.code.startswith(f"{pillar.code}-")]
         rows += [(_titled(report, part.code), *_score_cells(part)) for part in inside]
-    yield from pipe_table(
-        ("pillar, behaviour", *_SCORE_HEAD), rows, left=("pillar, behaviour",), most=extent.rows
-    )
-    yield ""
+    rows += [(plain(group.code), *_score_cells(group)) for group in score.groups]
+    if rows:
+        first = "group" if report.is_pack else "pillar, behaviour"
+        yield from pipe_table((first, *_SCORE_HEAD), rows, left=(first,), most=extent.rows)
+        yield ""
 
 
 def _titled(report: RunReport, code: str) -> str:

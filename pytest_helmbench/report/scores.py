@@ -16,7 +16,8 @@ def interval_text(score: Score) -> str:
     interval = score.interval
     if interval is None:
         return "-"
-    caution = f" (only {score.clusters} perturbations)" if score.few_clusters else ""
+    count = f"{score.clusters} {score.cluster}{'' if score.clusters == 1 else 's'}"
+    caution = f" (only {count})" if score.few_clusters else ""
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %{caution}"
 
 
@@ -36,6 +37,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
             if behaviours:
                 inside = [part for part in run.behaviours if part.code.startswith(f"{pillar.code}-")]
                 rows += [_row(f"    {part.code}", part) for part in inside]
+        rows += [_row(f"  {group.code}", group) for group in run.groups]
         notes += [f"{name}: {note}" for note in score_notes(run)]
     return [
         *table(("", "score", "95 % interval", "pass rate", "coverage", "rows judged"), rows, left=("",)),

@@ -35,6 +35,7 @@ class RunReport:
         judge: Id of the marking model; empty where no judge has spoken.
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
+        is_pack: The benchmark is a pack: what rests on severities says nothing.
     """
 
     detail: RunDetail
@@ -47,6 +48,7 @@ class RunReport:
     judge: str
     judgements: int
     costs: tuple[CostRow, ...]
+    is_pack: bool = False
 
     @property
     def not_run(self) -> int:
@@ -74,7 +76,7 @@ def _cautions(report: RunReport) -> Iterator[str]:
     else:
         total = report.score.total
         if total.interval is not None and total.few_clusters:
-            clusters = f"{total.clusters} perturbation{'' if total.clusters == 1 else 's'}"
+            clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
             yield f"the interval rests on {clusters}: too narrow to lean on"
         yield from score_notes(report.score)
     for line in judging_lines([report.row]):

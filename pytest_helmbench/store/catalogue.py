@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_helmbench.bench.codes import CaseCode
+from pytest_helmbench.bench.pack import PackOutline
 from pytest_helmbench.bench.rule import FieldRule, Rule
 from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario
 from pytest_helmbench.store.cells import as_json, safe_text
 
-__all__ = ["CodeIds", "RowIds", "write_benchmark", "write_llm"]
+__all__ = ["CodeIds", "PackIds", "RowIds", "write_benchmark", "write_llm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,18 @@ class CodeIds:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PackIds:
+    """Row ids of one pack by the id of its row."""
+
+    benchmark_id: int
+    scenarios: dict[str, int]
+
+    def rows(self, code: str) -> RowIds:
+        """Return the row behind a row's id."""
+        return RowIds(self.scenarios.get(code))
+
+
 def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str | None) -> int:
     """Return the row of a model, new or not."""
     values = (safe_text(name), safe_text(provider), base_url)
@@ -58,22 +71,64 @@ def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str 
     )
 
 
-def write_benchmark(conn: sqlite3.Connection, benchmark: Benchmark) -> CodeIds:
+def write_benchmark(
+    conn: sqlite3.Connection, benchmark: Benchmark | PackOutline, codes: Iterable[str]
+) -> CodeIds | PackIds:
     """Write what the file does not have yet of a benchmark and return its ids.
 
-    A benchmark of the same name, version and hash is reused. Names and descriptions are taken anew, since
-    they stand in READMEs, which the hash does not cover; scenarios that an earlier, partial load left out
-    are added.
+    A benchmark of the same name, version and hash is reused.
+
+    Args:
+        conn: Inside a write transaction.
+        benchmark: As loaded.
+        codes: Planned cases: of a pack, only their rows are written.
     """
+    benchmark_id = _write_identity(conn, benchmark)
+    if isinstance(benchmark, PackOutline):
+        return _write_pack(conn, benchmark_id, benchmark, codes)
+    return _write_tree(conn, benchmark_id, benchmark)
+
+
+def _write_identity(conn: sqlite3.Connection, benchmark: Benchmark | PackOutline) -> int:
     identity = (safe_text(benchmark.name), safe_text(benchmark.version), benchmark.hash)
     conn.execute(
         "INSERT INTO benchmarks (name, version, hash, description, kind) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (name, version, hash) DO UPDATE SET description = excluded.description",
         (*identity, safe_text(benchmark.description), benchmark.kind),
     )
-    benchmark_id = _only(
+    return _only(
         conn.execute("SELECT id FROM benchmarks WHERE name = ? AND version = ? AND hash = ?", identity)
     )
+
+
+def _write_pack(
+    conn: sqlite3.Connection, benchmark_id: int, pack: PackOutline, codes: Iterable[str]
+) -> PackIds:
+    query = "SELECT code, id FROM scenarios WHERE benchmark_id = ?"
+    known = _ids(conn, query, benchmark_id)
+    refs = (pack.rows[code] for code in codes if code in pack.rows and safe_text(code) not in known)
+    conn.executemany(
+        "INSERT INTO scenarios (benchmark_id, code, full_code, title, family, evaluation)"
+        " VALUES (?, ?, ?, '', ?, ?)",
+        [
+            (
+                benchmark_id,
+                safe_text(ref.id),
+                safe_text(ref.id),
+                safe_text(ref.family),
+                as_json({"type": "row", "groups": dict(ref.groups)}),
+            )
+            for ref in refs
+        ],
+    )
+    return PackIds(benchmark_id, _ids(conn, query, benchmark_id))
+
+
+def _write_tree(conn: sqlite3.Connection, benchmark_id: int, benchmark: Benchmark) -> CodeIds:
+    """Names and descriptions are taken anew, since they stand in READMEs, which the hash does not cover.
+
+    Scenarios that an earlier, partial load left out are added.
+    """
     _write_pillars(conn, benchmark_id, benchmark)
     behaviours = _write_behaviours(conn, benchmark_id, benchmark)
     known = _ids(conn, _SCENARIO_IDS, benchmark_id)

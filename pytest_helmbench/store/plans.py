@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from pytest_helmbench.bench.tree import Scoring
 from pytest_helmbench.store.fault import store_error
 
-__all__ = ["RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
+__all__ = ["PackRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,14 @@ class Verdict:
 
     passed: bool
     credit: float
+
+
+@dataclass(frozen=True, slots=True)
+class PackRow:
+    """A row of a pack: how it is judged, and the metadata that it shares with others."""
+
+    family: str
+    groups: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class RunFacts:
         perturbations: Full codes of the perturbations by scenario code.
         titles: Names of pillars and titles of behaviours by code, as their READMEs say; absent without one.
         verdicts: By case code, repetition and criterion; absent where unjudged.
+        rows: Family and metadata groups by row of a pack; None for a scenario tree.
     """
 
     scope: str
@@ -55,6 +65,7 @@ class RunFacts:
     perturbations: Mapping[str, tuple[str, ...]]
     titles: Mapping[str, str]
     verdicts: Mapping[tuple[str, int, str], Verdict]
+    rows: Mapping[str, PackRow] | None = None
 
     @property
     def complete(self) -> bool:
@@ -119,11 +130,31 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         conditions=_codes(conditions),
         perturbations=_codes(perturbations),
         titles={code: title for code, title in conn.execute(_TITLES, (benchmark_id,)) if title},
-        verdicts={
-            (code, repetition, criterion): Verdict(bool(passed), credit)
-            for code, repetition, criterion, passed, credit in conn.execute(_VERDICTS, (run_id,))
-        },
+        verdicts=_verdicts(conn, run_id),
+        rows=_pack_rows(conn, benchmark_id),
     )
+
+
+def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str], Verdict]:
+    """Return the verdicts of a run; equal ones are one object, since a run may have a million."""
+    shared: dict[tuple[int, float], Verdict] = {}
+    found = {}
+    for code, repetition, criterion, passed, credit in conn.execute(_VERDICTS, (run_id,)):
+        verdict = shared.get((passed, credit))
+        if verdict is None:
+            verdict = shared[passed, credit] = Verdict(bool(passed), credit)
+        found[code, repetition, intern(criterion)] = verdict
+    return found
+
+
+def _pack_rows(conn: sqlite3.Connection, benchmark_id: int) -> Mapping[str, PackRow] | None:
+    kind = conn.execute("SELECT kind FROM benchmarks WHERE id = ?", (benchmark_id,)).fetchone()
+    if kind != ("pack",):
+        return None
+    found = conn.execute(
+        "SELECT code, family, evaluation FROM scenarios WHERE benchmark_id = ?", (benchmark_id,)
+    )
+    return {code: PackRow(family, json.loads(evaluation)["groups"]) for code, family, evaluation in found}
 
 
 _OF_BENCHMARK = (

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord, Usage
-from pytest_helmbench.store.catalogue import CodeIds, RowIds
+from pytest_helmbench.store.catalogue import CodeIds, PackIds, RowIds
 from pytest_helmbench.store.cells import safe_text, whole_number
 
 __all__ = ["write_attempts", "write_results"]
@@ -82,7 +82,7 @@ def write_attempts(conn: sqlite3.Connection, attempts: Sequence[AttemptRecord]) 
 def write_results(
     conn: sqlite3.Connection,
     results: Sequence[ResultRecord],
-    codes: Mapping[int, CodeIds],
+    codes: Mapping[int, CodeIds | PackIds],
     replies: Mapping[str, int],
 ) -> None:
     """Write results with their evaluations and claim their calls.
@@ -203,7 +203,7 @@ def _error_text(record: AttemptRecord) -> str | None:
     return None
 
 
-def _result_row(record: ResultRecord, codes: CodeIds | None, replies: Mapping[str, int]) -> _Row:
+def _result_row(record: ResultRecord, codes: CodeIds | PackIds | None, replies: Mapping[str, int]) -> _Row:
     outcome = record.outcome
     rows = RowIds() if codes is None else codes.rows(record.code)
     return (

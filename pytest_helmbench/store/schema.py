@@ -330,3 +330,10 @@ def keep_plans(db: Database) -> None:
             codes BLOB NOT NULL
         )"""
     )
+
+
+@_MIGRATIONS()
+def keep_packs(db: Database) -> None:
+    """Let a row of a benchmark pack stand among the scenarios: it belongs to a benchmark, not to a behaviour."""
+    db.conn.execute("ALTER TABLE scenarios ADD COLUMN benchmark_id INTEGER REFERENCES benchmarks (id)")
+    db.conn.execute("CREATE INDEX idx_scenarios_benchmark_id_code ON scenarios (benchmark_id, code)")

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.store.catalogue import CodeIds, write_benchmark, write_llm
+from pytest_helmbench.store.catalogue import CodeIds, PackIds, write_benchmark, write_llm
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.records import write_attempts, write_results
 from pytest_helmbench.store.runs import (
@@ -110,7 +110,7 @@ class Store:
         self._closing = False
         self._fault: StoreError | None = None
         self._dropped = 0
-        self._codes: dict[int, CodeIds] = {}
+        self._codes: dict[int, CodeIds | PackIds] = {}
         self._open_runs: frozenset[int] = frozenset()
         # Only the writer's own:
         self._replies: dict[str, int] = {}
@@ -163,13 +163,13 @@ class Store:
             TypeError: A setting is no JSON type.
         """
         settings = [settings_json(run) for run in runs]
-        opened: dict[int, CodeIds] = {}
+        opened: dict[int, CodeIds | PackIds] = {}
 
         def write(conn: sqlite3.Connection) -> tuple[int, ...]:
             opened.clear()
             heartbeat_at = iso_time(self._now())
             for run, run_settings in zip(runs, settings, strict=True):
-                codes = write_benchmark(conn, run.benchmark)
+                codes = write_benchmark(conn, run.benchmark, run.codes)
                 llm_id = write_llm(conn, run.model, run.provider, run.base_url)
                 values = (session_id, codes.benchmark_id, llm_id, run_settings, heartbeat_at)
                 if run.continues is None:

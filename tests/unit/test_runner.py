@@ -16,9 +16,10 @@ from wired import endpoint_of
 from pytest_helmbench.bench.model import ModelEntry, Price, Sampling
 from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.assembly import Assembly, Share
-from pytest_helmbench.engine.jobs import CaseJob, Route, Target
+from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
+from pytest_helmbench.engine.trees import TreeJob
 from pytest_helmbench.evaluate.judge import load_template
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
@@ -52,16 +53,19 @@ def _route(url: str, model: str = _MODEL, sampling: Sampling = _AS_WRITTEN) -> R
     return Route(entry, endpoint_of(entry, url))
 
 
-def _jobs(folder: Path, tree: Tree, model: Route, judge: Route | None = None) -> list[CaseJob]:
+def _jobs(folder: Path, tree: Tree, model: Route, judge: Route | None = None) -> list[TreeJob]:
     benchmark = load_benchmark(write_tree(folder, {"P1-B1-S1": tree}))
     assert not benchmark.problems
     target = Target(folder, model, judge, run_id=7)
     (scenario,) = benchmark.scenarios.values()
-    return [CaseJob(case, target, 1, neutral=False, file_id="S1.md") for case in scenario.combinations()]
+    return [
+        TreeJob(target, 1, neutral=False, file_id="S1.md", combination=case)
+        for case in scenario.combinations()
+    ]
 
 
 def _run(
-    jobs: Sequence[CaseJob],
+    jobs: Sequence[TreeJob],
     *,
     settings: RunnerSettings = _SETTINGS,
     patience: Patience = _PATIENCE,
@@ -83,7 +87,7 @@ def _run(
         ran.outcomes = [assembly.engine.obtain(job) for job in jobs]
         assert gate.in_flight == 0
         by_code = {record.code: record.outcome for record in ran.results}
-        assert [by_code[job.combination.code] for job in jobs] == ran.outcomes
+        assert [by_code[job.code] for job in jobs] == ran.outcomes
     finally:
         assembly.end("over", 0.1)
         loop.close()

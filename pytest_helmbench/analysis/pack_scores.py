@@ -1,0 +1,105 @@
+"""The score of a pack: the share of its rows that passed, in all, by family and by group of metadata."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from statistics import NormalDist
+
+from pytest_helmbench.analysis.bootstrap import Interval
+from pytest_helmbench.analysis.rows import Row
+from pytest_helmbench.analysis.scores import RunScore, Score, run_score
+from pytest_helmbench.bench.codes import natural_key
+
+__all__ = ["PackVerdict", "pack_score", "wilson_interval"]
+
+_WHOLE = ""
+_Z = NormalDist().inv_cdf(0.975)
+_DIGITS = 12  # an end of 0 or 1 must be just that
+
+
+@dataclass(frozen=True, slots=True)
+class PackVerdict:
+    """One row × repetition that a run has planned, judged or not.
+
+    Args:
+        row: Id.
+        repetition: From 1.
+        passed: None when unjudged.
+        groups: Names of what it counts in: its family, `subject=algebra`.
+    """
+
+    row: str
+    repetition: int
+    passed: bool | None
+    groups: tuple[str, ...]
+
+
+def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
+    """Return the share passed of a run, with its families and groups in natural order.
+
+    Every row counts 1. The 95 % interval is Wilson's with as many trials as there are judged rows: repetitions
+    of a row do not narrow it.
+
+    Args:
+        verdicts: Every row × repetition that the run has planned, in any order.
+    """
+    planned = tuple(verdicts)
+    members: defaultdict[str, list[PackVerdict]] = defaultdict(list)
+    for verdict in planned:
+        for group in verdict.groups:
+            members[group].append(verdict)
+    # A group that holds everything says nothing that the whole does not.
+    names = sorted((name for name in members if len(members[name]) < len(planned)), key=natural_key)
+    whole = run_score(_rows(planned), replicates=0)
+    return replace(
+        whole,
+        total=_share(whole.total, _WHOLE),
+        pillars=(),
+        behaviours=(),
+        groups=tuple(_share(run_score(_rows(members[name]), replicates=0).total, name) for name in names),
+    )
+
+
+def _share(score: Score, code: str) -> Score:
+    interval = None if score.score is None else wilson_interval(float(score.score), score.clusters)
+    return replace(score, code=code, cluster="row", unweighted=False, interval=interval)
+
+
+def wilson_interval(share: float, trials: int) -> Interval:
+    """Return the 95 % score interval of a share.
+
+    Args:
+        share: In [0, 1].
+        trials: At least 1.
+
+    Source:
+        Wilson, Probable Inference, the Law of Succession, and Statistical Inference (1927).
+    """
+    spread = _Z**2 / trials
+    centre = (share + spread / 2) / (1 + spread)
+    half = _Z / (1 + spread) * sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    return Interval(round(max(0.0, centre - half), _DIGITS), round(min(1.0, centre + half), _DIGITS))
+
+
+def _rows(verdicts: Sequence[PackVerdict]) -> Iterable[Row]:
+    """Yield the rows as the formula of a tree takes them: one behaviour without severities."""
+    for verdict in verdicts:
+        yield Row(
+            pillar="pack",
+            behaviour="pack",
+            scenario="row",
+            condition=None,
+            user_context=None,
+            perturbation=verdict.row,
+            criterion="",
+            repetition=verdict.repetition,
+            severity=0,
+            difficulty=0,
+            weighted=False,
+            passed=verdict.passed,
+            credit=None if verdict.passed is None else Fraction(int(verdict.passed)),
+        )

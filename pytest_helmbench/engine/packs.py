@@ -1,0 +1,173 @@
+"""Benchmark packs as jobs: every row, on every model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.pack import BrokenRow, Family, PackOutline, PackRule, PackTask, RowRef
+from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.bench.rule import CaseRule, Criterion, JudgeRule
+from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
+from pytest_helmbench.formats.pack import Pack
+from pytest_helmbench.formats.pack_prompts import prompt_of
+
+__all__ = ["LoadedPack", "PackJob"]
+
+_NO_PARTS = (None,) * 6
+_PASS, _FAIL = "PASS", "FAIL"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackJob(CaseJob):
+    """A row on its way. It is read again when it runs.
+
+    Args:
+        loaded: Its pack.
+        ref: Where it stands.
+    """
+
+    loaded: LoadedPack
+    ref: RowRef
+
+    @property
+    def code(self) -> str:
+        """The row's id."""
+        return self.ref.id
+
+    @property
+    def family(self) -> str:
+        """As the row or the manifest names it."""
+        return self.ref.family
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """A row has no code components."""
+        return _NO_PARTS
+
+    @property
+    def judge_calls(self) -> int:
+        """1 for a rubric in words."""
+        return int(self.ref.judged)
+
+    def prompt_characters(self) -> int:
+        """Return the length of the row: its hidden part is small beside the rest."""
+        return self.ref.length
+
+    def task(self) -> PackTask:
+        """Read the row.
+
+        Raises:
+            ConfigError: It has changed since it was loaded.
+        """
+        return self.loaded.pack.task(self.ref)
+
+    def case(self, system_prompt: str | None) -> Case:
+        """See `CaseJob.case`; for an agent, the message that it starts from."""
+        task = self.task()
+        user = Message("user", prompt_of(task))
+        return Case(
+            code=self.ref.id,
+            messages=(user,) if system_prompt is None else (Message("system", system_prompt), user),
+            response_format=None,
+            rule=self.loaded.rule(task),
+            timeout_s=None
+            if task.family is not None and task.family.runs_code
+            else task.environment.timeout_s,
+        )
+
+    def facts(self) -> dict[str, str | int | None]:
+        """Return what the `helmbench` marker says, the row's metadata groups too."""
+        own: dict[str, str | int | None] = {
+            "benchmark": self.loaded.outline.name,
+            "row": self.ref.id,
+            "model": self.lane,
+            "family": self.ref.family,
+            "severity": 0,
+            "repetition": self.repetition,
+        }
+        return {**dict(self.ref.groups), **own}
+
+
+class LoadedPack:
+    """A pack with the models it runs on.
+
+    Args:
+        pack: As loaded.
+        targets: One per model, in order.
+        parity: Judge by the published rules.
+    """
+
+    scoring = None
+
+    def __init__(self, pack: Pack, targets: tuple[Target, ...], *, parity: bool) -> None:
+        self.pack = pack
+        self.targets = targets
+        self.parity = parity
+        self.outline = PackOutline(
+            root=pack.root,
+            name=pack.id,
+            version=pack.version,
+            description=pack.description,
+            hash=pack.hash,
+            rows={ref.id: ref for ref in pack.rows},
+        )
+        self._rows: defaultdict[Path, list[RowRef]] = defaultdict(list)
+        for ref in pack.rows:
+            self._rows[ref.path].append(ref)
+        self._broken: defaultdict[Path, list[BrokenRow]] = defaultdict(list)
+        for row in pack.broken:
+            self._broken[row.path].append(row)
+
+    @property
+    def root(self) -> Path:
+        """The folder of the manifest."""
+        return self.pack.root
+
+    @property
+    def warnings(self) -> Sequence[Problem]:
+        """What is odd but usable."""
+        return self.pack.warnings
+
+    def cases_in(self, path: Path) -> bool:
+        """Return whether healthy rows stand in a file."""
+        return path in self._rows
+
+    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[PackJob]:  # noqa: ARG002 - a tree's
+        """See `Loaded.jobs`."""
+        for ref in self._rows[path]:
+            for target in self.targets:
+                for repetition in range(1, repeat + 1):
+                    yield PackJob(target, repetition, False, file_id, self, ref)
+
+    def broken_in(self, path: Path) -> Broken:
+        """See `Loaded.broken_in`."""
+        rows = tuple((row.name, row.problems) for row in self._broken.get(path, ()))
+        whole = self.pack.problems if path == self.pack.manifest.path else ()
+        return ((self.pack.id or path.stem, whole), *rows) if whole else rows
+
+    def count(self, *, add_no_context: bool) -> int:  # noqa: ARG002 - a tree's
+        """See `Loaded.count`."""
+        return len(self.pack.rows)
+
+    def scenario_of(self, code: str) -> str:
+        """Return the row's id."""
+        return code
+
+    def judge_calls(self, scenario: str) -> int:
+        """See `Loaded.judge_calls`."""
+        ref = self.outline.rows.get(scenario)
+        return int(ref is not None and ref.judged)
+
+    def rule(self, task: PackTask) -> CaseRule:
+        """Return what a row is held to: a rubric in words goes to the judge."""
+        rubric = task.eval_value("rubric")
+        if task.family is not Family.FREE_RESPONSE or not isinstance(rubric, str):
+            return PackRule(task, self.parity)
+        reference = task.eval_value("reference_answer")
+        if reference:
+            rubric = f"{rubric}\n\nReference answer:\n{reference}"
+        return JudgeRule((Criterion("", rubric, (_PASS, _FAIL), (_PASS,)),))

@@ -1,0 +1,202 @@
+"""Scenario trees as jobs: every combination of a scenario, on every model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.bench.case import Case
+from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.bench.rule import JudgeRule
+from pytest_helmbench.bench.tree import Benchmark, Combination, Scoring
+from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
+
+__all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeJob(CaseJob):
+    """A combination of a scenario tree on its way.
+
+    Args:
+        combination: The case.
+    """
+
+    combination: Combination
+
+    @property
+    def code(self) -> str:
+        """`P1-B2-S1-C1-U1-PT3`."""
+        return self.combination.code
+
+    @property
+    def family(self) -> str:
+        """Evaluation type of the scenario."""
+        return self.combination.scenario.family
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """See `Combination.parts`."""
+        return self.combination.parts
+
+    @property
+    def judge_calls(self) -> int:
+        """One per criterion of a judged scenario."""
+        rule = self.combination.scenario.rule
+        return len(rule.criteria) if isinstance(rule, JudgeRule) else 0
+
+    @property
+    def severity(self) -> int:
+        """See `Combination.severity`."""
+        return self.combination.severity
+
+    @property
+    def difficulty(self) -> int:
+        """See `Combination.difficulty`."""
+        return self.combination.difficulty
+
+    def prompt_characters(self) -> int:
+        """See `Combination.prompt_characters`."""
+        return self.combination.prompt_characters()
+
+    def case(self, system_prompt: str | None) -> Case:
+        """See `Combination.case`."""
+        return self.combination.case(system_prompt)
+
+    def facts(self) -> dict[str, str | int | None]:
+        """Return what the `helmbench` marker says."""
+        combination = self.combination
+        scenario = combination.scenario
+        return {
+            "pillar": scenario.pillar,
+            "behaviour": scenario.behaviour,
+            "scenario": scenario.code,
+            "condition": combination.condition.code if combination.condition else None,
+            "user_context": combination.user_context.code if combination.user_context else None,
+            "perturbation": combination.perturbation.code,
+            "model": self.lane,
+            "family": scenario.family,
+            "severity": combination.severity,
+            "repetition": self.repetition,
+        }
+
+
+class LoadedTree:
+    """A scenario tree with the models it runs on, and its broken files by the file that stands for them.
+
+    Args:
+        benchmark: As loaded.
+        targets: One per model, in order.
+    """
+
+    def __init__(self, benchmark: Benchmark, targets: tuple[Target, ...]) -> None:
+        self.outline = benchmark
+        self.targets = targets
+        self._hosts = _hosts(benchmark)
+        self._judge_calls = {
+            scenario.code: len(scenario.rule.criteria)
+            for scenario in benchmark.scenarios.values()
+            if isinstance(scenario.rule, JudgeRule)
+        }
+        self._weighted = weighted_behaviours(benchmark)
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds `scenarios/`."""
+        return self.outline.root
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """`scoring.yaml`."""
+        return self.outline.scoring
+
+    @property
+    def warnings(self) -> Sequence[Problem]:
+        """What is odd but usable."""
+        return self.outline.warnings
+
+    def cases_in(self, path: Path) -> bool:
+        """Return whether a file is the prompt file of a healthy scenario."""
+        return path in self.outline.scenarios
+
+    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[TreeJob]:
+        """See `Loaded.jobs`."""
+        for combination in self.outline.scenarios[path].combinations(add_no_context=add_no_context):
+            neutral = self.is_neutral(combination)
+            for target in self.targets:
+                for repetition in range(1, repeat + 1):
+                    yield TreeJob(target, repetition, neutral, file_id, combination)
+
+    def broken_in(self, path: Path) -> Broken:
+        """See `Loaded.broken_in`."""
+        return self._hosts.get(path, ())
+
+    def count(self, *, add_no_context: bool) -> int:
+        """See `Loaded.count`."""
+        return sum(
+            1
+            for scenario in self.outline.scenarios.values()
+            for _ in scenario.combinations(add_no_context=add_no_context)
+        )
+
+    def scenario_of(self, code: str) -> str:
+        """Return `P1-B2-S1` of `P1-B2-S1-C1-PT3`."""
+        return "-".join(code.split("-", 3)[:3])
+
+    def judge_calls(self, scenario: str) -> int:
+        """See `Loaded.judge_calls`."""
+        return self._judge_calls.get(scenario, 0)
+
+    def is_neutral(self, combination: Combination) -> bool:
+        """Return whether a case has base severity 0 in a behaviour that has other severities."""
+        return combination.severity == 0 and combination.scenario.behaviour in self._weighted
+
+    def problems_of_code(self, code: str) -> tuple[Problem, ...]:
+        """Return every problem of a scenario, whatever its file."""
+        broken = self.outline.broken
+        return tuple(
+            problem
+            for path, problems in self.outline.problems.items()
+            if broken[path] == code
+            for problem in problems
+        )
+
+
+def weighted_behaviours(benchmark: Benchmark) -> frozenset[str]:
+    """Return the behaviours in which some case has a base severity other than 0."""
+    return frozenset(
+        scenario.behaviour
+        for scenario in benchmark.scenarios.values()
+        if any(
+            perturbation.weight + context != 0
+            for perturbation in scenario.perturbations
+            for context in {part.weight for part in scenario.user_contexts}
+            | ({0} if not scenario.user_contexts else set())
+        )
+    )
+
+
+def _hosts(benchmark: Benchmark) -> dict[Path, Broken]:
+    """Give every broken file an existing file that stands for it: itself, or a neighbour when it is missing."""
+    hosts: dict[Path, dict[str, list[Problem]]] = defaultdict(lambda: defaultdict(list))
+    for path, problems in benchmark.problems.items():
+        hosts[_host(path, benchmark)][benchmark.broken[path]].extend(problems)
+    return {
+        path: tuple((code, tuple(problems)) for code, problems in by_code.items())
+        for path, by_code in hosts.items()
+    }
+
+
+def _host(path: Path, benchmark: Benchmark) -> Path:
+    if path.is_file():
+        return path
+    prompt = f"{benchmark.broken[path].rpartition('-')[2]}.md"
+    for folder in path.parents:
+        files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else []
+        if files:
+            return next((file for file in files if file.name == prompt), files[0])
+        if folder == benchmark.root:
+            break
+    return path

@@ -1,0 +1,120 @@
+"""What a reply only repeats: the question, the choices or the context it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["without_listing", "without_passage"]
+
+_LEAST_PASSAGE = 12
+"""Shorter passages are not looked for: they may well be part of an answer."""
+
+_WIDEST_GAP = 24
+_GAP = re.compile(r"[\W_]*(?:(?:option|choice)?[\W_]*\w)?[\W_]*", re.IGNORECASE)
+_LEAD = re.compile(r"(?<!\w)[(\[]?\w[)\].:]?[\s*_]*$")
+_TICKS = "✓✔✅☑"
+
+
+def without_passage(text: str, passage: str, replacement: str = "\n") -> str:
+    """Return the text with every verbatim repeat of a passage replaced, whatever the white space between words."""
+    if len(passage) < _LEAST_PASSAGE or len(passage) > 2 * len(text) + 64:
+        return text
+    if passage in text:
+        return text.replace(passage, replacement)
+    words = passage.split()
+    if len(words) < 3 or words[0] not in text or words[-1] not in text:
+        return text
+    return _without_words(text, words, replacement)
+
+
+def _without_words(text: str, words: list[str], replacement: str) -> str:
+    kept: list[str] = []
+    position = start = 0
+    while (start := text.find(words[0], start)) >= 0:
+        end = _end_of_words(text, start, words)
+        if end is None:
+            start += len(words[0])
+            continue
+        kept.append(text[position:start])
+        position = start = end
+    return replacement.join([*kept, text[position:]]) if kept else text
+
+
+def _end_of_words(text: str, start: int, words: list[str]) -> int | None:
+    for word in words:
+        while start < len(text) and text[start].isspace():
+            start += 1
+        if not text.startswith(word, start):
+            return None
+        start += len(word)
+    return start
+
+
+def without_listing(text: str, question: str, choices: Sequence[str]) -> str:
+    """Return the text without a repeat of the question and of all choices in their order.
+
+    Choices count as listed when hardly more than a letter and punctuation stands between them, and none is
+    ticked: an answer that walks through the choices is no repeat.
+    """
+    if len(text) < sum(map(len, choices)):
+        return text
+    kept: list[str] = []
+    position = search = 0
+    while (found := _listing(text, choices, search)) is not None:
+        start, end = found
+        asked = text.rfind(question, position, start) if question else -1
+        kept.append(text[position : asked if asked >= 0 else start])
+        if asked >= 0:
+            kept.append(text[asked + len(question) : start])
+        position = search = end
+    return "\n".join([*kept, text[position:]]) if kept else text
+
+
+def _listing(text: str, choices: Sequence[str], search: int) -> tuple[int, int] | None:
+    """Return where the next listing of all choices begins and ends."""
+    if len(choices) < 2:
+        return None
+    while (start := text.find(choices[0], search)) >= 0:
+        end = start + len(choices[0])
+        for choice in choices[1:]:
+            place = text.find(choice, end + 1, end + _WIDEST_GAP + len(choice))
+            if place < 0 or _GAP.fullmatch(text, end, place) is None:
+                break
+            end = place + len(choice)
+        else:
+            lead = _LEAD.search(text, max(0, start - 8), start)
+            begin = start if lead is None else lead.start()
+            if not any(tick in text[max(0, begin - 3) : end + 3] for tick in _TICKS):
+                return begin, end
+        search = start + 1
+    return None
+
+
+def is_dump(text: str, context: Sequence[str]) -> bool:
+    """Return whether a reply pours out the context instead of answering.
+
+    It does when hardly anything is left of it without the values of a context of several, or when most of it is
+    sentences of the context, word for word.
+    """
+    if not context:
+        return False
+    left = " ".join(text.split())
+    total = len(left)
+    missing = False
+    for value in sorted(set(context), key=len, reverse=True):
+        value = " ".join(value.split())
+        if value in left:
+            left = left.replace(value, " ")
+        else:
+            missing = True
+    if len(context) > 1 and not missing:
+        return len(re.findall(r"\w+", left)) <= 2 * len(context) + 3
+    source = " ".join(" ".join(context).split())
+    pieces = [piece for piece in re.split(r"(?<=[.!?。])\s+|\n+", text) if len(piece.split()) >= _LEAST_QUOTE]
+    quoted = sum(len(piece) for piece in pieces if " ".join(piece.split()) in source)
+    return len(pieces) > 1 and quoted > total * _DUMPED_SHARE
+
+
+_LEAST_QUOTE = 5
+_DUMPED_SHARE = 0.6

@@ -1,0 +1,231 @@
+"""free_response, default rule: whether a reply says an accepted answer and no rejected one.
+
+An entry is met when the reply holds it word for word, or when token F1 reaches the row's least value; a rejected
+entry that is met in its own words fails, one that is met by F1 fails when it fits at least as well as the best accepted
+one. Around that, where the specification is silent:
+
+* F1 is taken over the sentences of the reply (as many at a time as the entry has), their clauses and the whole reply;
+  the best counts, so that a right answer is not wrong for what is explained around it.
+* An entry does not count where its clause denies it (`it is not safe` for `safe`) or where the sentence keeps its
+  distance (`contrary to the myth that …`, `many believe that …`). By F1, a sentence with another number of negations,
+  odd or even, says something else.
+* `don't`, `cannot` and `do not` are the same words. `No` before a comma answers the question and negates nothing.
+* Questions that the reply asks are no answers.
+* Scripts without spaces: every character is a token, and borders of words are not asked for.
+* A reply that is an accepted entry word for word meets it, even where the prompt offers the same words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pytest_helmbench.evaluate.answers.cues import lowered
+from pytest_helmbench.evaluate.answers.denial import denials, is_denied, keeps_distance
+from pytest_helmbench.evaluate.answers.echo import is_dump, without_passage
+from pytest_helmbench.evaluate.answers.finding import AnswerFinding, shown
+from pytest_helmbench.evaluate.answers.plain import plain, spoken
+from pytest_helmbench.evaluate.answers.rows import FreeRow
+from pytest_helmbench.evaluate.answers.wording import folded, sentences, unmarked, whole_places
+
+__all__ = ["judge_free"]
+
+_MOST_SENTENCES = 2000
+_MOST_PLACES = 50
+_STOP_WORDS = frozenset(
+    "a an and are as at be because been before being by did do does due for from how if in into is it its of on or over "
+    "that the their this through to was were what when where which who whom whose why with you your".split()
+)
+_SAME_NEGATION = {"no": "not", "never": "not", "none": "not", "without": "not", "nothing": "not"}
+_CONTRACTIONS = (
+    (re.compile(r"(?<!\w)won't(?!\w)"), "will not"),
+    (re.compile(r"(?<!\w)can(?:'t|not)(?!\w)"), "can not"),
+    (re.compile(r"(?<=\w)n't(?!\w)"), " not"),
+    (re.compile(r"(?<=[ \w])u\.s\.(?:a\.)?|^u\.s\.(?:a\.)?"), "united states"),
+)
+_TOKEN = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:\.\d+)?")
+_MARKED_WORD = re.compile(r"\w[\u0300-\u036f\u0900-\u0dff]*")
+_CLAUSE_END = re.compile(r"[,;:]\s|\s-\s|\s(?:but|while|whereas|although|though|however|yet)\s")
+_ANSWERS_QUESTION = re.compile(r"\s*(?:yes|no|nope|nein|ja|oui|non|sí|да|нет)\s*[,.;:!—-]+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A sentence, or several, as tokens.
+
+    Args:
+        tokens: How often each occurs.
+        denials: Negations and words of distance in it.
+    """
+
+    tokens: Counter[str]
+    denials: int
+
+    def __add__(self, other: _Unit) -> _Unit:
+        return _Unit(self.tokens + other.tokens, self.denials + other.denials)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a reply says.
+
+    Args:
+        text: Folded.
+        units: One per sentence.
+        clauses: Parts of the sentences that have several.
+        whole: All sentences together.
+    """
+
+    text: str
+    units: tuple[_Unit, ...]
+    clauses: tuple[_Unit, ...]
+    whole: _Unit
+
+
+def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
+    """Judge a free_response reply by the default rule."""
+    text = spoken(reply)
+    if not text.strip():
+        return AnswerFinding(passed=False, accepted_f1=0.0, rejected_f1=0.0, reason="empty")
+    own = text
+    if not _is_entry(text, row):
+        for passage in row.given:
+            own = without_passage(own, passage)
+        if not own.strip() or is_dump(text, row.context):
+            return AnswerFinding(
+                passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(text), reason="echo"
+            )
+    said = _said(own)
+    if not said.whole.tokens:
+        return AnswerFinding(
+            passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(own), reason="no_statement"
+        )
+    accepted, rejected = _first_said(said, row.accepted), _first_said(said, row.rejected)
+    accepted_f1, best_accepted = _best_f1(said, row.accepted)
+    rejected_f1, best_rejected = _best_f1(said, row.rejected)
+    strategy = None if accepted is None else "contained"
+    if accepted is None and best_accepted is not None and accepted_f1 >= row.min_token_f1:
+        accepted, strategy = best_accepted, "token_f1"
+    if rejected is None and rejected_f1 >= row.min_token_f1 and rejected_f1 >= accepted_f1:
+        rejected = best_rejected
+    return AnswerFinding(
+        passed=accepted is not None and rejected is None,
+        strategy=strategy,
+        matched=accepted,
+        rejected=rejected,
+        accepted_f1=accepted_f1,
+        rejected_f1=rejected_f1,
+        statement=shown(own),
+    )
+
+
+def _is_entry(text: str, row: FreeRow) -> bool:
+    longest = max(map(len, row.accepted))
+    return len(text) <= 2 * longest + 40 and _folded(text) in {_folded(entry) for entry in row.accepted}
+
+
+def _said(own: str) -> _Said:
+    stated = [
+        _ANSWERS_QUESTION.sub("", sentence, count=1) or sentence
+        for sentence in _sentences(unmarked(plain(own)))
+        if not sentence.endswith(("?", "？"))
+    ]
+    texts = [_folded(sentence) for sentence in stated]
+    units = tuple(_unit(text) for text in texts)
+    clauses = [_unit(clause) for text in texts for clause in _CLAUSE_END.split(text) if clause != text]
+    tokens = Counter[str]()
+    for unit in units:
+        tokens.update(unit.tokens)
+    whole = _Unit(tokens, sum(unit.denials for unit in units))
+    return _Said(". ".join(texts), units, tuple(clauses), whole)
+
+
+def _sentences(text: str) -> list[str]:
+    found: list[str] = []
+    for sentence in sentences(text):
+        if len(found) == _MOST_SENTENCES:
+            break
+        found.append(sentence)
+    return found
+
+
+def _folded(text: str) -> str:
+    text = lowered(text)
+    for contraction, words in _CONTRACTIONS:
+        text = contraction.sub(words, text)
+    return folded(text)
+
+
+def _unit(text: str) -> _Unit:
+    return _Unit(Counter(_tokens(text)), denials(text) + int(keeps_distance(text)))
+
+
+def _tokens(text: str) -> list[str]:
+    return [_SAME_NEGATION.get(token, token) for token in _TOKEN.findall(text) if token not in _STOP_WORDS]
+
+
+def _first_said(said: _Said, entries: Sequence[str]) -> int | None:
+    """Return the first entry that the reply holds as a whole and does not deny.
+
+    What a longer entry denies (`Leonardo da Vinci did not`) is no place for a shorter one (`Leonardo`).
+    """
+    places = [[*islice(whole_places(said.text, _folded(entry)), _MOST_PLACES)] for entry in entries]
+    denied = [place for found in places for place in found if _is_refused(said.text, *place)]
+    for index, found in enumerate(places):
+        if any(not any(_covers(other, place) for other in denied) for place in found):
+            return index
+    return None
+
+
+def _covers(other: tuple[int, int], place: tuple[int, int]) -> bool:
+    return other[0] <= place[0] and place[1] <= other[1]
+
+
+def _is_refused(text: str, start: int, end: int) -> bool:
+    return is_denied(text, start, end) or _is_distant(text, start, end)
+
+
+def _is_distant(text: str, start: int, end: int) -> bool:
+    begin = max(text.rfind(". ", 0, start), text.rfind("; ", 0, start)) + 1
+    stop = text.find(". ", end)
+    return keeps_distance(text[max(begin, start - 300) : start], text[end : stop if stop >= 0 else end + 200])
+
+
+def _best_f1(said: _Said, entries: Sequence[str]) -> tuple[float, int | None]:
+    """Return the best F1 of any entry, and the first entry that reaches it; None when nothing overlaps."""
+    best: tuple[float, int | None] = (0.0, None)
+    for index, entry in enumerate(entries):
+        wanted = [_unit(_folded(sentence)) for sentence in sentences(unmarked(plain(entry)))]
+        target = _Unit(Counter[str](), 0)
+        for unit in wanted:
+            target += unit
+        score = max((_f1(unit, target) for unit in _windows(said, len(wanted))), default=0.0)
+        if score > best[0]:
+            best = score, index
+    return best
+
+
+def _windows(said: _Said, size: int) -> list[_Unit]:
+    if size <= 1 or len(said.units) <= size:
+        return [*said.units, *said.clauses, said.whole]
+    windows = []
+    for start in range(len(said.units) - size + 1):
+        window = said.units[start]
+        for unit in said.units[start + 1 : start + size]:
+            window += unit
+        windows.append(window)
+    return [*windows, said.whole]
+
+
+def _f1(unit: _Unit, wanted: _Unit) -> float:
+    """Return the token F1 of two units; 0 when one denies what the other says."""
+    if unit.denials % 2 != wanted.denials % 2:
+        return 0.0
+    common = sum(min(count, unit.tokens[token]) for token, count in wanted.tokens.items())
+    if not common:
+        return 0.0
+    precision, recall = common / unit.tokens.total(), common / wanted.tokens.total()
+    return 2 * precision * recall / (precision + recall)
