@@ -24,7 +24,6 @@ from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.engine.pack_work import PackSettings
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.engine.targets import lanes_of, session_concurrency
 from pytest_helmbench.evaluate.judge import JudgeTemplate
@@ -223,12 +222,7 @@ def _assembly(
         loop,
         hub,
         Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
-        RunnerSettings(
-            settings.system_prompt,
-            settings.strict_json,
-            template,
-            PackSettings(show_hidden=settings.show_hidden),
-        ),
+        RunnerSettings(settings.system_prompt, settings.strict_json, template),
         share,
         lambda lane: lanes[lane].most if lane in lanes else share.concurrency,
     )
@@ -288,6 +282,7 @@ class LocalDesk:
             office.hub,
             Share(session_concurrency(office.settings), self._few_ahead),
         )
+        office.library.note = office.note
         office.on_model_stopped = self._assembly.gateway.stop_model
         self._assembly.runner.judged = office.judged
         self._assembly.runner.on_changed = lambda job: office.add_changed(job.name)
@@ -310,8 +305,9 @@ class LocalDesk:
 
     def end(self, *, interrupted: bool) -> None:
         """See `Desk.end`."""
-        if self._assembly is not None:
+        if self._assembly is not None and self._office.loop is not None:
             self._assembly.end("the session has ended", _GRACE_S)
+            self._office.loop.run(self._office.library.close())
             self._assembly = None
         self._office.close(interrupted=interrupted)
 
@@ -352,6 +348,7 @@ class WorkerDesk:
         """Tell the controller what was collected; calls start when it says so."""
         self._jobs = jobs
         self._dry = plan.dry
+        self._library.note = self.note
         if not plan.dry:
             self._assembly = _assembly(
                 self._settings,
@@ -389,6 +386,7 @@ class WorkerDesk:
         """See `Desk.end`."""
         if self._assembly is not None:
             self._assembly.end("the session has ended", _GRACE_S)
+            self._loop.run(self._library.close())
         self._hub.send("bye")
         self._loop.close()
         if self.cancelled is not None or (self._jobs and all(self._jobs)):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.engine.jobs import Loaded
-from pytest_helmbench.engine.packs import LoadedPack
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.engine.trees import LoadedTree
-from pytest_helmbench.formats.pack import load_pack
 from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.places import benchmark_root
 from pytest_helmbench.formats.scenario_tree import load_benchmark
-from pytest_helmbench.settings import PackRules, Settings
+from pytest_helmbench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_helmbench.packing import Packing
 
 __all__ = ["Library"]
 
@@ -31,6 +33,8 @@ class Library:
         self._environ = environ
         self._roots: dict[Path, Path | None] = {}
         self._loaded: dict[Path, Loaded] = {}
+        self._packing: Packing | None = None
+        self.note: Callable[[str], None] = lambda _text: None
 
     @property
     def loaded(self) -> tuple[Loaded, ...]:
@@ -58,5 +62,20 @@ class Library:
     def _read(self, root: Path) -> Loaded:
         targets = resolve_targets(root, self._settings, self._environ)
         if is_pack(root):
-            return LoadedPack(load_pack(root), targets, parity=self._settings.pack_rules is PackRules.PARITY)
+            return self._packs().load(root, targets)
         return LoadedTree(load_benchmark(root), targets)
+
+    def _packs(self) -> Packing:
+        if self._packing is None:
+            from pytest_helmbench.packing import Packing  # noqa: PLC0415 - trees do without
+
+            self._packing = Packing(self._settings, self._say)
+        return self._packing
+
+    def _say(self, text: str) -> None:
+        self.note(text)
+
+    async def close(self) -> None:
+        """Remove what was made for the cases of its benchmarks."""
+        if self._packing is not None:
+            await self._packing.close()

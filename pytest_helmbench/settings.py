@@ -13,8 +13,9 @@ from pytest_helmbench.bench.codes import Selection
 from pytest_helmbench.bench.model import ModelEntry, Sampling
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.gateway.recollection import CacheMode
+from pytest_helmbench.sandbox.modes import SandboxMode
 
-__all__ = ["PackRules", "SandboxMode", "Settings", "SettingsError", "resolve_settings", "with_overrides"]
+__all__ = ["PackRules", "Settings", "SettingsError", "resolve_settings", "with_overrides"]
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
@@ -32,16 +33,6 @@ class PackRules(StrEnum):
 
     DEFAULT = "default"
     PARITY = "parity"
-
-
-class SandboxMode(StrEnum):
-    """Where the code of packs runs."""
-
-    AUTO = "auto"
-    DOCKER = "docker"
-    PODMAN = "podman"
-    BWRAP = "bwrap"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

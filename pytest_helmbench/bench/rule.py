@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_helmbench.bench.pack import PackRule
+if TYPE_CHECKING:
+    from pytest_helmbench.bench.pack import PackRule
 
 __all__ = ["CaseRule", "Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]
 
@@ -69,5 +70,5 @@ class JudgeRule:
 Rule = FieldRule | JudgeRule
 """What a scenario of a tree is held to."""
 
-CaseRule = Rule | PackRule
+CaseRule: TypeAlias = "FieldRule | JudgeRule | PackRule"
 """What a case of any benchmark is held to."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.pack import PackRule, RowRef
+from pytest_helmbench.bench.pack import PackRule
+from pytest_helmbench.bench.pack_outline import RowRef
 from pytest_helmbench.formats.pack import Pack
 from pytest_helmbench.formats.pack_prompts import prompt_of
 from pytest_helmbench.report.tables import table

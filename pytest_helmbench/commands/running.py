@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.bench.pack import RowRef
+from pytest_helmbench.bench.pack_outline import RowRef
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.commands.output import CommandError, complain, db_option, say

@@ -11,9 +11,11 @@ from typing import Protocol
 from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.outcome import Outcome
-from pytest_helmbench.bench.pack import PackOutline
+from pytest_helmbench.bench.pack_outline import PackOutline
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.tree import Benchmark, Scoring
+from pytest_helmbench.engine.work import Work
+from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
 
 __all__ = [
@@ -130,6 +132,20 @@ class CaseJob(ABC):
         """Return what the `helmbench` marker says."""
 
     @property
+    def work(self) -> Work | None:
+        """How it is run and judged, where our own rules do not do it."""
+        return None
+
+    @property
+    def skip_reason(self) -> str | None:
+        """Why it cannot be run anywhere, in a sentence; None for a case that can."""
+        return None
+
+    @abstractmethod
+    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
+        """Return the rule hash of every evaluation that the case gets, in order."""
+
+    @property
     def lane(self) -> str:
         """The model id: what limits fall under."""
         return self.target.model.entry.id
@@ -177,6 +193,10 @@ class Loaded(Protocol):
     @property
     def outline(self) -> Benchmark | PackOutline:
         """What the record keeps of it."""
+
+    @property
+    def work(self) -> Work | None:
+        """See `CaseJob.work`."""
 
     @property
     def scoring(self) -> Scoring | None:

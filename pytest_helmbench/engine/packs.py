@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.pack import BrokenRow, Family, PackOutline, PackRule, PackTask, RowRef
+from pytest_helmbench.bench.pack import BrokenRow, Family, PackRule, PackTask
+from pytest_helmbench.bench.pack_outline import PackOutline, RowRef
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.rule import CaseRule, Criterion, JudgeRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
+from pytest_helmbench.engine.pack_work import PackWork
+from pytest_helmbench.evaluate.evaluation import rule_hashes
+from pytest_helmbench.evaluate.judge import JudgeTemplate
+from pytest_helmbench.evaluate.packs import pack_rule_hash
 from pytest_helmbench.formats.pack import Pack
 from pytest_helmbench.formats.pack_prompts import prompt_of
 
@@ -79,6 +84,23 @@ class PackJob(CaseJob):
             else task.environment.timeout_s,
         )
 
+    @property
+    def work(self) -> PackWork:
+        """That of its pack."""
+        return self.loaded.work
+
+    @property
+    def skip_reason(self) -> str | None:
+        """See `RowRef.skip_reason`."""
+        return self.ref.skip_reason
+
+    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
+        """See `CaseJob.rule_hashes`."""
+        rule = case.rule
+        if isinstance(rule, PackRule):
+            return (pack_rule_hash(rule),)
+        return rule_hashes(rule, template, judge_model)
+
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says, the row's metadata groups too."""
         own: dict[str, str | int | None] = {
@@ -98,15 +120,15 @@ class LoadedPack:
     Args:
         pack: As loaded.
         targets: One per model, in order.
-        parity: Judge by the published rules.
+        work: How its rows are run and judged.
     """
 
     scoring = None
 
-    def __init__(self, pack: Pack, targets: tuple[Target, ...], *, parity: bool) -> None:
+    def __init__(self, pack: Pack, targets: tuple[Target, ...], work: PackWork) -> None:
         self.pack = pack
         self.targets = targets
-        self.parity = parity
+        self.work = work
         self.outline = PackOutline(
             root=pack.root,
             name=pack.id,
@@ -166,7 +188,7 @@ class LoadedPack:
         """Return what a row is held to: a rubric in words goes to the judge."""
         rubric = task.eval_value("rubric")
         if task.family is not Family.FREE_RESPONSE or not isinstance(rubric, str):
-            return PackRule(task, self.parity)
+            return PackRule(task, self.work.settings.parity)
         reference = task.eval_value("reference_answer")
         if reference:
             rubric = f"{rubric}\n\nReference answer:\n{reference}"

@@ -10,18 +10,16 @@ from typing import Any, Protocol
 
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Usage, Verdict
-from pytest_helmbench.bench.pack import PackRule
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.rule import Criterion, JudgeRule
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
-from pytest_helmbench.engine.pack_work import PackSettings, PackWork
+from pytest_helmbench.engine.work import Bench, UnjudgedError, Work
 from pytest_helmbench.evaluate.evaluation import (
     evaluate_fields,
     evaluate_judged,
     judged_outcome,
-    rule_hashes,
     with_reply,
 )
 from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError, is_on_menu
@@ -52,13 +50,11 @@ class RunnerSettings:
         system_prompt: Text of a system message before the user message; None for none.
         strict_json: No recovery of JSON from surrounding text.
         template: The judge's wording.
-        packs: How benchmark packs are run and judged.
     """
 
     system_prompt: str | None
     strict_json: bool
     template: JudgeTemplate
-    packs: PackSettings = PackSettings()
 
 
 CaseKey = tuple[int, str, int]
@@ -89,11 +85,6 @@ class JudgedBefore(Protocol):
         """See `severity`."""
 
 
-class _Unjudgeable(Exception):  # noqa: N818 - carries an outcome, it is no error of ours
-    def __init__(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-
-
 class CaseRunner:
     """Turns jobs into outcomes.
 
@@ -107,7 +98,6 @@ class CaseRunner:
         self._gateway = gateway
         self._hub = hub
         self._settings = settings
-        self._packs = PackWork(settings.packs)
         self.judged: Mapping[CaseKey, JudgedBefore] = {}
         self.on_changed: Callable[[CaseJob], None] = lambda _job: None
         self._without_temperature: set[str] = set()
@@ -124,7 +114,7 @@ class CaseRunner:
         started_at = utc_now()
         try:
             outcome = await self._outcome(job, progress)
-        except _Unjudgeable as stop:
+        except UnjudgedError as stop:
             outcome = stop.outcome
         except NotStoredError as error:
             outcome = Outcome(Verdict.ERROR, "not_stored", str(error))
@@ -166,14 +156,27 @@ class CaseRunner:
         if weights != (before.severity, before.difficulty, before.neutral):
             return False
         judge = job.target.judge.entry.id if job.target.judge is not None else ""
-        wanted = rule_hashes(case.rule, self._settings.template, judge)
+        wanted = job.rule_hashes(case, self._settings.template, judge)
         return tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations) == wanted
 
     async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         endpoint = _usable(job.target.model, "no_model")
+        if job.skip_reason is not None:
+            raise UnjudgedError(Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason))
         case = self._case(job)
         judge = _judge_of(job, case)
         clock = CaseClock(self._gateway.patience)
+        work = job.work
+        if work is not None:
+            obstacle = await work.obstacle(case)
+            if obstacle is not None:
+                return obstacle
+            entry = job.target.model.entry
+            performed = await work.perform(
+                case, Bench(self._gateway, _origin(job), entry, endpoint, clock, progress)
+            )
+            if performed is not None:
+                return performed
         call = Call(
             _origin(job),
             job.target.model.entry,
@@ -185,20 +188,26 @@ class CaseRunner:
         try:
             reply = await self._gateway.ask(call, clock, progress)
         except (CallFailedError, ModelStoppedError) as error:
-            raise _Unjudgeable(_fault_outcome(error, "")) from error
-        if isinstance(case.rule, PackRule):
-            evaluations = await self._packs.evaluate(case.rule, reply)
+            raise UnjudgedError(_fault_outcome(error, "")) from error
+        if work is not None and judge is None:
+            evaluations = await self._worked(work, case, reply)
         elif judge is None:
             evaluations = evaluate_fields(case, reply, strict_json=self._settings.strict_json)
         else:
             evaluations = await self._judged(job, case, reply, judge, clock, progress)
         return judged_outcome(reply, evaluations)
 
+    async def _worked(self, work: Work, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
+        try:
+            return await work.evaluate(case, reply)
+        except UnjudgedError as stop:
+            raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
+
     def _case(self, job: CaseJob) -> Case:
         try:
             return job.case(self._settings.system_prompt)
         except HelmbenchError as error:
-            raise _Unjudgeable(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
+            raise UnjudgedError(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
 
     async def _judged(
         self,
@@ -238,9 +247,9 @@ class CaseRunner:
             outcome = Outcome(
                 Verdict.ERROR, "judge_off_menu", f"the judge {route.entry.id} is at fault: {error}"
             )
-            raise _Unjudgeable(with_reply(outcome, reply)) from error
+            raise UnjudgedError(with_reply(outcome, reply)) from error
         except (CallFailedError, ModelStoppedError) as error:
-            raise _Unjudgeable(with_reply(_fault_outcome(error, "judge_"), reply)) from error
+            raise UnjudgedError(with_reply(_fault_outcome(error, "judge_"), reply)) from error
 
     async def _ask_judge(self, call: Call, clock: CaseClock, progress: Progress[CaseJob]) -> Reply:
         """Ask once more without a temperature when the judge's provider takes none; it is asked so from then on."""
@@ -276,7 +285,7 @@ def _run_id(job: CaseJob) -> int:
 def _usable(route: Route, reason: str) -> Endpoint:
     if isinstance(route.endpoint, Unusable):
         message = f"{route.entry.id} cannot be called: {route.endpoint.reason}"
-        raise _Unjudgeable(Outcome(Verdict.SKIPPED, reason, message))
+        raise UnjudgedError(Outcome(Verdict.SKIPPED, reason, message))
     return route.endpoint
 
 
@@ -287,7 +296,7 @@ def _judge_of(job: CaseJob, case: Case) -> tuple[Route, Endpoint] | None:
     route = job.target.judge
     if route is None:
         message = "no judge: give --helmbench-marking-model, or marking_model in models.yml"
-        raise _Unjudgeable(Outcome(Verdict.SKIPPED, "no_judge", message))
+        raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_judge", message))
     return route, _usable(route, "no_judge")
 
 

@@ -12,6 +12,8 @@ from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.rule import JudgeRule
 from pytest_helmbench.bench.tree import Benchmark, Combination, Scoring
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
+from pytest_helmbench.evaluate.evaluation import rule_hashes
+from pytest_helmbench.evaluate.judge import JudgeTemplate
 
 __all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]
 
@@ -65,6 +67,10 @@ class TreeJob(CaseJob):
         """See `Combination.case`."""
         return self.combination.case(system_prompt)
 
+    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a pack's
+        """See `CaseJob.rule_hashes`."""
+        return rule_hashes(self.combination.scenario.rule, template, judge_model)
+
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
         combination = self.combination
@@ -90,6 +96,8 @@ class LoadedTree:
         benchmark: As loaded.
         targets: One per model, in order.
     """
+
+    work = None
 
     def __init__(self, benchmark: Benchmark, targets: tuple[Target, ...]) -> None:
         self.outline = benchmark

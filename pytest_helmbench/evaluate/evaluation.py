@@ -10,8 +10,7 @@ from typing import Any
 
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.bench.pack import PackRule
-from pytest_helmbench.bench.rule import CaseRule, Criterion, FieldRule, JudgeRule
+from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.evaluate.judge import (
     JudgeTemplate,
@@ -20,7 +19,6 @@ from pytest_helmbench.evaluate.judge import (
     judged_text,
     judgement,
 )
-from pytest_helmbench.evaluate.packs import pack_rule_hash
 from pytest_helmbench.evaluate.reading import Reading, read_reply
 from pytest_helmbench.evaluate.rules import (
     FIELD_RULES,
@@ -141,12 +139,10 @@ def judged_rule_hash(rule: JudgeRule, criterion: Criterion, template: JudgeTempl
     return rule_hash(criterion, template.hash, judge_model, *polarity)
 
 
-def rule_hashes(rule: CaseRule, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
+def rule_hashes(rule: Rule, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
     """Return the rule hash of every evaluation that a case with this rule gets, in order."""
     if isinstance(rule, FieldRule):
         return (rule_hash(rule),)
-    if isinstance(rule, PackRule):
-        return (pack_rule_hash(rule),)
     return tuple(judged_rule_hash(rule, criterion, template, judge_model) for criterion in rule.criteria)
 
 

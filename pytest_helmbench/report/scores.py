@@ -26,7 +26,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
 
     Args:
         scores: By the name of the run (a model).
-        behaviours: Also one line per behaviour.
+        behaviours: Also one line per behaviour; of a pack, per group of metadata.
     """
     rows: list[tuple[str, ...]] = []
     notes: list[str] = []
@@ -37,7 +37,8 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
             if behaviours:
                 inside = [part for part in run.behaviours if part.code.startswith(f"{pillar.code}-")]
                 rows += [_row(f"    {part.code}", part) for part in inside]
-        rows += [_row(f"  {group.code}", group) for group in run.groups]
+        groups = [group for group in run.groups if behaviours or "=" not in group.code]
+        rows += [_row(f"  {group.code}", group) for group in groups]
         notes += [f"{name}: {note}" for note in score_notes(run)]
     return [
         *table(("", "score", "95 % interval", "pass rate", "coverage", "rows judged"), rows, left=("",)),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_helmbench.bench.codes import CaseCode
-from pytest_helmbench.bench.pack import PackOutline
+from pytest_helmbench.bench.pack_outline import PackOutline
 from pytest_helmbench.bench.rule import FieldRule, Rule
 from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario
 from pytest_helmbench.store.cells import as_json, safe_text

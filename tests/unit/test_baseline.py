@@ -409,10 +409,10 @@ def test_a_usual_answer_takes_a_few_milliseconds_at_most() -> None:
 
 
 def _seconds(request: dict[str, Any]) -> float:
-    start = time.perf_counter()
+    start = time.thread_time()
     for _ in range(20):
         baseline_reply(LEXICAL, request)
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 def test_lettered_choices_are_options_where_there_is_no_schema() -> None:

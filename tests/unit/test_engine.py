@@ -237,7 +237,7 @@ def test_cancelling_wakes_the_waiter_at_once_and_starts_nothing_more(loop: LoopT
     started = time.monotonic()
     with pytest.raises(CancelledRunError, match="the controller said so"):
         engine.obtain(jobs[5])
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 0.9
     engine.cancel("the session has ended", _GRACE_S)
     assert work.started == ["m0", "m1", "m5"][: len(work.started)]
     assert engine.in_flight() == []
@@ -266,7 +266,7 @@ def test_what_is_on_the_wire_gets_a_grace_and_then_sends_nothing_more(loop: Loop
     _until(lambda: len(engine.in_flight()) == 3)
     started = time.monotonic()
     engine.cancel("enough", _GRACE_S)
-    assert _GRACE_S <= time.monotonic() - started < _GRACE_S + 0.5
+    assert _GRACE_S <= time.monotonic() - started < _GRACE_S + 1.5
     assert ends == {"m0": "done", "m1": "cancelled", "m2": "cancelled"}
     assert engine.obtain(jobs[0]).message == "m0"
 

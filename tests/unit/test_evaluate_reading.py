@@ -190,10 +190,10 @@ MEGABYTES = {
 
 @pytest.mark.parametrize("text", MEGABYTES.values(), ids=MEGABYTES.keys())
 def test_hostile_megabytes_are_read_in_bounded_time(text: str) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     assert read(text).reason == "invalid_json"
     enclosed_json(text)
-    assert time.perf_counter() - start < 3
+    assert time.thread_time() - start < 3
 
 
 def test_nesting_too_deep_for_the_schema_is_invalid_json() -> None:
@@ -208,10 +208,10 @@ def test_a_small_schema_costs_well_under_a_fifth_of_a_millisecond() -> None:
 
 
 def _seconds(text: str) -> float:
-    start = time.perf_counter()
+    start = time.thread_time()
     for _ in range(200):
         read(text)
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 @pytest.mark.parametrize(

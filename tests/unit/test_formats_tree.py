@@ -333,7 +333,7 @@ def test_a_hundred_thousand_combinations_load_without_being_built(tmp_path: Path
         f"# PT{n}\n---\nseverity: {n % 10}\n---\n\n## User input\n\nNumber {n}.\n\n" for n in range(5000)
     )
     conditions = "".join(f"# C{n}\n\nx\n\n" for n in range(20))
-    started = time.perf_counter()
+    started = time.thread_time()
     loaded = scenario(tmp_path, {"perturbations.md": many, "conditions.md": conditions})
-    assert time.perf_counter() - started < 5  # 0.3 s on a laptop of 2024
+    assert time.thread_time() - started < 5  # 0.3 s on a laptop of 2024
     assert len(loaded.perturbations) * len(loaded.conditions) == 100_000

@@ -156,7 +156,7 @@ def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provide
                 await _until(lambda count=count: provider.count == count + 1)  # type: ignore[misc]
             started = time.monotonic()
             ends = await asyncio.gather(*bad, return_exceptions=True)
-            assert time.monotonic() - started < 0.4
+            assert time.monotonic() - started < 2
             assert [type(end) for end in ends] == [ModelStoppedError] * 4
             assert len({str(end) for end in ends}) == 1
             assert "401" in str(ends[0])

@@ -32,6 +32,7 @@ _COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest module
 _LATE = {
     ("plugin", "pytest_helmbench.session"),
     ("plugin", "pytest_helmbench.formats.places"),
+    ("library", "pytest_helmbench.packing"),  # sessions of scenario trees do without
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours
 }

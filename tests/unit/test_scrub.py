@@ -56,6 +56,6 @@ def test_an_excerpt_keeps_to_its_limit(text: str, shown: str) -> None:
 
 
 def test_an_excerpt_of_megabytes_is_quick() -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     assert len(excerpt("\x1b[31m" * 1_000_000)) == 300
-    assert time.perf_counter() - start < 0.1
+    assert time.thread_time() - start < 0.1

@@ -1,0 +1,54 @@
+"""The sandbox of a process: looked for when the first row needs it, closed at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from pytest_helmbench.sandbox.box import Engine, SandboxMode, Unavailable
+from pytest_helmbench.sandbox.room import find_engine
+
+__all__ = ["Sandboxes"]
+
+_UNPROTECTED = (
+    "--helmbench-sandbox=none: code of models and packs ran unprotected, with the rights of this user"
+)
+
+
+class Sandboxes:
+    """Finds the engine once.
+
+    Args:
+        mode: `--helmbench-sandbox`.
+        pull: Images may be fetched.
+        note: Says something in the summary.
+    """
+
+    def __init__(self, mode: SandboxMode, *, pull: bool, note: Callable[[str], None]) -> None:
+        self._mode = mode
+        self._pull = pull
+        self._note = note
+        self._search: asyncio.Task[Engine | Unavailable] | None = None
+        # More of them at a time would only take turns, and run into their own time limits.
+        self.places = asyncio.Semaphore(max(1, os.cpu_count() or 1))
+
+    async def engine(self) -> Engine | Unavailable:
+        """Return what runs foreign code here, or why nothing does."""
+        if self._search is None:
+            self._search = asyncio.get_running_loop().create_task(self._find())
+        return await asyncio.shield(self._search)
+
+    async def close(self) -> None:
+        """Remove everything that is still there."""
+        if self._search is None:
+            return
+        engine = await self._search
+        if not isinstance(engine, Unavailable):
+            await engine.close()
+
+    async def _find(self) -> Engine | Unavailable:
+        engine = await find_engine(self._mode, pull=self._pull)
+        if not isinstance(engine, Unavailable) and not engine.protects:
+            self._note(_UNPROTECTED)
+        return engine

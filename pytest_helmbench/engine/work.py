@@ -1,0 +1,69 @@
+"""What a benchmark may do itself with its cases, beyond a prompt, its reply and a rule of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_helmbench.bench.case import Case
+from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Origin, Watch
+from pytest_helmbench.gateway.providers import Endpoint
+
+__all__ = ["Bench", "UnjudgedError", "Work"]
+
+
+class UnjudgedError(HelmbenchError):
+    """A case that gets no verdict, and what it gets instead.
+
+    Args:
+        outcome: An error or a skip.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        super().__init__(outcome.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a case has at hand while it is worked on.
+
+    Args:
+        gateway: Where its calls go.
+        origin: Whose calls they are.
+        entry: The model under test.
+        endpoint: Where it is reached.
+        clock: The time of the case.
+        watch: Told what its calls are doing.
+    """
+
+    gateway: Gateway
+    origin: Origin
+    entry: ModelEntry
+    endpoint: Endpoint
+    clock: CaseClock
+    watch: Watch
+
+
+class Work(Protocol):
+    """How the cases of a benchmark are run and judged."""
+
+    async def obstacle(self, case: Case) -> Outcome | None:
+        """Return why a case cannot be judged here, before its model is asked; None when it can."""
+
+    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
+        """Return the evaluations of a reply.
+
+        Raises:
+            UnjudgedError: It could not be judged, through no fault of the model.
+        """
+
+    async def perform(self, case: Case, bench: Bench) -> Outcome | None:
+        """Run a case that takes more than one call; None for a case that is one question.
+
+        Raises:
+            UnjudgedError: It could not be judged, through no fault of the model.
+        """

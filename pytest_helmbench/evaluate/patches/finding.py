@@ -1,0 +1,73 @@
+"""What came of a candidate's patch, and whose fault it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pytest_helmbench.bench.outcome import Verdict
+from pytest_helmbench.bench.problem import HelmbenchError
+
+__all__ = ["CandidateFaultError", "PackFaultError", "PatchFinding", "PatchPhase"]
+
+
+class PatchPhase(StrEnum):
+    """The steps in their order; a finding names the one that it ended in."""
+
+    EMPTY_PATCH = "empty_patch"
+    BASE_COMMIT = "base_commit"
+    PATH_POLICY = "path_policy"
+    SETUP_PATCH = "setup_patch"
+    BASELINE_COMMIT = "baseline_commit"
+    CANDIDATE_PATCH = "candidate_patch"
+    CHANGED_PATHS = "changed_paths"
+    TEST_PATCH = "test_patch"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class PatchFinding:
+    """The verdict over a patch. Holds no hidden value.
+
+    Args:
+        verdict: Passed; failed for what is the candidate's fault; error for what is the pack's or the sandbox's.
+        phase: Where it ended; None when it passed.
+        reason: One word for tables, such as `path_denied`, `does_not_apply`, `timeout`; None when it passed.
+        message: For people; empty when it passed.
+        output: End of what the command wrote, scrubbed: the candidate's and the tests' own words.
+    """
+
+    verdict: Verdict
+    phase: PatchPhase | None = None
+    reason: str | None = None
+    message: str = ""
+    output: str = ""
+
+
+class PackFaultError(HelmbenchError):
+    """A patch cannot be judged, and the candidate has no part in that.
+
+    Args:
+        phase: Where it came out.
+        reason: One word for tables.
+        message: For people.
+    """
+
+    def __init__(self, phase: PatchPhase, reason: str, message: str) -> None:
+        self.finding = PatchFinding(Verdict.ERROR, phase, reason, message)
+        super().__init__(message)
+
+
+class CandidateFaultError(HelmbenchError):
+    """A patch is wrong.
+
+    Args:
+        phase: Where it came out.
+        reason: One word for tables.
+        message: For people.
+        output: End of what the command wrote, scrubbed.
+    """
+
+    def __init__(self, phase: PatchPhase, reason: str, message: str, output: str = "") -> None:
+        self.finding = PatchFinding(Verdict.FAILED, phase, reason, message, output)
+        super().__init__(message)

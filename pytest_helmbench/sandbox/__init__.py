@@ -1,0 +1,1 @@
+"""Running foreign code: containers, bubblewrap, and the bounds they hold it to."""

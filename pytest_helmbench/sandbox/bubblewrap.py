@@ -1,0 +1,279 @@
+"""Bubblewrap: programs of this machine in namespaces of their own, without a daemon and without images."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path, PurePosixPath
+
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.sandbox.box import (
+    BoxSpec,
+    Command,
+    Ended,
+    Engine,
+    Limits,
+    Streams,
+    Unavailable,
+)
+from pytest_helmbench.sandbox.local import (
+    LocalPrograms,
+    host_python,
+    launched,
+    limits_text,
+    local_environment,
+)
+from pytest_helmbench.sandbox.processes import Launch, kill_one, supervise
+from pytest_helmbench.sandbox.seccomp import filter_program
+from pytest_helmbench.sandbox.watch import watch_disk, watch_family
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
+
+__all__ = ["BubblewrapEngine", "find_bubblewrap"]
+
+_OWN = "/.helmbench"  # in a box: what is ours
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
+_SHARED_MEMORY_BYTES = 64 * 1024 * 1024
+_FIRST_UID = 0x70000000  # above every range that distributions hand out
+_UIDS_PER_PROCESS = 1024
+_INIT_DEATH_S = 2.0
+# From 5.14 on, processes are counted per namespace of users; before, with all others of the user.
+_COUNTS_PIDS = sys.platform == "linux" and tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (
+    5,
+    14,
+)
+
+# Without a namespace for users when we are root: the command then becomes a user that nobody else is, for whom
+# the kernel counts processes; root's own are never counted.
+_AS_ROOT = (
+    *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"),
+)
+_AS_USER = ("--unshare-all", "--unshare-user")
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How bubblewrap works on this machine.
+
+    Args:
+        program: Its path.
+        flags: The namespaces and privileges.
+        drops: Whether commands become another user.
+    """
+
+    program: str
+    flags: tuple[str, ...]
+    drops: bool
+
+
+class BubblewrapEngine(Engine):
+    """Runs programs of this machine; images are nothing to it."""
+
+    name = "bwrap"
+    runs_images = False
+
+    def __init__(self, way: _Way) -> None:
+        super().__init__()
+        self._way = way
+        self._local = LocalPrograms()
+        self._numbers = count()
+        self._seccomp: Path | None = None
+        program = filter_program()
+        if program is not None:
+            self._seccomp = self._local.folder / "seccomp"
+            self._seccomp.write_bytes(program)
+        self._system = tuple(self._system_flags())
+
+    async def obstacle(self, image: str | None) -> Unavailable | None:
+        """Return that images cannot be used, when one is asked for."""
+        if image is None:
+            return None
+        return Unavailable(f"the image {image} needs docker or podman; only bubblewrap is used here")
+
+    def new_workspace(self, image: str | None = None) -> Workspace:
+        """Make an empty folder; as root it belongs to a user that nobody else is."""
+        del image  # there is one kind
+        uid = None
+        if self._way.drops:
+            number = next(self._numbers) % _UIDS_PER_PROCESS
+            uid = _FIRST_UID + (os.getpid() % 2**18) * _UIDS_PER_PROCESS + number
+        return Workspace(self._local.new_folder(), uid=uid)
+
+    def python(self, image: str | None) -> str:
+        """Return the Python that runs us."""
+        del image
+        return str(host_python())
+
+    async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
+        """Run a command in fresh namespaces."""
+        limits = command.limits or spec.limits
+        status = _Status()
+        descriptors = [status.write_end]
+        try:
+            argv = [self._way.program, *self._way.flags, "--json-status-fd", str(status.write_end)]
+            if self._seccomp is not None:
+                descriptors.append(os.open(self._seccomp, os.O_RDONLY | os.O_CLOEXEC))
+                argv += ["--seccomp", str(descriptors[-1])]
+            argv += [*self._system, *_own_view(spec, workspace, command, limits)]
+            settings = limits_text(limits, count_pids=_COUNTS_PIDS)
+            if workspace.uid is not None:
+                settings += f",uid={workspace.uid}"
+            folder = command.workdir or spec.workdir
+            launch = Launch(
+                argv=(*argv, *launched(command, folder, settings, f"{_OWN}/launch.pyc")),
+                env={},
+                kill=status.kill,
+                descriptors=tuple(descriptors),
+                watch=(
+                    partial(watch_family, limits=limits),
+                    lambda _: watch_disk(workspace, limits),
+                ),
+            )
+            ended = await supervise(launch, streams, limits)
+            status.check(ended)
+            return ended
+        finally:
+            status.close()
+            for descriptor in descriptors[1:]:
+                os.close(descriptor)
+
+    async def close(self) -> None:
+        """Remove the folders."""
+        self._local.close()
+
+    def _system_flags(self) -> Iterable[str]:
+        """Return what every box sees of this machine."""
+        yield from ("--die-with-parent", "--new-session", "--clearenv", "--proc", "/proc", "--dev", "/dev")
+        for name in _SYSTEM:
+            path = Path(name)
+            if path.is_symlink():
+                yield from ("--symlink", os.readlink(name), name)  # noqa: PTH115 - the text as it is
+            elif path.is_dir():
+                yield from _bind(path, name)
+        prefixes = {Path(sys.base_prefix), Path(sys.base_exec_prefix), host_python().parent.parent}
+        for prefix in sorted(prefixes):
+            if not any(prefix.is_relative_to(name) for name in (*map(Path, _SYSTEM), *(prefixes - {prefix}))):
+                yield from _bind(prefix, str(prefix))
+        for name in _ETC:
+            if Path("/etc", name).exists():
+                yield from _bind(Path("/etc", name), f"/etc/{name}")
+        for path in sorted((self._local.folder / "etc").iterdir()):
+            yield from _bind(path, f"/etc/{path.name}")
+        yield from _bind(self._local.launcher, f"{_OWN}/launch.pyc")
+
+
+class _Status:
+    """What bubblewrap says of a box: the number of its first process, and that the command ended."""
+
+    def __init__(self) -> None:
+        self._read_end, self.write_end = os.pipe()
+        os.set_blocking(self._read_end, False)
+        self._text = b""
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self._read_end)
+        os.close(self.write_end)
+
+    async def kill(self, process: Process) -> None:
+        """Kill bubblewrap, with it the first process of the box, and with that, all; wait until they are gone."""
+        await kill_one(process)
+        pid = self._said("child-pid")
+        if pid is not None:
+            await _gone(pid)
+
+    def check(self, ended: Ended) -> None:
+        """Make sure that it was the command that ended.
+
+        Raises:
+            SandboxError: The box itself failed.
+        """
+        if not ended.reason and self._said("exit-code") is None:
+            said = ended.stderr.decode(errors="replace").strip().splitlines()
+            raise SandboxError(f"bwrap: no sandbox could be made ({said[-1] if said else 'it said nothing'})")
+
+    def _said(self, name: str) -> int | None:
+        with suppress(BlockingIOError):
+            while chunk := os.read(self._read_end, 4096):
+                self._text += chunk
+        for line in self._text.splitlines():
+            with suppress(ValueError):
+                value = json.loads(line).get(name)
+                if isinstance(value, int):
+                    return value
+        return None
+
+
+async def _gone(pid: int) -> None:
+    """Wait until the first process of a box is dead, which it is when all others are."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # it is gone already, or the kernel is too old to tell
+        return
+    loop = asyncio.get_running_loop()
+    dead = asyncio.Event()
+    loop.add_reader(descriptor, dead.set)
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(dead.wait(), _INIT_DEATH_S)
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def _own_view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Limits) -> Iterable[str]:
+    """Return what is this box's own: temporary folders, workspace, mounts, environment."""
+    shared = min(limits.disk_bytes, _SHARED_MEMORY_BYTES)
+    yield from ("--perms", "1777", "--size", str(shared), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
+    yield from ("--perms", "1777", "--size", str(limits.disk_bytes), "--tmpfs", "/tmp")
+    yield from _bind(workspace.path, spec.workdir, read_only=False)
+    for mount in sorted(spec.mounts, key=lambda mount: PurePosixPath(mount.target).parts):
+        yield from _bind(mount.source, mount.target, read_only=mount.read_only)
+    yield from ("--remount-ro", "/", "--chdir", "/")
+    for name, value in dict((*local_environment(), *spec.env, *command.env)).items():
+        yield from ("--setenv", name, value)
+
+
+def _bind(source: Path, target: str, *, read_only: bool = True) -> Iterable[str]:
+    """Return the flags of a mount; folders above it are open to all, whoever the command is."""
+    for folder in reversed(PurePosixPath(target).parents[:-1]):
+        yield from ("--perms", "0755", "--dir", str(folder))
+    yield from ("--ro-bind" if read_only else "--bind", str(source), target)
+
+
+async def find_bubblewrap() -> BubblewrapEngine | Unavailable:
+    """Return the engine, or why there is none: every way that bubblewrap may work is tried with a command."""
+    program = shutil.which("bwrap")
+    if program is None or not sys.platform.startswith("linux"):
+        return Unavailable("bwrap is not installed")
+    why = ""
+    for way in _ways(program):
+        engine = BubblewrapEngine(way)
+        try:
+            async with await engine.open(BoxSpec()) as box:
+                ended = await box.run(Command((box.python, "-ISE", "-c", "print('works')")))
+            if ended.stdout == b"works\n":
+                return engine
+            why = why or (ended.stderr.decode(errors="replace").strip() or ended.reason)
+        except SandboxError as error:
+            why = why or str(error)
+        await engine.close()
+    return Unavailable(f"bwrap does not work here ({excerpt(why)})")
+
+
+def _ways(program: str) -> Iterable[_Way]:
+    if os.getuid() == 0:
+        yield _Way(program, _AS_ROOT, drops=True)
+    yield _Way(program, (*_AS_USER, "--disable-userns"), drops=False)
+    yield _Way(program, _AS_USER, drops=False)  # before 0.8

@@ -1,0 +1,321 @@
+"""Containers through the command line of docker or podman."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import shutil
+from asyncio.subprocess import Process
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.sandbox.box import (
+    BoxSpec,
+    Command,
+    Ended,
+    Engine,
+    Limits,
+    Mount,
+    Streams,
+    Unavailable,
+)
+from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
+from pytest_helmbench.sandbox.processes import Launch, kill_one, run_tool, supervise
+from pytest_helmbench.sandbox.watch import watch_disk
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
+
+__all__ = ["DEFAULT_IMAGE", "ContainerEngine", "find_containers"]
+
+DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
+"""For boxes that name no image, where there is no bubblewrap."""
+
+_OWNER = "helmbench.owner"
+_ENGINE = "helmbench.engine"
+_TASK = "helmbench.task"
+_NAME = "helmbench-"
+_TOOL_S = 60.0
+_PULL_S = 1800.0
+_STOP_S = 10.0
+_SHARED_MEMORY_BYTES = 64 * 1024 * 1024
+_OPEN_FILES = 1024
+_PROCESSES = 8192
+_NOTHING = "/.helmbench/nothing"  # a program that no image has
+_FOUND_BY = (  # what the command lines need to find their servers, stores and registries
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
+    *("DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"),
+    *("DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST", "CONTAINER_SSHKEY", "CONTAINERS_CONF"),
+    *(
+        "CONTAINERS_STORAGE_CONF",
+        "CONTAINERS_REGISTRIES_CONF",
+        "REGISTRY_AUTH_FILE",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+    ),
+    *("HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
+)
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+class ContainerEngine(Engine):
+    """Runs each command in a container of its own.
+
+    Args:
+        name: `docker` or `podman`.
+        program: Path of its command line.
+        rootless: Whether root in a container is the user who runs us.
+        pull: Whether images may be fetched.
+    """
+
+    runs_images = True
+
+    def __init__(self, name: str, program: str, *, rootless: bool, pull: bool) -> None:
+        super().__init__()
+        self.name = name
+        self._program = program
+        self._user = "0:0" if rootless else f"{os.getuid()}:{os.getgid()}"
+        self._pull = pull
+        self._folder = new_folder()
+        self._numbers = count()
+        self._looking = asyncio.Lock()
+        self._known: dict[str, Unavailable | None] = {}
+        self._done: list[str] = []
+        self._removal: asyncio.Task[None] | None = None
+
+    async def obstacle(self, image: str | None) -> Unavailable | None:
+        """Return why containers of this image cannot be run, found by running one."""
+        image = image or DEFAULT_IMAGE
+        async with self._looking:
+            if image not in self._known:
+                self._known[image] = await self._look(image)
+            return self._known[image]
+
+    def new_workspace(self, image: str | None = None) -> Workspace:
+        """Make an empty folder."""
+        del image  # there is one kind
+        path = self._folder / f"workspace-{next(self._numbers)}"
+        path.mkdir(mode=0o700)
+        return Workspace(path)
+
+    async def fill(self, spec: BoxSpec, workspace: Workspace) -> None:
+        """Copy what the image holds at the box's workdir into the workspace."""
+        name = self._new_name()
+        image = spec.image or DEFAULT_IMAGE
+        try:
+            labels = (*self._labels(spec), "--network", "none", "--entrypoint", _NOTHING)
+            made = await self._tool("create", "--name", name, "--pull", "never", *labels, image)
+            if made.exit_code != 0:
+                raise SandboxError(f"{self.name}: no container of {image} could be made ({_said(made)})")
+            copied = await self._tool("cp", f"{name}:{spec.workdir}/.", str(workspace.path), wall_s=_PULL_S)
+            if copied.exit_code != 0:
+                raise SandboxError(
+                    f"{image}: {spec.workdir} cannot be copied out of the image ({_said(copied)})"
+                )
+        finally:
+            self._remove_soon(name)
+
+    async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
+        """Run a command in a fresh container."""
+        limits = command.limits or spec.limits
+        name = self._new_name()
+        argv = [self._program, "run", "--name", name, *self._flags(spec, limits)]
+        if streams.given != b"":
+            argv.append("--interactive")
+        argv += ["--workdir", command.workdir or spec.workdir]
+        argv += _mount(Mount(workspace.path, spec.workdir, read_only=False))
+        for mount in spec.mounts:
+            argv += _mount(mount)
+        for variable, value in dict((("TMPDIR", "/tmp"), *spec.env, *command.env)).items():
+            argv += ["--env", f"{variable}={value}"]
+        argv += ["--entrypoint", command.argv[0], spec.image or DEFAULT_IMAGE, *command.argv[1:]]
+        launch = Launch(
+            argv=tuple(argv),
+            env=_tool_environment(),
+            folder=self._folder,  # podman writes a file named `oom` where it is called
+            kill=partial(self._kill, name),
+            watch=(lambda _: watch_disk(workspace, limits),),
+        )
+        try:
+            return await self._explained(name, await supervise(launch, streams, limits), limits)
+        finally:
+            self._remove_soon(name)
+
+    async def close(self) -> None:
+        """Remove the containers of this engine, and its folder."""
+        while self._removal is not None:
+            await self._removal
+        listed = await self._tool("ps", "-aq", "--filter", f"label={_ENGINE}={self._folder.name}")
+        left = listed.stdout.decode(errors="replace").split()
+        if left:
+            await self._tool("rm", "-f", *left)
+        remove_tree(self._folder)
+
+    async def remove_leftovers(self) -> None:
+        """Remove the containers of processes that were killed, and nothing else."""
+        listed = await self._tool("ps", "-a", "--filter", f"label={_OWNER}", "--format", "{{.Names}}")
+        names = []
+        for name in listed.stdout.decode(errors="replace").split():
+            owner = Owner.read(name.removeprefix(_NAME).rpartition("-")[0])
+            if name.startswith(_NAME) and owner is not None and owner.is_gone():
+                names.append(name)
+        if names:
+            await self._tool("rm", "-f", *names)
+
+    async def _look(self, image: str) -> Unavailable | None:
+        found = await self._tool("image", "inspect", "--format", "{{.Id}}", image)
+        if found.exit_code != 0:
+            if not self._pull:
+                return Unavailable(f"the image {image} is not here; --helmbench-pull would fetch it")
+            pulled = await self._tool("pull", image, wall_s=_PULL_S)
+            if pulled.exit_code != 0:
+                return Unavailable(f"the image {image} could not be pulled ({_said(pulled)})")
+        # Only starting one shows whether limits can be set here; an image without a shell is fine (127).
+        spec = BoxSpec(image=image)
+        with self.new_workspace() as workspace:
+            try:
+                tried = await self.execute(spec, workspace, Command(("/bin/sh", "-c", ":")), Streams())
+            except SandboxError as error:
+                return Unavailable(str(error))
+        if tried.exit_code in (0, 127):
+            return None
+        return Unavailable(f"{self.name} cannot run containers of {image} ({_said(tried)})")
+
+    def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
+        yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)
+        yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+        yield from (
+            "--log-driver",
+            "none",
+            "--tmpfs",
+            f"/tmp:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}",
+        )
+        yield from ("--shm-size", str(min(limits.disk_bytes, _SHARED_MEMORY_BYTES)))
+        yield from ("--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes))
+        yield from ("--pids-limit", str(limits.pids), "--cpus", f"{min(limits.cpus, os.cpu_count() or 1):g}")
+        for limit in _process_limits(limits):
+            yield from ("--ulimit", limit)
+        if self.name == "podman":
+            yield from ("--read-only-tmpfs=false", "--http-proxy=false")
+        else:  # its configuration may name proxies, with passwords in them
+            for proxy in _PROXIES:
+                yield from ("--env", f"{proxy}=", "--env", f"{proxy.lower()}=")
+        if Path("/sys/fs/selinux/enforce").exists():
+            yield from ("--security-opt", "label=disable")
+        yield from self._labels(spec)
+
+    def _labels(self, spec: BoxSpec) -> Iterator[str]:
+        yield from ("--label", f"{_OWNER}={this_process().mark}", "--label", f"{_ENGINE}={self._folder.name}")
+        if spec.label:
+            yield from ("--label", f"{_TASK}={excerpt(spec.label)}")
+
+    def _new_name(self) -> str:
+        folder = self._folder.name.rpartition("-")[2]
+        return f"{_NAME}{this_process().mark}-{folder}{next(self._numbers)}"
+
+    async def _kill(self, name: str, process: Process) -> None:
+        """Kill the container, with it its command line; nothing is left to do when it has ended."""
+        if process.returncode is not None:
+            return
+        await self._tool("kill", name)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _STOP_S)
+        await kill_one(process)
+
+    async def _explained(self, name: str, ended: Ended, limits: Limits) -> Ended:
+        """Tell the engine's own failures, and the kernel's kill for want of memory, from the command's end.
+
+        Raises:
+            SandboxError: The container never ran.
+        """
+        if ended.exit_code not in (125, 137):
+            return ended
+        state = await self._tool(
+            "inspect",
+            "--format",
+            "{{.State.OOMKilled}} {{.State.StartedAt.Year}}",
+            "--type",
+            "container",
+            name,
+        )
+        killed, _, year = state.stdout.decode(errors="replace").strip().partition(" ")
+        if ended.exit_code == 125 and (state.exit_code != 0 or year in ("0", "1")):
+            raise SandboxError(f"{self.name}: no container could be made ({_said(ended)})")
+        if killed == "true":
+            return replace(ended, exit_code=None, reason=f"more than {limits.memory_bytes} bytes of memory")
+        return ended
+
+    def _remove_soon(self, name: str) -> None:
+        """Remove a container while others run, many with one command."""
+        self._done.append(name)
+        if self._removal is None:
+            self._removal = asyncio.create_task(self._remove_done())
+
+    async def _remove_done(self) -> None:
+        try:
+            while self._done:
+                names, self._done = self._done, []
+                await self._tool("rm", "-f", *names)
+        finally:
+            self._removal = None
+
+    async def _tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:
+        return await run_tool((self._program, *arguments), _tool_environment(), wall_s=wall_s)
+
+
+async def find_containers(name: str, *, pull: bool) -> ContainerEngine | Unavailable:
+    """Return the engine, or why there is none; containers of killed sessions are removed.
+
+    Args:
+        name: `docker` or `podman`.
+        pull: Whether images may be fetched.
+    """
+    program = shutil.which(name)
+    if program is None:
+        return Unavailable(f"{name} is not installed")
+    rootless = "{{.SecurityOptions}}" if name == "docker" else "{{.Host.Security.Rootless}}"
+    try:
+        info = await run_tool((program, "info", "--format", rootless), _tool_environment(), wall_s=_TOOL_S)
+    except SandboxError as error:
+        return Unavailable(str(error))
+    said = info.stdout.decode(errors="replace").strip()
+    if info.exit_code != 0 or not said:
+        return Unavailable(f"{name} does not work here ({_said(info)})")
+    engine = ContainerEngine(name, program, rootless=said == "true" or "rootless" in said, pull=pull)
+    await engine.remove_leftovers()
+    return engine
+
+
+def _process_limits(limits: Limits) -> Iterator[str]:
+    """Return what the kernel bounds per process, within what we may set ourselves."""
+    open_files = min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX"))
+    yield from ("core=0:0", f"cpu={math.ceil(limits.cpus * limits.wall_s)}", f"fsize={limits.disk_bytes}")
+    yield f"nofile={open_files}:{open_files}"
+    # Named only because podman asks for more than it may set otherwise. It counts all processes of the user, so it
+    # is generous; the container bounds its own.
+    own = os.sysconf("SC_CHILD_MAX")
+    yield "nproc={0}:{0}".format(_PROCESSES if own < 0 else min(_PROCESSES, own))
+
+
+def _mount(mount: Mount) -> tuple[str, str]:
+    fields = ["type=bind", f"src={mount.source}", f"dst={mount.target}"]
+    if mount.read_only:
+        fields.append("readonly")
+    quoted = (
+        f'"{field.replace(chr(34), chr(34) * 2)}"' if set(field) & set(',"') else field for field in fields
+    )
+    return "--mount", ",".join(quoted)
+
+
+def _tool_environment() -> Mapping[str, str]:
+    return {name: os.environ[name] for name in _FOUND_BY if name in os.environ}
+
+
+def _said(ended: Ended) -> str:
+    """Return the last words of a command line, for people."""
+    lines = ended.stderr.decode(errors="replace").strip().splitlines()
+    return excerpt(lines[-1]) if lines else ended.reason or f"exit code {ended.exit_code}"

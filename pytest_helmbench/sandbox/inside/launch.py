@@ -1,0 +1,129 @@
+"""The first program in a sandbox: takes the limits on, drops privileges, then becomes the command.
+
+Arguments: limits as `name=value` joined by commas, the folder to start in, then the command. Names are those of the
+RLIMIT constants, and `uid` (the user to become) and `reap` (stay, and kill what the command leaves behind).
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import resource
+import signal
+import sys
+
+__all__ = ["take_on"]
+
+_OWN_FLAGS = "-ISE"
+_CODE_BEHIND = 16  # bytes of header in a compiled file
+
+
+def take_on(text: str) -> dict[str, int]:
+    """Set the limits; return the settings that are none."""
+    rest = {}
+    limits = []
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        kind = getattr(resource, "RLIMIT_" + name, None)
+        if kind is None:
+            rest[name] = int(value)
+        else:
+            limits.append((kind, int(value)))
+    if "uid" in rest:
+        _drop(rest["uid"])
+    for kind, bound in limits:
+        hard = resource.getrlimit(kind)[1]
+        least = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        resource.setrlimit(kind, (least, least))
+    return rest
+
+
+def _drop(uid: int) -> None:
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def _become(folder: str, argv: list[str]) -> None:
+    """Replace this process by the command; end with 127 or 126, as shells do, when that fails."""
+    if argv[:2] == [sys.executable, _OWN_FLAGS] and argv[2].endswith(".pyc"):
+        _run_compiled(argv)
+        return
+    try:
+        os.chdir(folder)
+    except (OSError, ValueError) as error:
+        _refuse(126, folder, error)
+    try:
+        os.execvp(argv[0], argv)
+    except FileNotFoundError as error:
+        _refuse(127, argv[0], error)
+    except (OSError, ValueError) as error:
+        _refuse(126, argv[0], error)
+
+
+def _refuse(code: int, name: str, error: Exception) -> None:
+    why = getattr(error, "strerror", None) or str(error)
+    os.write(2, (name + ": " + why + "\n").encode("utf-8", "backslashreplace"))
+    os._exit(code)
+
+
+def _run_compiled(argv: list[str]) -> None:
+    """Run a compiled program of ours here and now: a second start of Python would cost as much again."""
+    sys.argv[:] = argv[2:]
+    with open(argv[2], "rb") as file:  # noqa: PTH123 - pathlib costs more than all the rest
+        code = marshal.loads(file.read()[_CODE_BEHIND:])
+    exec(code, {"__name__": "__main__", "__builtins__": __builtins__})
+
+
+def _stay(folder: str, argv: list[str]) -> None:
+    """Run the command as a child and adopt what it leaves behind, then kill that."""
+    _adopt_orphans()
+    child = os.fork()
+    if child == 0:
+        _become(folder, argv)
+        os._exit(0)
+    signal.signal(signal.SIGTERM, _give_up)
+    status = os.waitpid(child, 0)[1]
+    _kill_children()
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(128 - code if code < 0 else code)
+
+
+def _give_up(*_: object) -> None:
+    _kill_children()
+    os._exit(128 + signal.SIGTERM)
+
+
+def _adopt_orphans() -> None:
+    if sys.platform == "linux":
+        # Needed in this one mode only, and dear to import.
+        __import__("ctypes").CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def _kill_children() -> None:
+    """Kill until there is no child left; grandchildren become children as their parents die."""
+    while True:
+        for pid in _children():
+            try:  # noqa: SIM105 - contextlib costs a tenth of the start
+                os.kill(pid, 9)
+            except OSError:
+                pass
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    try:
+        with open("/proc/self/task/%d/children" % os.getpid()) as file:  # noqa: PTH123, UP031
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    if take_on(sys.argv[1]).get("reap"):
+        _stay(sys.argv[2], sys.argv[3:])
+    else:
+        _become(sys.argv[2], sys.argv[3:])

@@ -1,0 +1,189 @@
+"""One process of ours around foreign code: its streams, its time, its end, and who watches it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.sandbox.box import Ended, Limits, Streams
+from pytest_helmbench.sandbox.workspace import SandboxError
+
+__all__ = ["Launch", "kill_one", "run_tool", "supervise"]
+
+_CHUNK = 64 * 1024
+_FLOOD = 16  # times the output limit that is still read and dropped
+_AFTER_KILL_S = 5.0
+_TOOL_OUTPUT = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a process is started, watched and stopped.
+
+    Args:
+        argv: Program and arguments, on this machine.
+        env: Its whole environment.
+        kill: Ends it and everything below it; called at most once, also after it ended by itself.
+        folder: Where it starts.
+        descriptors: Open files that it inherits.
+        watch: Runs beside it with its number; returns the reason to stop it.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    kill: Callable[[Process], Awaitable[None]]
+    folder: Path | None = None
+    descriptors: tuple[int, ...] = ()
+    watch: tuple[Callable[[int], Coroutine[Any, Any, str]], ...] = ()
+
+
+class _Collected:
+    """The kept part of a stream.
+
+    Args:
+        limit: Bytes that are kept.
+        flood: Set when there is no end in sight.
+    """
+
+    def __init__(self, limit: int, flood: asyncio.Event) -> None:
+        self.data = bytearray()
+        self.cut = False
+        self._limit = limit
+        self._flood = flood
+
+    async def read(self, stream: asyncio.StreamReader | None) -> None:
+        """Read to the end, whatever comes: a stream that nobody reads never closes."""
+        if stream is None:
+            return
+        seen = 0
+        while chunk := await stream.read(_CHUNK):
+            seen += len(chunk)
+            room = self._limit - len(self.data)
+            self.data += chunk[:room]
+            self.cut = self.cut or len(chunk) > room
+            if seen > _FLOOD * self._limit:
+                self._flood.set()
+
+
+async def supervise(launch: Launch, streams: Streams, limits: Limits) -> Ended:
+    """Run a process to its end, or stop it when it leaves its limits; then nothing of it is left.
+
+    Raises:
+        SandboxError: It could not be started.
+    """
+    started = time.monotonic()
+    process = await _start(launch, streams)
+    flood = asyncio.Event()
+    out, err = _Collected(limits.output_bytes, flood), _Collected(limits.output_bytes, flood)
+    waiting = asyncio.create_task(_none(process.wait()))
+    reading = asyncio.create_task(_read(process, out, err, streams.given))
+    watching = [asyncio.create_task(watch(process.pid)) for watch in launch.watch]
+    watching.append(asyncio.create_task(_flooded(flood, limits)))
+    reason, timed_out = "", False
+    try:
+        done, _ = await asyncio.wait(
+            (waiting, reading, *watching), timeout=limits.wall_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        timed_out = not done
+        reason = f"no end within {limits.wall_s:g} s" if timed_out else _first(task.result() for task in done)
+    finally:
+        for watcher in watching:
+            watcher.cancel()
+        await asyncio.shield(_end(launch, process, (waiting, reading)))
+    return Ended(
+        exit_code=None if reason else _exit_code(process),
+        stdout=bytes(out.data),
+        stderr=bytes(err.data),
+        timed_out=timed_out,
+        output_cut=out.cut or err.cut,
+        reason=reason,
+        wall_s=time.monotonic() - started,
+    )
+
+
+async def run_tool(
+    argv: Sequence[str], env: Mapping[str, str], *, given: bytes = b"", wall_s: float
+) -> Ended:
+    """Run a program of this machine that is no foreign code, such as the command line of an engine.
+
+    Raises:
+        SandboxError: It could not be started.
+    """
+    launch = Launch(argv=tuple(argv), env=env, kill=kill_one)
+    limits = Limits(wall_s=wall_s, output_bytes=_TOOL_OUTPUT)
+    return await supervise(launch, Streams(given=given), limits)
+
+
+async def kill_one(process: Process) -> None:
+    """Kill the process itself and wait for it."""
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+
+
+async def _start(launch: Launch, streams: Streams) -> Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *launch.argv,
+            env=dict(launch.env),
+            cwd=launch.folder,
+            stdin=PIPE if streams.stdin is None else streams.stdin,
+            stdout=PIPE if streams.stdout is None else streams.stdout,
+            stderr=PIPE,
+            pass_fds=launch.descriptors,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+        raise SandboxError(f"{launch.argv[0]}: could not be started ({error})") from error
+
+
+async def _none(coroutine: Awaitable[object]) -> str:
+    await coroutine
+    return ""
+
+
+async def _read(process: Process, out: _Collected, err: _Collected, given: bytes | None) -> str:
+    await asyncio.gather(out.read(process.stdout), err.read(process.stderr), _feed(process, given))
+    await process.wait()
+    return ""
+
+
+async def _feed(process: Process, given: bytes | None) -> None:
+    if process.stdin is None:
+        return
+    with suppress(ConnectionError):  # who ends without reading needs no more
+        if given:
+            process.stdin.write(given)
+            await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _flooded(flood: asyncio.Event, limits: Limits) -> str:
+    await flood.wait()
+    return f"more than {_FLOOD * limits.output_bytes} bytes of output"
+
+
+def _first(reasons: Iterable[str]) -> str:
+    """Return why the process is stopped; empty when it ended by itself."""
+    return next(filter(None, reasons), "")
+
+
+async def _end(launch: Launch, process: Process, tasks: tuple[asyncio.Task[str], ...]) -> None:
+    await launch.kill(process)
+    # What still holds the pipes outlived the kill; it is not waited for long.
+    await asyncio.wait(tasks, timeout=_AFTER_KILL_S)
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _exit_code(process: Process) -> int | None:
+    code = process.returncode
+    return 128 - code if code is not None and code < 0 else code

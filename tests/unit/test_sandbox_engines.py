@@ -1,0 +1,439 @@
+"""What every engine promises, held against real bubblewrap, podman and docker, and against none."""
+
+from __future__ import annotations
+
+import os
+import time
+from asyncio import create_task, sleep
+from pathlib import Path
+
+import pytest
+from engines import Running
+
+from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Limits, Mount, SandboxMode, Unavailable
+from pytest_helmbench.sandbox.room import find_engine
+from pytest_helmbench.sandbox.workspace import SandboxError
+
+PROTECTING = ("bwrap", "podman", "docker")
+ALL = (*PROTECTING, "unprotected")
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def room(request: pytest.FixtureRequest) -> Running:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Running)
+    return found
+
+
+every_engine = pytest.mark.parametrize("room", ALL, indirect=True)
+protecting_engines = pytest.mark.parametrize("room", PROTECTING, indirect=True)
+# Each promise of a container is kept by podman whoever calls it: docker's command line is tried where it differs.
+bwrap_and_podman = pytest.mark.parametrize("room", ["bwrap", "podman"], indirect=True)
+
+
+@pytest.fixture
+def box(room: Running) -> Box:
+    return room.open(label="a row")
+
+
+@every_engine
+def test_a_command_reads_writes_and_ends(room: Running, box: Box) -> None:
+    ended = room.run(box, "sh", "-c", "cat; echo err >&2; pwd; exit 3", stdin=b"in\n")
+    assert (ended.exit_code, ended.stderr, ended.reason, ended.timed_out) == (3, b"err\n", "", False)
+    assert ended.stdout == f"in\n{box.workdir}\n".encode()
+    assert 0 < ended.wall_s < 20
+    assert box.engine == room.engine.name
+
+
+@pytest.mark.parametrize("room", ["bwrap", "podman", "unprotected"], indirect=True)
+@pytest.mark.parametrize(("program", "code"), [("no-such-program", 127), ("/etc", 126)])
+def test_a_command_that_cannot_start_ends_like_in_a_shell(room: Running, program: str, code: int) -> None:
+    ended = room.run(room.open(), program)
+    assert (ended.exit_code, ended.reason) == (code, "")
+    assert program.encode() in ended.stderr
+
+
+@every_engine
+def test_files_pass_through_the_workspace_from_command_to_command(room: Running, box: Box) -> None:
+    box.workspace.put("in/data", b"1 2 3")
+    room.run(box, "sh", "-c", "wc -w < in/data > out; echo junk > $TMPDIR/junk; chmod 700 out")
+    assert box.workspace.get("out", limit_bytes=99) == b"3\n"
+    assert room.run(box, "sh", "-c", "ls $TMPDIR; cat out").stdout == b"3\n"
+    room.wait(box.close())
+    assert not box.workspace.path.exists()
+
+
+@every_engine
+def test_a_workspace_outlives_the_boxes_over_it(room: Running) -> None:
+    with room.engine.new_workspace(room.image) as workspace:
+        first = room.open(workspace=workspace, workdir="/app")
+        room.run(first, "sh", "-c", "mkdir -p a; echo one > a/file")
+        room.wait(first.close())
+        second = room.open(workspace=workspace, workdir="/elsewhere")
+        assert room.run(second, "cat", "a/file").stdout == b"one\n"
+        assert room.wait(
+            second.run(Command(("pwd",), workdir=second.inside("/elsewhere/a")))
+        ).stdout.endswith(b"/a\n")
+
+
+@every_engine
+def test_no_process_outlives_its_command(room: Running, box: Box) -> None:
+    script = "(setsid sh -c 'sleep 0.3; echo late > late' >/dev/null 2>&1 &) ; sleep 600 & echo started"
+    assert room.run(box, "sh", "-c", script).stdout == b"started\n"
+    time.sleep(0.5)
+    assert box.workspace.get("late", limit_bytes=9) is None
+
+
+@every_engine
+def test_a_command_without_end_is_stopped_with_all_it_started(room: Running, box: Box) -> None:
+    script = "sh -c 'sleep 1.3; echo late > late' & echo before; sleep 600"
+    ended = room.run(box, "sh", "-c", script, wall_s=1.0)
+    assert (ended.exit_code, ended.timed_out, ended.reason) == (None, True, "no end within 1 s")
+    assert ended.stdout in (b"before\n", b"")  # a container may take longer to start
+    time.sleep(0.6)
+    assert box.workspace.get("late", limit_bytes=9) is None
+
+
+@every_engine
+def test_cancelling_kills_the_command(room: Running, box: Box) -> None:
+    async def cancel() -> None:
+        running = create_task(
+            box.run(Command(("sh", "-c", "echo on > on; sleep 1; echo late > late; sleep 600")))
+        )
+        while box.workspace.get("on", limit_bytes=9) is None:  # noqa: ASYNC110 - foreign code sets no event
+            await sleep(0.01)
+        running.cancel()
+        await sleep(1.2)
+
+    room.wait(cancel())
+    assert box.workspace.get("late", limit_bytes=9) is None
+
+
+@every_engine
+def test_output_is_kept_up_to_its_limit(room: Running, box: Box) -> None:
+    ended = room.run(box, "sh", "-c", "echo 1234567890; echo abc >&2", output_bytes=5)
+    assert (ended.exit_code, ended.stdout, ended.stderr, ended.output_cut) == (0, b"12345", b"abc\n", True)
+
+
+@every_engine
+def test_a_flood_of_output_is_stopped(room: Running, box: Box) -> None:
+    ended = room.run(box, "yes", output_bytes=1000)
+    assert (ended.exit_code, ended.reason) == (None, "more than 16000 bytes of output")
+    assert ended.stdout == b"y\n" * 500
+
+
+@every_engine
+def test_the_environment_is_made_from_nothing(room: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:sk-secret-2@proxy")
+    box = room.open(env=(("GIVEN", "1"), ("BOTH", "box")))
+    command = Command(("env",), env=(("MORE", "2"), ("BOTH", "command")))
+    seen = room.wait(box.run(command)).stdout.decode()
+    assert {"GIVEN=1", "MORE=2", "BOTH=command"} <= set(seen.splitlines())
+    assert "secret" not in seen
+
+
+@protecting_engines
+def test_there_is_no_network(room: Running, box: Box) -> None:
+    script = (
+        "import socket\n"
+        "print([name for _, name in socket.if_nameindex() if name != 'lo'])\n"
+        "try: socket.create_connection(('192.0.2.1', 80), 2)\n"
+        "except OSError as error: print(error.strerror)\n"
+    )
+    assert room.run(box, box.python, "-c", script).stdout == b"[]\nNetwork is unreachable\n"
+
+
+@protecting_engines
+def test_nothing_but_workspace_and_temporary_folder_can_be_written(room: Running, box: Box) -> None:
+    script = (
+        "for place in / /usr /etc /bin /proc /sys /root /var /home /.helmbench; do\n"
+        "  touch $place/x 2>/dev/null && echo wrote $place\n"
+        "done\n"
+        "for place in . /tmp; do touch $place/x && echo wrote $place; done"
+    )
+    assert room.run(box, "sh", "-c", script).stdout == b"wrote .\nwrote /tmp\n"
+
+
+@protecting_engines
+def test_a_command_has_no_privileges_and_gains_none(room: Running, box: Box) -> None:
+    seen = room.run(
+        box, "grep", "-E", "^(CapEff|CapPrm|CapAmb|NoNewPrivs)", "/proc/self/status"
+    ).stdout.split()
+    assert dict(zip(seen[::2], seen[1::2], strict=True)) == {
+        b"CapPrm:": b"0" * 16,
+        b"CapEff:": b"0" * 16,
+        b"CapAmb:": b"0" * 16,
+        b"NoNewPrivs:": b"1",
+    }
+
+
+@protecting_engines
+def test_processes_of_this_machine_are_not_seen(room: Running, box: Box) -> None:
+    seen = room.run(box, "sh", "-c", "echo /proc/[0-9]*").stdout.split()
+    assert len(seen) < 8
+    assert f"/proc/{os.getpid()}".encode() not in seen
+
+
+def test_files_of_this_machine_are_not_seen(bwrap: Running, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-secret")
+    box = bwrap.open()
+    seen = bwrap.run(box, "sh", "-c", f"cat {tmp_path}/key; ls -a / /etc /tmp $HOME/ 2>/dev/null")
+    assert b"secret" not in seen.stdout
+    names = set(seen.stdout.decode().split())
+    assert not names & {"shadow", "ssh", "ssl", "work", "var", "opt", "mnt", "run", "sys", "srv"}
+
+
+@every_engine
+def test_open_files_of_ours_are_not_inherited(room: Running, box: Box, tmp_path: Path) -> None:
+    with (tmp_path / "secret").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        seen = room.run(box, "sh", "-c", "ls -l /proc/self/fd").stdout
+    assert b"secret" not in seen
+
+
+@bwrap_and_podman
+def test_memory_is_bounded_in_one_process(room: Running, box: Box) -> None:
+    ended = room.run(box, box.python, "-c", "x = bytearray(10**9); print('got it')", memory_bytes=200 * MIB)
+    assert ended.exit_code != 0
+    assert ended.stdout == b""
+
+
+@bwrap_and_podman
+def test_memory_is_bounded_over_many_processes(room: Running, box: Box) -> None:
+    script = (
+        "import os, time\n"
+        "children = []\n"
+        "for _ in range(5):\n"
+        "    if not (pid := os.fork()):\n"
+        "        x = b'x' * 100_000_000; time.sleep(1.5); os._exit(0)\n"
+        "    children.append(pid)\n"
+        "if all(os.waitpid(pid, 0)[1] == 0 for pid in children): print('all of it')\n"
+    )
+    ended = room.run(box, box.python, "-c", script, memory_bytes=256 * MIB)
+    assert ended.stdout == b""
+    if room.engine.name == "bwrap":
+        assert ended.reason == f"more than {256 * MIB} bytes of memory"
+
+
+def test_memory_that_belongs_to_no_process_is_refused(bwrap: Running) -> None:
+    box = bwrap.open()
+    script = "import os\ntry: os.memfd_create('x')\nexcept OSError as error: print(error.strerror)"
+    assert bwrap.run(box, box.python, "-c", script).stdout == b"Function not implemented\n"
+
+
+def test_new_namespaces_and_looking_into_processes_are_refused(bwrap: Running) -> None:
+    box = bwrap.open()
+    script = (
+        "import ctypes, os\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "for call in (lambda: libc.unshare(0x10000000), lambda: libc.ptrace(16, os.getppid(), 0, 0)):\n"
+        "    print(call(), ctypes.get_errno() == 1)\n"
+    )
+    assert bwrap.run(box, box.python, "-c", script).stdout == b"-1 True\n-1 True\n"
+
+
+@bwrap_and_podman
+def test_a_fork_bomb_stays_within_its_number_of_processes(room: Running, box: Box) -> None:
+    script = (
+        "import os, time\n"
+        "born = 0\n"
+        "try:\n"
+        "    for _ in range(300):\n"
+        "        if os.fork() == 0: time.sleep(60)\n"
+        "        born += 1\n"
+        "except OSError: print(born)\n"
+    )
+    ended = room.run(box, box.python, "-c", script, pids=20)
+    assert ended.reason == ""
+    assert 10 <= int(ended.stdout) <= 25
+
+
+@bwrap_and_podman
+def test_cpu_time_is_bounded_over_all_processes(room: Running, box: Box) -> None:
+    script = "sh -c 'while :; do :; done' & while :; do :; done"
+    ended = room.run(box, "sh", "-c", script, wall_s=2.0, cpus=0.2)
+    assert ended.exit_code != 0
+    assert ended.wall_s < 8
+
+
+@every_engine
+def test_disk_space_of_the_workspace_is_bounded(room: Running, box: Box) -> None:
+    script = "for n in 1 2 3; do head -c 3000000 /dev/zero > file$n; done"
+    ended = room.run(box, "sh", "-c", script, disk_bytes=5_000_000)
+    assert (ended.exit_code, ended.reason) == (None, "more than 5000000 bytes in the workspace")
+    assert not ended.timed_out
+
+
+@bwrap_and_podman
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
+def test_disk_space_of_temporary_folders_is_bounded(room: Running, box: Box, place: str) -> None:
+    script = f"for n in 1 2 3; do head -c 3000000 /dev/zero > {place}/file$n || echo full; done"
+    ended = room.run(box, "sh", "-c", script, disk_bytes=5_000_000)
+    assert ended.exit_code == 0
+    assert ended.stdout == b"full\nfull\n"
+
+
+@every_engine
+def test_mounts_are_seen_and_cannot_be_written(room: Running, tmp_path: Path) -> None:
+    (tmp_path / "tests, hidden").mkdir()
+    (tmp_path / "tests, hidden" / "data").write_text("mounted")
+    (tmp_path / "file").write_text("alone")
+    mounts = (
+        Mount(tmp_path / "tests, hidden", "/eval/tests"),
+        Mount(tmp_path / "file", "/workspace/in/file"),
+    )
+    box = room.open(mounts=mounts)
+    data, file = box.inside("/eval/tests/data"), box.inside("/workspace/in/file")
+    assert room.run(box, "cat", data, file).stdout == b"mountedalone"
+    if room.engine.protects:
+        assert room.run(box, "sh", "-c", f"echo x > {data}; echo x > {file}; mv {file} gone").exit_code != 0
+    assert (tmp_path / "tests, hidden" / "data").read_text() == "mounted"
+    assert (tmp_path / "file").read_text() == "alone"
+
+
+@bwrap_and_podman
+def test_a_mount_over_a_link_that_foreign_code_left_does_not_follow_it(room: Running, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mounted")
+    box = room.open(mounts=(Mount(tmp_path / "file", "/workspace/assets/file"),))
+    (box.workspace.path / "assets").symlink_to(tmp_path)
+    assert room.run(box, "cat", "assets/file").stdout == b"mounted"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+@every_engine
+def test_many_commands_run_at_one_time(room: Running) -> None:
+    async def run_all() -> list[bytes]:
+        async with await room.engine.open(BoxSpec(image=room.image)) as box:
+            tasks = [create_task(box.run(Command(("echo", str(number))))) for number in range(6)]
+            return [(await task).stdout for task in tasks]
+
+    assert room.wait(run_all()) == [f"{number}\n".encode() for number in range(6)]
+
+
+@every_engine
+def test_two_commands_talk_over_pipes(room: Running) -> None:
+    async def talk() -> bytes:
+        there, here = os.pipe(), os.pipe()
+        async with await room.engine.open(BoxSpec(image=room.image)) as box:
+            first = create_task(
+                box.run_joined(
+                    Command(("sh", "-c", "read x; echo $x back >&2")), stdin=here[0], stdout=there[1]
+                )
+            )
+            second = create_task(
+                box.run_joined(Command(("sh", "-c", "echo hello")), stdin=there[0], stdout=here[1])
+            )
+            ended = await first
+            await second
+        for descriptor in (*there, *here):
+            os.close(descriptor)
+        return ended.stderr
+
+    assert room.wait(talk()) == b"hello back\n"
+
+
+@pytest.mark.parametrize(
+    ("room", "sentence"),
+    [
+        ("bwrap", "the image x:1 needs docker or podman; only bubblewrap is used here"),
+        ("unprotected", "the image x:1 needs docker or podman, and the sandbox is `none`"),
+        ("podman", "the image x:1 is not here; --helmbench-pull would fetch it"),
+    ],
+    indirect=["room"],
+)
+def test_an_image_that_cannot_be_used_is_said(room: Running, sentence: str) -> None:
+    assert room.wait(room.engine.obstacle("x:1")) == Unavailable(sentence)
+    with pytest.raises(SandboxError) as caught:
+        room.wait(room.engine.open(BoxSpec(image="x:1")))
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("room", ["podman", "docker"], indirect=True)
+def test_a_workspace_is_filled_from_the_image(room: Running) -> None:
+    box = room.open(workdir="/etc/apt", fill_from_image=True)
+    names = {entry.name for entry in box.workspace.entries()}
+    assert {"sources.list", "apt.conf.d"} <= names
+    assert room.run(box, "sh", "-c", "cat sources.list && touch mine").exit_code == 0
+
+    with pytest.raises(SandboxError) as caught:
+        room.open(workdir="/no/such/folder", fill_from_image=True)
+    assert str(caught.value).startswith(f"{room.image}: /no/such/folder cannot be copied out of the image (")
+
+
+def test_bubblewrap_fills_nothing_from_an_image(bwrap: Running) -> None:
+    with pytest.raises(SandboxError) as caught:
+        bwrap.open(fill_from_image=True)
+    assert str(caught.value) == "/workspace: cannot be copied from an image, bwrap has none"
+
+
+def test_a_sandbox_that_cannot_be_made_is_an_error_not_an_end(bwrap: Running) -> None:
+    box = bwrap.open(mounts=(Mount(Path("/no/such/file"), "/x"),))
+    with pytest.raises(SandboxError) as caught:
+        bwrap.run(box, "true")
+    assert str(caught.value).startswith(
+        "bwrap: no sandbox could be made (bwrap: Can't find source path /no/such/file"
+    )
+
+
+def test_a_container_that_cannot_be_made_is_an_error_not_an_end(podman: Running) -> None:
+    box = podman.open(mounts=(Mount(Path("/no/such/file"), "/x"),))
+    with pytest.raises(SandboxError) as caught:
+        podman.run(box, "true")
+    assert str(caught.value).startswith("podman: no container could be made (")
+    assert podman.run(podman.open(), "sh", "-c", "echo Error: >&2; exit 125").exit_code == 125
+
+
+@pytest.mark.parametrize("mode", ["docker", "podman", "bwrap", "auto"])
+def test_without_a_program_the_reason_is_said(
+    bwrap: Running, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = bwrap.wait(find_engine(SandboxMode(mode), pull=False))
+    assert found == Unavailable(
+        "no sandbox: docker is not installed; podman is not installed; bwrap is not installed"
+        if mode == "auto"
+        else f"{mode} is not installed"
+    )
+
+
+def test_what_is_there_but_does_not_work_is_said(
+    bwrap: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("docker", "podman", "bwrap"):
+        (tmp_path / name).write_text("#!/bin/sh\necho starting >&2\necho no permission >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert bwrap.wait(find_engine(SandboxMode.AUTO, pull=False)) == Unavailable(
+        "no sandbox: docker does not work here (no permission); podman does not work here (no permission); "
+        "bwrap does not work here (bwrap: no sandbox could be made (no permission))"
+    )
+
+
+def test_auto_uses_containers_for_images_and_bubblewrap_for_the_rest(podman: Running) -> None:
+    async def use() -> tuple[str, str, str]:
+        engine = await find_engine(SandboxMode.AUTO, pull=False)
+        assert not isinstance(engine, Unavailable)
+        try:
+            async with (
+                await engine.open(BoxSpec()) as here,
+                await engine.open(BoxSpec(image=podman.image)) as there,
+            ):
+                return engine.name, here.engine, there.engine
+        finally:
+            await engine.close()
+
+    name, here, there = podman.wait(use())
+    assert here == "bwrap"
+    assert there in ("docker", "podman")
+    assert name == f"{there}+bwrap"
+
+
+def test_a_container_starts_fast_enough(podman: Running) -> None:
+    box = podman.open()
+    assert min(podman.run(box, "true").wall_s for _ in range(3)) < 0.4
+
+
+def test_default_limits_are_those_that_are_documented() -> None:
+    assert Limits() == Limits(30.0, 1.0, 512 * MIB, 64, MIB, 256 * MIB)

@@ -1,0 +1,183 @@
+"""A workspace that hostile code has prepared: links, closed folders, depth, special files."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.sandbox.workspace import Entry, EntryKind, SandboxError, Workspace
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Workspace:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Workspace(folder)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "precious").write_text("mine")
+    return folder
+
+
+def test_files_go_in_and_come_out(work: Workspace) -> None:
+    work.put("a/b/run.sh", b"#!/bin/sh\n", mode=0o755)
+    work.put("a/b/run.sh", b"two", mode=0o700)
+    work.put_folder("empty/inner", mode=0o700)
+
+    assert work.get("a/b/run.sh", limit_bytes=3) == b"two"
+    assert work.get("a/b", limit_bytes=3) is None
+    assert work.get("a/none", limit_bytes=3) is None
+    assert work.entries() == (
+        Entry("a", EntryKind.FOLDER, 0o755, 0),
+        Entry("a/b", EntryKind.FOLDER, 0o755, 0),
+        Entry("a/b/run.sh", EntryKind.FILE, 0o700, 3),
+        Entry("empty", EntryKind.FOLDER, 0o755, 0),
+        Entry("empty/inner", EntryKind.FOLDER, 0o700, 0),
+    )
+    work.remove("a")
+    work.remove("a")
+    assert [entry.name for entry in work.entries()] == ["empty", "empty/inner"]
+
+
+def test_a_file_beyond_the_limit_is_an_error(work: Workspace) -> None:
+    work.put("big", b"12345")
+    with pytest.raises(SandboxError) as caught:
+        work.get("big", limit_bytes=4)
+    assert str(caught.value) == "big: the file is larger than 4 bytes"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/etc/passwd", "a/../../b", "a\0b"])
+def test_a_name_that_leads_out_is_refused(work: Workspace, name: str) -> None:
+    uses: tuple[Callable[[], object], ...] = (
+        lambda: work.put(name, b""),
+        lambda: work.get(name, limit_bytes=1),
+        lambda: work.remove(name),
+        lambda: work.put_folder(name),
+        lambda: work.put_link(name, "x"),
+    )
+    for use in uses:
+        with pytest.raises(SandboxError) as caught:
+            use()
+        assert str(caught.value) == f"{name!r}: not a path inside the workspace"
+
+
+def test_links_are_replaced_and_never_followed(work: Workspace, outside: Path) -> None:
+    (work.path / "file").symlink_to(outside / "precious")
+    (work.path / "folder").symlink_to(outside)
+    (work.path / "hard").hardlink_to(outside / "precious")
+
+    assert work.get("file", limit_bytes=9) is None
+    assert work.get("folder/precious", limit_bytes=9) is None
+    work.put("file", b"new")
+    work.put("folder/precious", b"new")
+    work.put("hard", b"new")
+
+    assert (outside / "precious").read_text() == "mine"
+    assert [path.name for path in outside.iterdir()] == ["precious"]
+    assert work.get("folder/precious", limit_bytes=9) == b"new"
+
+
+def test_removing_through_a_link_touches_nothing(work: Workspace, outside: Path) -> None:
+    (work.path / "folder").symlink_to(outside)
+    work.remove("folder/precious")
+    assert (outside / "precious").exists()
+    work.remove("folder")
+    work.close()
+    assert not work.path.exists()
+    assert (outside / "precious").exists()
+
+
+def test_what_is_no_file_is_listed_but_never_read(work: Workspace) -> None:
+    os.mkfifo(work.path / "pipe")
+    (work.path / "link").symlink_to("/etc/passwd")
+    with socket.socket(socket.AF_UNIX) as served:
+        served.bind(str(work.path / "socket"))
+    assert work.get("pipe", limit_bytes=9) is None
+    assert work.get("socket", limit_bytes=9) is None
+    assert [(entry.name, entry.kind, entry.target) for entry in work.entries()] == [
+        ("link", EntryKind.LINK, "/etc/passwd"),
+        ("pipe", EntryKind.OTHER, ""),
+        ("socket", EntryKind.OTHER, ""),
+    ]
+
+
+def test_closed_and_very_deep_folders_are_removed(work: Workspace) -> None:
+    here = os.open(work.path, os.O_RDONLY)
+    for _ in range(3_000):  # deeper than paths, open files and recursion go
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    work.put("closed/inner/file", b"x")
+    (work.path / "closed" / "inner").chmod(0)
+    (work.path / "closed").chmod(0)
+
+    with pytest.raises(SandboxError, match="folders are nested more than 100 deep"):
+        work.entries()
+    with pytest.raises(SandboxError, match="folders are nested more than 100 deep"):
+        work.size_bytes()
+    work.close()
+    assert not work.path.exists()
+
+
+def test_a_copy_has_the_same_files_folders_links_and_modes(work: Workspace, tmp_path: Path) -> None:
+    work.put("bin/run", b"x" * 10, mode=0o755)
+    work.put_folder("empty", mode=0o700)
+    work.put_link("link", "../outside")
+    os.mkfifo(work.path / "pipe")
+    (tmp_path / "other").mkdir()
+    other = Workspace(tmp_path / "other")
+
+    work.copy_to(other, limit_bytes=10)
+    assert other.entries() == tuple(entry for entry in work.entries() if entry.name != "pipe")
+    with pytest.raises(SandboxError) as caught:
+        work.copy_to(other, limit_bytes=9)
+    assert str(caught.value) == "the workspace holds more than 9 bytes"
+
+
+def test_a_folder_of_this_machine_is_copied_with_modes_and_empty_folders(
+    work: Workspace, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    (source / "empty").mkdir(parents=True)
+    (source / "run").write_text("x")
+    (source / "run").chmod(0o750)
+    work.put_tree(source, "into/here")
+    work.put_tree(source / "run", "alone")
+    assert work.get("into/here/run", limit_bytes=9) == b"x"
+    assert stat.S_IMODE((work.path / "into/here/run").stat().st_mode) == 0o750
+    assert (work.path / "into/here/empty").is_dir()
+    assert work.get("alone", limit_bytes=9) == b"x"
+
+    (source / "link").symlink_to("/etc/passwd")
+    with pytest.raises(SandboxError) as caught:
+        work.put_tree(source)
+    assert str(caught.value).startswith(f"{source / 'link'}: cannot be copied into the sandbox (")
+
+
+def test_places_for_mounts_are_real_ones(work: Workspace, outside: Path) -> None:
+    work.put("kept", b"x")
+    (work.path / "assets").symlink_to(outside)
+    work.make_place("kept", folder=False)
+    work.make_place("assets/data", folder=True)
+    work.make_place("assets/file", folder=False)
+    assert work.get("kept", limit_bytes=9) == b"x"
+    assert work.get("assets/file", limit_bytes=9) == b""
+    assert (work.path / "assets/data").is_dir()
+    assert [path.name for path in outside.iterdir()] == ["precious"]
+
+
+def test_a_full_disk_is_said_with_the_name(work: Workspace) -> None:
+    with pytest.raises(SandboxError) as caught:
+        work.put("n" * 300, b"")
+    assert str(caught.value) == f"{'n' * 300}: cannot be written in the workspace (File name too long)"
