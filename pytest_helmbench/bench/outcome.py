@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 __all__ = [
     "FORM_REASONS",
     "AttemptRecord",
     "Evaluation",
+    "Event",
     "Outcome",
     "Parse",
     "Reply",
@@ -103,6 +106,21 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened while a case was worked on: a message of an agent, a command, its end.
+
+    Args:
+        type: A word: `message`, `tool`, `end`, …
+        payload: JSON types.
+        at: ISO 8601 UTC.
+    """
+
+    type: str
+    payload: Mapping[str, Any]
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one case × model × repetition.
 
@@ -120,6 +138,7 @@ class Outcome:
         reply_key: `Reply.key` of the case's reply; None when there is none.
         started_at: ISO 8601 UTC.
         completed_at: ISO 8601 UTC.
+        events: On their way to the record; gone from an outcome that waits for its item.
     """
 
     verdict: Verdict
@@ -134,6 +153,7 @@ class Outcome:
     reply_key: str | None = None
     started_at: str | None = None
     completed_at: str | None = None
+    events: tuple[Event, ...] = ()
 
     @property
     def judged(self) -> bool:

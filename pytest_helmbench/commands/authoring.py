@@ -12,7 +12,6 @@ import click
 
 from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.bench.rule import FieldRule
-from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.commands.output import (
     CommandError,
     as_json_option,
@@ -24,7 +23,9 @@ from pytest_helmbench.commands.project import Project
 from pytest_helmbench.evaluate.rules import FIELD_RULES
 from pytest_helmbench.formats.checks import static_warnings
 from pytest_helmbench.formats.models_file import load_models
-from pytest_helmbench.formats.places import benchmark_root, benchmarks_below
+from pytest_helmbench.formats.pack import load_pack
+from pytest_helmbench.formats.pack_places import manifests_of, row_files_of
+from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_tree
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.formats.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers import resolve_endpoint
@@ -37,10 +38,10 @@ _IGNORED = "helmbench.db*"
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What was found in one benchmark; `benchmark` is None where it cannot be read at all."""
+    """What was found in one benchmark; `healthy` says what of it can run, and is None where it cannot be read."""
 
     root: Path
-    benchmark: Benchmark | None
+    healthy: str | None
     errors: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
 
@@ -67,21 +68,25 @@ def _places(path: Path | None) -> tuple[Path, ...]:
     if path is None:
         return Project.at(Path.cwd()).benchmarks(None)
     root = benchmark_root(path)
-    if root is not None:
-        return (root,)
-    if (path / "scenarios").is_dir():
-        return (path,)  # a benchmark whose folders are all misnamed
     below = tuple(benchmarks_below(path)) if path.is_dir() else ()
+    if root is not None:
+        return tuple(dict.fromkeys((root, *below)))
+    if (path / "scenarios").is_dir() or (manifests_of(path) and row_files_of(path)):
+        return (
+            path,
+        )  # meant as a benchmark: a tree whose folders are all misnamed, a pack without id or version
     if not below:
         raise CommandError(
             f"no benchmark at {path}\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"
-            " `helmbench init PATH` makes one"
+            " `helmbench init PATH` makes one; a pack is a folder with manifest.yaml and tasks.jsonl"
         )
     return below
 
 
 def _checked(root: Path) -> _Checked:
     models, odd_models = _models_problems(root)
+    if manifests_of(root) and not is_tree(root):
+        return _checked_pack(root, models, odd_models)
     try:
         benchmark = load_benchmark(root)
     except UnreadableBenchmarkError as error:
@@ -94,7 +99,24 @@ def _checked(root: Path) -> _Checked:
         problem for problem in benchmark.warnings if benchmark.scenarios or problem.path.name != "scenarios"
     ]
     warnings += [*static_warnings(benchmark, _passes), *odd_models]
-    return _Checked(root, benchmark, (*errors, *models), tuple(warnings))
+    cases = sum(
+        (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
+        for scenario in benchmark.scenarios.values()
+    )
+    healthy = (
+        f"{benchmark.name}: {_count(len(benchmark.scenarios), 'healthy scenario')}, {_count(cases, 'case')}"
+    )
+    return _Checked(root, healthy, (*errors, *models), tuple(warnings))
+
+
+def _checked_pack(root: Path, models: tuple[Problem, ...], odd_models: tuple[Problem, ...]) -> _Checked:
+    try:
+        pack = load_pack(root)
+    except UnreadableBenchmarkError as error:
+        return _Checked(root, None, (*error.problems, *models), odd_models)
+    errors = (*pack.all_problems(), *models)
+    healthy = f"{pack.id}: {_count(len(pack.rows), 'healthy row')}"
+    return _Checked(root, healthy, errors, (*pack.warnings, *odd_models))
 
 
 def _passes(rule: FieldRule, value: object) -> bool:
@@ -126,16 +148,7 @@ def _report(item: _Checked) -> Iterator[str]:
         for problem in problems:
             yield replace(problem, message=f"{label}: {problem.message}").text(base)
     counts = f"{_count(len(item.errors), 'error')}, {_count(len(item.warnings), 'warning')}"
-    if item.benchmark is None:
-        yield f"{item.root}: cannot be read; {counts}"
-        return
-    scenarios = item.benchmark.scenarios.values()
-    cases = sum(
-        (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
-        for scenario in scenarios
-    )
-    healthy = f"{_count(len(scenarios), 'healthy scenario')}, {_count(cases, 'case')}"
-    yield f"{item.benchmark.name}: {healthy}; {counts}"
+    yield f"{item.healthy}; {counts}" if item.healthy else f"{item.root}: cannot be read; {counts}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -124,7 +124,7 @@ class CaseRunner:
         # A case that was not even asked leaves the verdict that it has.
         supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
         self._record(job, outcome, supersedes=supersedes)
-        return outcome
+        return replace(outcome, events=()) if outcome.events else outcome
 
     def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
         self._hub.record_result(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord, Usage
 from pytest_helmbench.store.catalogue import CodeIds, PackIds, RowIds
-from pytest_helmbench.store.cells import safe_text, whole_number
+from pytest_helmbench.store.cells import as_json, safe_text, whole_number
 
 __all__ = ["write_attempts", "write_results"]
 
@@ -54,6 +54,7 @@ _INSERT_EVALUATION = (
     "INSERT INTO evaluations (result_id, criterion, rule, rule_hash, passed, credit, parse, expected,"
     " observed, justification) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_INSERT_EVENT = "INSERT INTO events (run_id, result_id, type, payload, at) VALUES (?, ?, ?, ?, ?)"
 _LINK_CALLS = (
     "UPDATE calls SET result_id = ? WHERE run_id = ? AND code = ? AND repetition = ? AND result_id IS NULL"
 )
@@ -109,6 +110,10 @@ def write_results(
         row for (_, result_id), record in places.items() for row in _evaluation_rows(record, result_id)
     ]
     conn.executemany(_INSERT_EVALUATION, evaluations)
+    events = [row for (_, result_id), record in places.items() for row in _event_rows(record, result_id)]
+    if events:
+        conn.executemany("DELETE FROM events WHERE result_id = ?", [(row[-1],) for row in replaced])
+        conn.executemany(_INSERT_EVENT, events)
     conn.executemany(_LINK_CALLS, [(result_id, *key) for key, result_id in places])
 
 
@@ -208,7 +213,7 @@ def _result_row(record: ResultRecord, codes: CodeIds | PackIds | None, replies: 
     rows = RowIds() if codes is None else codes.rows(record.code)
     return (
         safe_text(record.node_id),
-        record.family,
+        safe_text(record.family),
         rows.scenario,
         rows.condition,
         rows.user_context,
@@ -243,6 +248,13 @@ def _evaluation_rows(record: ResultRecord, result_id: int) -> list[_Row]:
             None if evaluation.justification is None else safe_text(evaluation.justification),
         )
         for evaluation in record.outcome.evaluations
+    ]
+
+
+def _event_rows(record: ResultRecord, result_id: int) -> list[_Row]:
+    return [
+        (record.run_id, result_id, event.type, safe_text(as_json(event.payload)), event.at)
+        for event in record.outcome.events
     ]
 
 

@@ -334,6 +334,17 @@ def keep_plans(db: Database) -> None:
 
 @_MIGRATIONS()
 def keep_packs(db: Database) -> None:
-    """Let a row of a benchmark pack stand among the scenarios: it belongs to a benchmark, not to a behaviour."""
+    """Let a row of a benchmark pack stand among the scenarios (it belongs to no behaviour); keep transcripts."""
     db.conn.execute("ALTER TABLE scenarios ADD COLUMN benchmark_id INTEGER REFERENCES benchmarks (id)")
     db.conn.execute("CREATE INDEX idx_scenarios_benchmark_id_code ON scenarios (benchmark_id, code)")
+    db.conn.execute(
+        """CREATE TABLE events (
+            id INTEGER PRIMARY KEY,
+            run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+            result_id INTEGER REFERENCES results (id),
+            type TEXT NOT NULL,
+            payload TEXT NOT NULL,
+            at TEXT NOT NULL
+        )"""
+    )
+    db.conn.execute("CREATE INDEX idx_events_result_id ON events (result_id)")
