@@ -81,6 +81,9 @@ class CaseFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the items in natural order; nothing is composed yet."""
         settings = self.config.stash[PLUGIN].settings
+        if settings.self_check:
+            yield from self._checks()
+            return
         for job in self.loaded.jobs(
             self.path, self.nodeid, repeat=settings.repeat, add_no_context=settings.add_no_context
         ):
@@ -90,6 +93,36 @@ class CaseFile(pytest.File):
             item.outcome = None
             yield item
         yield from _broken_items(self, self.loaded.broken_in(self.path))
+
+    def _checks(self) -> Iterator[pytest.Item]:
+        """Yield one item per row of a pack; a scenario tree has no answers of its own to check."""
+        for code in self.loaded.checked_in(self.path):
+            name = escaped_id(code)
+            item: SelfCheckItem = SelfCheckItem.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}")
+            item.code = code
+            item.loaded = self.loaded
+            yield item
+        yield from _broken_items(self, self.loaded.broken_in(self.path))
+
+
+class SelfCheckItem(pytest.Item):
+    """A row whose own answers are held to its own rules. No model is asked, nothing is stored."""
+
+    code: str
+    loaded: Loaded
+
+    def runtest(self) -> None:
+        """Fail with every violation."""
+        findings, skipped = self.config.stash[PLUGIN].self_check(self.loaded, self.code)
+        if skipped is not None:
+            pytest.skip(skipped)
+        if findings:
+            base = self.config.invocation_params.dir
+            pytest.fail(scrub("\n".join(problem.text(base) for problem in findings)), pytrace=False)
+
+    def reportinfo(self) -> tuple[str, int | None, str]:
+        """Return the file and the row's id."""
+        return escaped_path(str(self.path)), 0, self.name
 
 
 class PackFolder(pytest.File):
@@ -160,6 +193,10 @@ class CaseItem(pytest.Item):
         if name is None or name == "helmbench":
             yield self, pytest.mark.helmbench(**self.job.facts()).mark
         yield from super().iter_markers_with_node(name)
+
+    def listextrakeywords(self) -> set[str]:
+        """Let `-k` find a case by its family; made only when somebody looks."""
+        return {self.job.family, *super().listextrakeywords()}
 
     def setup(self) -> None:
         """Wait for the whole outcome; a fault is an error, a skip is a skip."""

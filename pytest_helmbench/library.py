@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.engine.jobs import Loaded
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.engine.trees import LoadedTree
@@ -74,6 +75,14 @@ class Library:
 
     def _say(self, text: str) -> None:
         self.note(text)
+
+    async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
+        """Return what is wrong with a row of a pack, or why it could not be checked.
+
+        Raises:
+            ConfigError: The row cannot be read.
+        """
+        return await self._packs().self_check(loaded, code)
 
     async def close(self) -> None:
         """Remove what was made for the cases of its benchmarks."""

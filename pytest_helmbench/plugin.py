@@ -145,6 +145,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("helmbench_ask_above", "USD above which --helmbench-max-cost must be given (default: 10)")
 
 
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Refuse a pack that brings a conftest.py, which pytest would run before anybody could look at it."""
+    for argument in early_config.known_args_namespace.file_or_dir:
+        path = Path(str(argument).split("::")[0])
+        folder = path if path.is_dir() else path.parent
+        if (folder / "conftest.py").is_file() and any((folder / name).is_file() for name in _SIGNS[1:]):
+            from pytest_helmbench.formats.pack_places import is_pack  # noqa: PLC0415 - see above
+
+            if is_pack(folder):
+                import pytest  # noqa: PLC0415 - this module imports nothing at the top
+
+                raise pytest.UsageError(
+                    f"{folder}: a benchmark pack must not bring a conftest.py: pytest would run it\n"
+                    "  hint: look at it, then remove it; packs are data, nothing in them is imported"
+                )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Bring the session plugin in when, and only when, somebody asks."""
     config.addinivalue_line("markers", MARKER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from pytest_helmbench.bench.codes import scenario_code_of
 from pytest_helmbench.bench.outcome import Outcome, Verdict
-from pytest_helmbench.bench.problem import HelmbenchError, UnreadableBenchmarkError
+from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
 from pytest_helmbench.distributed import SliceScheduling, crash_report
@@ -20,6 +20,7 @@ from pytest_helmbench.ending import ExitRule
 from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_path
+from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.engine.trees import LoadedTree
 from pytest_helmbench.evaluate.judge import load_template
@@ -35,6 +36,7 @@ from pytest_helmbench.items import (
     CaseItem,
     CaseText,
     PackFolder,
+    SelfCheckItem,
     ran_on_demand,
 )
 from pytest_helmbench.library import Library
@@ -174,6 +176,7 @@ class SessionPlugin:
         self._garbage.begin()
         if isinstance(desk, ControllerDesk):
             desk.on_tick = self._live.tick
+        self._check_loop: LoopThread | None = None
         self._broken = 0
         self._unjudged_failures = 0
         self._failures = 0
@@ -265,7 +268,7 @@ class SessionPlugin:
         report = yield
         fault = call.excinfo.value if call.excinfo is not None else None
         if (
-            isinstance(item, CaseItem | BrokenItem)
+            isinstance(item, CaseItem | BrokenItem | SelfCheckItem)
             and isinstance(fault, pytest.fail.Exception)
             and report.failed
         ):
@@ -360,6 +363,9 @@ class SessionPlugin:
         """Stop, store, and settle the exit code."""
         self._live.clear()
         interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
+        if self._check_loop is not None:
+            self._check_loop.run(self._library.close())
+            self._check_loop.close()
         self._desk.end(interrupted=interrupted)
         if self._office is not None:
             status = ExitRule(self._office, _models_on_command_line(self._config)).settle(
@@ -384,6 +390,12 @@ class SessionPlugin:
     def pytest_unconfigure(self) -> None:
         """Leave the collector as it was found."""
         self._garbage.end()
+
+    def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
+        """Return what is wrong with a row, or why it could not be checked."""
+        if self._check_loop is None:
+            self._check_loop = LoopThread()
+        return self._check_loop.run(self._library.self_check(loaded, code))
 
     # What the hooks share
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -29,6 +30,7 @@ from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.formats.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers import resolve_endpoint
+from pytest_helmbench.packing import Packing
 from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
 
 __all__ = ["check", "init", "print_schema"]
@@ -52,6 +54,8 @@ class _Checked:
 @no_db_option
 def check(path: Path | None, *, as_json: bool) -> int:
     """Report every problem of the benchmark at PATH by file and line; no model is asked.
+
+    Rows of packs are held to their own answers: these must pass, and what must not pass must fail.
 
     Ends 1 when there are errors. Warnings never change the exit code.
     """
@@ -114,9 +118,23 @@ def _checked_pack(root: Path, models: tuple[Problem, ...], odd_models: tuple[Pro
         pack = load_pack(root)
     except UnreadableBenchmarkError as error:
         return _Checked(root, None, (*error.problems, *models), odd_models)
-    errors = (*pack.all_problems(), *models)
+    findings, skipped = asyncio.run(_self_checked(root))
+    errors = (*pack.all_problems(), *models, *findings)
     healthy = f"{pack.id}: {_count(len(pack.rows), 'healthy row')}"
-    return _Checked(root, healthy, errors, (*pack.warnings, *odd_models))
+    notes = [
+        Problem(pack.manifest.path, None, f"{_count(rows, 'row')} not self-checked: {why}")
+        for why, rows in skipped.items()
+    ]
+    return _Checked(root, healthy, errors, (*pack.warnings, *odd_models, *notes))
+
+
+async def _self_checked(root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
+    """Hold the rows of a pack to their own answers; code runs in a sandbox, or not at all."""
+    packing = Packing(Project.at(Path.cwd()).settings(), say)
+    try:
+        return await packing.self_check_all(root)
+    finally:
+        await packing.close()
 
 
 def _passes(rule: FieldRule, value: object) -> bool:

@@ -137,6 +137,11 @@ class CaseJob(ABC):
         return None
 
     @property
+    def is_one_question(self) -> bool:
+        """Whether its prompt is all that its model is asked; else an agent asks what it likes."""
+        return True
+
+    @property
     def skip_reason(self) -> str | None:
         """Why it cannot be run anywhere, in a sentence; None for a case that can."""
         return None
@@ -211,6 +216,9 @@ class Loaded(Protocol):
 
     def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[CaseJob]:
         """Yield the jobs of a file, in natural order; nothing is composed."""
+
+    def checked_in(self, path: Path) -> Sequence[str]:
+        """Return the codes in a file that `--helmbench-self-check` can check."""
 
     def broken_in(self, path: Path) -> Broken:
         """Return what is broken and stands in a file, or for want of one is shown there."""

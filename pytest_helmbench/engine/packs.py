@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.pack import BrokenRow, Family, PackRule, PackTask
+from pytest_helmbench.bench.pack import BrokenRow, ConfigError, Family, PackRule, PackTask
 from pytest_helmbench.bench.pack_outline import PackOutline, RowRef
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.rule import CaseRule, Criterion, JudgeRule
@@ -23,6 +23,7 @@ from pytest_helmbench.formats.pack_prompts import prompt_of
 __all__ = ["LoadedPack", "PackJob"]
 
 _NO_PARTS = (None,) * 6
+_AGENT_FAMILIES = frozenset({Family.REPO_PATCH.value, Family.TERMINAL_TASK.value})
 _PASS, _FAIL = "PASS", "FAIL"
 
 
@@ -90,6 +91,11 @@ class PackJob(CaseJob):
         return self.loaded.work
 
     @property
+    def is_one_question(self) -> bool:
+        """False for the families that an agent works on."""
+        return self.ref.family not in _AGENT_FAMILIES
+
+    @property
     def skip_reason(self) -> str | None:
         """See `RowRef.skip_reason`."""
         return self.ref.skip_reason
@@ -111,7 +117,9 @@ class PackJob(CaseJob):
             "severity": 0,
             "repetition": self.repetition,
         }
-        return {**dict(self.ref.groups), **own}
+        # Whoever makes a marker cannot hand over an argument of this name.
+        groups = {name: value for name, value in self.ref.groups if name != "self"}
+        return {**groups, **own}
 
 
 class LoadedPack:
@@ -165,6 +173,10 @@ class LoadedPack:
                 for repetition in range(1, repeat + 1):
                     yield PackJob(target, repetition, False, file_id, self, ref)
 
+    def checked_in(self, path: Path) -> Sequence[str]:
+        """See `Loaded.checked_in`."""
+        return [ref.id for ref in self._rows.get(path, ())]
+
     def broken_in(self, path: Path) -> Broken:
         """See `Loaded.broken_in`."""
         rows = tuple((row.name, row.problems) for row in self._broken.get(path, ()))
@@ -189,7 +201,24 @@ class LoadedPack:
         rubric = task.eval_value("rubric")
         if task.family is not Family.FREE_RESPONSE or not isinstance(rubric, str):
             return PackRule(task, self.work.settings.parity)
-        reference = task.eval_value("reference_answer")
+        reference = _reference_answer(task)
         if reference:
             rubric = f"{rubric}\n\nReference answer:\n{reference}"
         return JudgeRule((Criterion("", rubric, (_PASS, _FAIL), (_PASS,)),))
+
+
+def _reference_answer(task: PackTask) -> str:
+    """Return the reference answer of a row with a rubric in words; it may stand in a file. Empty for none.
+
+    Raises:
+        ConfigError: The file is no text.
+    """
+    value = task.eval_value("reference_answer")
+    source = next((file.source for file in task.eval_files), None)
+    if source is None:
+        return "" if value is None else str(value)
+    try:
+        return source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{task.id}: eval.reference_answer: the file that it names is no text in UTF-8"
+        raise ConfigError(f"{message}\n  hint: save it as UTF-8") from error

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any, Protocol
 
 from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Usage, Verdict
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.rule import Criterion, JudgeRule
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
-from pytest_helmbench.engine.work import Bench, UnjudgedError, Work
+from pytest_helmbench.engine.work import Bench, UnjudgedError, Work, fault_outcome
 from pytest_helmbench.evaluate.evaluation import (
     evaluate_fields,
     evaluate_judged,
@@ -24,7 +24,7 @@ from pytest_helmbench.evaluate.evaluation import (
 )
 from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError, is_on_menu
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gate import ModelStoppedError, NotStoredError, RefusedError
+from pytest_helmbench.gateway.gate import ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.gateway import (
     NOT_ON_RECORD,
     Call,
@@ -116,10 +116,8 @@ class CaseRunner:
             outcome = await self._outcome(job, progress)
         except UnjudgedError as stop:
             outcome = stop.outcome
-        except NotStoredError as error:
-            outcome = Outcome(Verdict.ERROR, "not_stored", str(error))
         except RefusedError as error:
-            outcome = Outcome(Verdict.SKIPPED, "budget", str(error))
+            outcome = fault_outcome(error)
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
         # A case that was not even asked leaves the verdict that it has.
         supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
@@ -150,7 +148,7 @@ class CaseRunner:
             return True
         case = job.case(self._settings.system_prompt)
         call = Call(_origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
-        if self._gateway.fingerprint(call) != before.request_hash:
+        if job.is_one_question and self._gateway.fingerprint(call) != before.request_hash:
             return False
         weights = (case.severity, case.difficulty, job.neutral)
         if weights != (before.severity, before.difficulty, before.neutral):
@@ -188,7 +186,7 @@ class CaseRunner:
         try:
             reply = await self._gateway.ask(call, clock, progress)
         except (CallFailedError, ModelStoppedError) as error:
-            raise UnjudgedError(_fault_outcome(error, "")) from error
+            raise UnjudgedError(fault_outcome(error)) from error
         if work is not None and judge is None:
             evaluations = await self._worked(work, case, reply)
         elif judge is None:
@@ -249,7 +247,7 @@ class CaseRunner:
             )
             raise UnjudgedError(with_reply(outcome, reply)) from error
         except (CallFailedError, ModelStoppedError) as error:
-            raise UnjudgedError(with_reply(_fault_outcome(error, "judge_"), reply)) from error
+            raise UnjudgedError(with_reply(fault_outcome(error, "judge_"), reply)) from error
 
     async def _ask_judge(self, call: Call, clock: CaseClock, progress: Progress[CaseJob]) -> Reply:
         """Ask once more without a temperature when the judge's provider takes none; it is asked so from then on."""
@@ -298,18 +296,3 @@ def _judge_of(job: CaseJob, case: Case) -> tuple[Route, Endpoint] | None:
         message = "no judge: give --helmbench-marking-model, or marking_model in models.yml"
         raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_judge", message))
     return route, _usable(route, "no_judge")
-
-
-def _fault_outcome(error: CallFailedError | ModelStoppedError, prefix: str) -> Outcome:
-    whose = "the judge's call failed: " if prefix else ""
-    if isinstance(error, ModelStoppedError):
-        return Outcome(Verdict.ERROR, f"{prefix}model_stopped", f"{whose}{error}")
-    fault = error.fault
-    reason = "blocked" if fault.kind is FaultKind.BLOCKED else fault.reason
-    return Outcome(
-        Verdict.ERROR,
-        f"{prefix}{reason}",
-        f"{whose}{error}",
-        usage=Usage() if prefix else fault.usage,
-        finish_reason=fault.finish_reason,
-    )

@@ -137,6 +137,10 @@ class LoadedTree:
                 for repetition in range(1, repeat + 1):
                     yield TreeJob(target, repetition, neutral, file_id, combination)
 
+    def checked_in(self, path: Path) -> Sequence[str]:  # noqa: ARG002 - a pack's
+        """See `Loaded.checked_in`."""
+        return ()
+
     def broken_in(self, path: Path) -> Broken:
         """See `Loaded.broken_in`."""
         return self._hosts.get(path, ())

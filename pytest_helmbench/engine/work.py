@@ -7,12 +7,14 @@ from typing import Protocol
 
 from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Usage, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Origin, Watch
+from pytest_helmbench.gateway.faults import FaultKind
+from pytest_helmbench.gateway.gate import ModelStoppedError, NotStoredError, RefusedError
+from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Origin, Watch
 from pytest_helmbench.gateway.providers import Endpoint
 
-__all__ = ["Bench", "UnjudgedError", "Work"]
+__all__ = ["Bench", "UnjudgedError", "Work", "fault_outcome"]
 
 
 class UnjudgedError(HelmbenchError):
@@ -67,3 +69,30 @@ class Work(Protocol):
         Raises:
             UnjudgedError: It could not be judged, through no fault of the model.
         """
+
+
+def fault_outcome(error: HelmbenchError, prefix: str = "") -> Outcome:
+    """Return what a case gets whose call brought no reply: never a verdict.
+
+    Args:
+        error: `CallFailedError`, `RefusedError` or one of its kinds.
+        prefix: `judge_` for a judge's call.
+    """
+    whose = "the judge's call failed: " if prefix else ""
+    if isinstance(error, ModelStoppedError):
+        return Outcome(Verdict.ERROR, f"{prefix}model_stopped", f"{whose}{error}")
+    if isinstance(error, NotStoredError):
+        return Outcome(Verdict.ERROR, "not_stored", str(error))
+    if isinstance(error, RefusedError):
+        return Outcome(Verdict.SKIPPED, "budget", str(error))
+    if not isinstance(error, CallFailedError):
+        return Outcome(Verdict.ERROR, f"{prefix}no_reply", f"{whose}{error}")
+    fault = error.fault
+    reason = "blocked" if fault.kind is FaultKind.BLOCKED else fault.reason
+    return Outcome(
+        Verdict.ERROR,
+        f"{prefix}{reason}",
+        f"{whose}{error}",
+        usage=Usage() if prefix else fault.usage,
+        finish_reason=fault.finish_reason,
+    )

@@ -49,9 +49,24 @@ def evaluate_row(rule: PackRule, reply: Reply, *, show_hidden: bool) -> Evaluati
 
 
 def row_evaluation(
-    rule: PackRule, *, passed: bool, observed: str, reason: str | None = None, shows: bool = False
+    rule: PackRule,
+    *,
+    passed: bool,
+    observed: str,
+    reason: str | None = None,
+    shows: bool = False,
+    note: str | None = None,
 ) -> Evaluation:
-    """Return the one evaluation of a row; hidden values stay out of it unless they are asked for."""
+    """Return the one evaluation of a row; hidden values stay out of it unless they are asked for.
+
+    Args:
+        rule: Of the row.
+        passed: Right or wrong.
+        observed: What came, for people.
+        reason: Why it is wrong, in a word.
+        shows: Hidden values are asked for.
+        note: What else must be known of the verdict; the record keeps it as its justification.
+    """
     return Evaluation(
         criterion="",
         rule=f"{rule.task.task_type} ({'parity' if rule.parity else 'default'})",
@@ -62,6 +77,7 @@ def row_evaluation(
         parse=None,
         expected=wanted_text(rule.task, shows=shows),
         observed=excerpt(scrub(observed), OBSERVED_LIMIT),
+        justification=note,
     )
 
 
@@ -80,6 +96,12 @@ def wanted_text(task: PackTask, *, shows: bool) -> str:
 
 def pack_rule_hash(rule: PackRule) -> str:
     """Return 16 hex digits over everything that decides about a reply: the row's `eval`, the rules, their version."""
-    decisive = [ANSWER_RULES_VERSION, rule.task.task_type, rule.parity, rule.task.evaluation()]
+    decisive = [
+        ANSWER_RULES_VERSION,
+        rule.task.task_type,
+        rule.parity,
+        rule.task.redacted(),
+        rule.task.evaluation(),
+    ]
     text = json.dumps(decisive, ensure_ascii=True, sort_keys=True, default=str)
     return sha256(text.encode()).hexdigest()[:_HASH_DIGITS]

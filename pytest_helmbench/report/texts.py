@@ -9,6 +9,7 @@ from pytest_helmbench.bench.scrub import scrub
 
 __all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
 
+_JUDGED = "sqe"
 _REASONS = {
     "invalid_json": "the reply is not valid JSON",
     "schema_violation": "the reply breaks the schema",
@@ -49,7 +50,7 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     judges = [
         (f"judge {evaluation.criterion}".strip(), scrub(evaluation.justification))
         for evaluation in outcome.evaluations
-        if evaluation.justification and not evaluation.passed
+        if evaluation.justification and not evaluation.passed and evaluation.rule == _JUDGED
     ]
     return [*judges, *([("reply", scrub(outcome.excerpt))] if outcome.excerpt else [])]
 

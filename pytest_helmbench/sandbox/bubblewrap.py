@@ -38,7 +38,7 @@ from pytest_helmbench.sandbox.seccomp import filter_program
 from pytest_helmbench.sandbox.watch import watch_disk, watch_family
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
-__all__ = ["BubblewrapEngine", "find_bubblewrap"]
+__all__ = ["BubblewrapEngine", "Way", "find_bubblewrap", "ways"]
 
 _OWN = "/.helmbench"  # in a box: what is ours
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
@@ -59,11 +59,11 @@ _AS_ROOT = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"),
 )
-_AS_USER = ("--unshare-all", "--unshare-user")
+_AS_USER = ("--unshare-all", "--unshare-user", "--cap-drop", "ALL")
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class Way:
     """How bubblewrap works on this machine.
 
     Args:
@@ -83,7 +83,7 @@ class BubblewrapEngine(Engine):
     name = "bwrap"
     runs_images = False
 
-    def __init__(self, way: _Way) -> None:
+    def __init__(self, way: Way) -> None:
         super().__init__()
         self._way = way
         self._local = LocalPrograms()
@@ -258,7 +258,7 @@ async def find_bubblewrap() -> BubblewrapEngine | Unavailable:
     if program is None or not sys.platform.startswith("linux"):
         return Unavailable("bwrap is not installed")
     why = ""
-    for way in _ways(program):
+    for way in ways(program):
         engine = BubblewrapEngine(way)
         try:
             async with await engine.open(BoxSpec()) as box:
@@ -272,8 +272,9 @@ async def find_bubblewrap() -> BubblewrapEngine | Unavailable:
     return Unavailable(f"bwrap does not work here ({excerpt(why)})")
 
 
-def _ways(program: str) -> Iterable[_Way]:
+def ways(program: str) -> Iterable[Way]:
+    """Yield the ways in which bubblewrap may work, the one with the firmest bounds first."""
     if os.getuid() == 0:
-        yield _Way(program, _AS_ROOT, drops=True)
-    yield _Way(program, (*_AS_USER, "--disable-userns"), drops=False)
-    yield _Way(program, _AS_USER, drops=False)  # before 0.8
+        yield Way(program, _AS_ROOT, drops=True)
+    yield Way(program, (*_AS_USER, "--disable-userns"), drops=False)
+    yield Way(program, _AS_USER, drops=False)  # before 0.8

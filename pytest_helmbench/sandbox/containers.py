@@ -188,12 +188,9 @@ class ContainerEngine(Engine):
     def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
         yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)
         yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
-        yield from (
-            "--log-driver",
-            "none",
-            "--tmpfs",
-            f"/tmp:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}",
-        )
+        # Removing kills at once: nothing in a box has anything to put in order.
+        yield from ("--log-driver", "none", "--stop-signal", "KILL")
+        yield from ("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}")
         yield from ("--shm-size", str(min(limits.disk_bytes, _SHARED_MEMORY_BYTES)))
         yield from ("--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes))
         yield from ("--pids-limit", str(limits.pids), "--cpus", f"{min(limits.cpus, os.cpu_count() or 1):g}")
@@ -317,5 +314,7 @@ def _tool_environment() -> Mapping[str, str]:
 
 def _said(ended: Ended) -> str:
     """Return the last words of a command line, for people."""
-    lines = ended.stderr.decode(errors="replace").strip().splitlines()
+    lines = [
+        line for line in ended.stderr.decode(errors="replace").splitlines() if line and "--help" not in line
+    ]
     return excerpt(lines[-1]) if lines else ended.reason or f"exit code {ended.exit_code}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 _PACKAGE = Path(__file__).parents[2] / "pytest_helmbench"
-_BELOW_ENGINE = {"bench", "formats", "analysis", "gateway", "sandbox", "bridge", "evaluate"}
+_BELOW_ENGINE = {"bench", "formats", "analysis", "gateway", "sandbox", "bridge", "evaluate", "agent"}
 _ROOMS = {
     "bench": set[str](),
     "formats": {"bench"},
@@ -21,6 +21,7 @@ _ROOMS = {
     "store": {"bench"},
     "bridge": {"bench", "gateway", "sandbox"},
     "evaluate": {"bench", "gateway", "sandbox"},
+    "agent": {"bench", "gateway", "sandbox"},
     "engine": _BELOW_ENGINE,
     "report": {"bench", "analysis", "store"},
 }
@@ -32,6 +33,8 @@ _COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest module
 _LATE = {
     ("plugin", "pytest_helmbench.session"),
     ("plugin", "pytest_helmbench.formats.places"),
+    ("plugin", "pytest_helmbench.formats.pack_places"),
+    ("plugin", "pytest"),
     ("library", "pytest_helmbench.packing"),  # sessions of scenario trees do without
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours

@@ -11,14 +11,15 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from pytest_helmbench.evaluate.answers.plain import MARK, MARK_END
+from pytest_helmbench.evaluate.answers.vocabulary import any_of, one_of, word_set
 
-__all__ = ["MOST_CUES", "Cue", "CueKind", "find_cues", "lowered", "retraction"]
-
+__all__ = ["ANSWER_NOUNS", "MOST_CUES", "Cue", "CueKind", "Retraction", "find_cues", "lowered", "retraction"]
 
 MOST_CUES = 500
 """Announcements that are looked at, from the end: an answer that wins is never before so many others."""
 
 _LONGEST_MARK = 4000
+_MOST_LINKS = 3
 
 
 class CueKind(Enum):
@@ -57,34 +58,49 @@ class Cue:
     word: str = ""
 
 
-# Nouns, and the verbs that link them to the answer, by language. A low line is a space.
-_LANGUAGES: tuple[tuple[str, str], ...] = (
-    ("answer choice option selection pick solution conclusion guess response result", "is are be"),
-    ("antwort lösung loesung auswahl", "ist lautet wäre"),
-    ("réponse reponse choix", "est serait"),
-    ("respuesta solución solucion opción opcion elección", "es sería seria"),
-    ("resposta alternativa opção", "é seria"),
-    ("risposta soluzione scelta opzione", "è sarebbe"),
-    ("antwoord keuze", "is"),
-    ("odpowiedź odpowiedz odpowiedzią", "to jest brzmi"),
-    ("odpověď odpoveď", "je"),
-    ("svar svaret vastaus", "är er on"),
-    ("cevap yanıt", ""),
-    ("đáp_án câu_trả_lời", "là"),
-    ("răspuns răspunsul", "este e"),
-    ("válasz", ""),
-    ("jawaban jawapan", "adalah ialah"),
-    ("ответ відповідь вариант отговор одговор", "это - является є це е"),
-    ("απάντηση", "είναι"),
-    ("الإجابة الجواب إجابة", "هي هو"),
-    ("תשובה התשובה", "היא הוא"),
-    ("उत्तर जवाब", ""),
-    ("উত্তর", ""),
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """Words that take back what was said.
+
+    Args:
+        end: Where they end.
+        certain: They say that it was wrong, not only that it is looked at again.
+    """
+
+    end: int
+    certain: bool
+
+
+# Nouns for an answer, other nouns that announce one, and the verbs that link them to it, by language.
+_LANGUAGES = (
+    ("answer ans", "choice option selection pick solution conclusion guess response result", "is are be"),
+    ("antwort", "lösung loesung auswahl", "ist lautet wäre"),
+    ("réponse reponse", "choix", "est serait"),
+    ("respuesta", "solución solucion opción opcion elección", "es sería seria"),
+    ("resposta", "alternativa opção", "é seria"),
+    ("risposta", "soluzione scelta opzione", "è sarebbe"),
+    ("antwoord", "keuze", "is"),
+    ("odpowiedź odpowiedz odpowiedzią", "", "to jest brzmi"),
+    ("odpověď odpoveď", "", "je"),
+    ("svar svaret vastaus", "", "är er on"),
+    ("cevap yanıt", "", ""),
+    ("đáp_án câu_trả_lời", "", "là"),
+    ("răspuns răspunsul", "", "este e"),
+    ("válasz", "", ""),
+    ("jawaban jawapan", "", "adalah ialah"),
+    ("ответ відповідь отговор одговор", "вариант", "это - является є це е"),
+    ("απάντηση", "", "είναι"),
+    ("الإجابة الجواب إجابة", "", "هي هو"),
+    ("תשובה התשובה", "", "היא הוא"),
+    ("उत्तर जवाब", "", ""),
+    ("উত্তর", "", ""),
 )
-# Scripts without spaces between words, and nouns of two words: a particle or nothing follows.
-_UNSPACED = (
-    *"答案 正确选项 正確選項 正确答案 应选 應選 故选 故選 选择 選擇 选 選 答え 正解 解答 回答 정답 답 คำตอบ".split(),
-)
+# Scripts without spaces between words: a particle, or nothing, follows.
+_UNSPACED_NOUNS = word_set("答案 正确答案 答え 正解 解答 回答 정답 답 คำตอบ")
+_UNSPACED = tuple(_UNSPACED_NOUNS | word_set("正确选项 正確選項 应选 應選 故选 故選 选择 選擇 选 選"))
+
+ANSWER_NOUNS = _UNSPACED_NOUNS | word_set(*(nouns for nouns, _, _ in _LANGUAGES))
+"""Words for an answer, not for a choice, a result or a solution."""
 
 # Verbs that announce a choice, under a piece that all of a group hold: one look rules out the group.
 _VERBS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -106,36 +122,49 @@ _VERBS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "kies": ("ik kies",),
     }
 )
+_VERB_SET = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
+
 _FINAL = re.compile(
-    r"(?:final|finale|definitive|définitive|definitiva|endgültige|最终|最終|окончательный|итоговый)\W{0,3}$"
+    any_of("final finale definitive définitive definitiva endgültige 最终 最終 окончательный итоговый")
+    + r"\W{0,3}$"
 )
-_QUALIFIERS = frozenset("the my that this a an correct right best final most likely one only".split())
-_MAKES_A_VERB = frozenset("to can cannot could will would please must should not i'll i'd we'll don't can't".split())
-_MAKES_IT_ANOTHER = frozenset(
-    "if whether wrong incorrect other another worst tempting plausible alternative possible common assume suppose "
-    "assuming each every no long detailed not n't isn't initial first second previous".split()
+_QUALIFIERS = word_set("the my that this a an correct right best final most likely one only")
+_MAKES_A_VERB = word_set("to can cannot could will would please must should not i'll i'd we'll don't can't")
+_MAKES_IT_ANOTHER = word_set(
+    "if whether wrong incorrect other another worst tempting plausible alternative possible common assume suppose",
+    "assuming each every no long detailed not isn't initial first second previous",
 )
-_NEGATED_GAP = re.compile(r"(?<!\w)(?:not|never|cannot|nicht|kein|no|ne|pas|nie|не)(?!\w)|n't(?!\w)")
+_NEGATED_GAP = re.compile(rf"(?<!\w){any_of('not never cannot nicht kein no ne pas nie не')}(?!\w)|n't(?!\w)")
+# `Option D: …`, `answer A is …`: one of the choices is looked at.
+_ONE_OF_THEM = re.compile(r"\s\(?\w{1,2}\)?\s?")
 _NEGATED_VERB = re.compile(r"(?:n't|not|never|nicht|if you|why|不|cannot|to)\s*$")
 _SEPARATOR = (
-    r"(?:\s(?:letter|choice|option|key|number|id|index|code))?(?:\s?\([^()\n]{0,30}\))?"
+    r"(?:\s(?:letter|choice|option|key|number|id|index|code))?(?:\s?\([^()\n]{0,30}\))?\.?"
     r"[\"')\]]*\s*(?::|=|->|=>|→|\||-(?=\s))"
 )
 _WORDS_ONLY = re.compile(r"[\w\s'\"✓]*")
+_WOULD, _IS = any_of("应该 應該 就 应 應 肯定"), any_of("是 为 為 选 選 は が 은 는 이 คือ")
+_PARTICLE = re.compile(rf"\s*{_WOULD}?\s*{_IS}?\s*[:=]?\s*(?:选项|選項)?\s*")
+_RETRACTION = re.compile(
+    r"(?<!\w)(?:(?P<certain>scratch that|i was wrong|i take that back|i (?:made|have made) an? (?:mistake|error)"
+    r"|that(?:'s| is) (?:not right|not correct|wrong|incorrect)\b|actually,? no)"
+    r"|on second thought|correction\b|(?:no|oh|hmm|oops),? wait|wait,? (?:no|actually|that)|wait[,.!—-]"
+    r"|let me (?:re-?(?:consider|check|think|calculate|evaluate|do|read|examine)|correct|double))"
+)
 
 
 def _links() -> Iterator[tuple[str, re.Pattern[str]]]:
-    for nouns, copulas in _LANGUAGES:
-        linked = "|".join(re.escape(copula) for copula in copulas.split()) or r"(?!)"
+    for nouns, others, copulas in _LANGUAGES:
+        linked = one_of(copulas.split()) if copulas else r"(?!)"
         link = re.compile(
-            rf"(?P<separator>{_SEPARATOR})|(?P<gap>[^.!?:;\n]{{0,80}}?)(?:(?<!\w)(?:{linked})(?!\w|'t)|(?P<late>:))"
+            rf"(?P<separator>{_SEPARATOR})"
+            rf"|(?P<gap>[^.!?:;\n]{{0,80}}?)(?:(?<!\w){linked}(?!\w|'t)|(?P<late>:))"
         )
-        for noun in nouns.split():
-            yield noun.replace("_", " "), link
+        for noun in word_set(nouns, others):
+            yield noun, link
 
 
 _LINK_OF: Mapping[str, re.Pattern[str]] = MappingProxyType(dict(_links()))
-_VERB_SET = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _SPACED_WORDS = (*_LINK_OF, *_VERB_SET)
 _ASCII_NOUNS = tuple(noun for noun in _LINK_OF if noun.isascii())
 _ACCENTED_NOUNS = tuple(noun for noun in _LINK_OF if not noun.isascii() and max(noun) < "\u0370")
@@ -144,16 +173,8 @@ _OTHER_NOUNS = tuple(noun for noun in _LINK_OF if max(noun) >= "\u0370")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1fff\u3040-\ud7ff]")
 _ENDINGS = ("s", "en", "es", "e", "")
 _WORD_OF: Mapping[str, str] = MappingProxyType(
-    {word + ending: word for ending in _ENDINGS for word in _SPACED_WORDS} | {word: word for word in _SPACED_WORDS}
-)
-_PARTICLE = re.compile(
-    r"\s*(?:应该|應該|就|应|應|肯定)?\s*(?:是|为|為|选|選|は|が|은|는|이|là|คือ)?\s*[:=]?\s*(?:选项|選項)?\s*"
-)
-_RETRACTION = re.compile(
-    r"(?<!\w)(?:scratch that|i was wrong|i take that back|on second thought|correction\b|(?:no|oh|hmm|oops),? wait"
-    r"|wait,? (?:no|actually|that)|wait[,.!—-]|actually,? no|i (?:made|have made) an? (?:mistake|error)"
-    r"|let me (?:re-?(?:consider|check|think|calculate|evaluate|do|read|examine)|correct|double)"
-    r"|that(?:'s| is) (?:not right|not correct|wrong|incorrect)\b)"
+    {word + ending: word for ending in _ENDINGS for word in _SPACED_WORDS}
+    | {word: word for word in _SPACED_WORDS}
 )
 
 
@@ -177,22 +198,26 @@ def find_cues(low: str) -> Iterator[Cue]:
         if _OTHER_SCRIPT.search(low) is not None:
             words += [noun for noun in _OTHER_NOUNS if noun in low]
             unspaced = [noun for noun in _UNSPACED if noun in low]
-    if not (words or unspaced or MARK in low):
-        return
-    for found in deque(_scan_for(tuple(words), tuple(unspaced)).finditer(low), MOST_CUES):
-        word = _WORD_OF.get(found[0], found[0])
-        if word in _LINK_OF:
-            yield from _noun_cues(low, word, found.start(), found.end())
-        elif word == MARK:
-            stop = low.find(MARK_END, found.end(), found.end() + _LONGEST_MARK)
-            yield Cue(CueKind.MARK, found.start(), found.end(), stop if stop >= 0 else None, final=True)
-        elif word in _VERB_SET:
-            if _NEGATED_VERB.search(low, max(0, found.start() - 12), found.start()) is None:
-                yield Cue(CueKind.VERB, found.start(), found.end())
-        elif _NEGATED_VERB.search(low, max(0, found.start() - 3), found.start()) is None:
-            particle = _PARTICLE.match(low, found.end())
-            end = found.end() if particle is None else particle.end()
-            yield Cue(CueKind.NOUN, found.start(), end, word=word, heading=":" in low[found.end() : end])
+    if words or unspaced or MARK in low:
+        for found in deque(_scan_for(tuple(words), tuple(unspaced)).finditer(low), MOST_CUES):
+            yield from _cues_at(low, found)
+
+
+def _cues_at(low: str, found: re.Match[str]) -> Iterator[Cue]:
+    start, end = found.span()
+    word = _WORD_OF.get(found[0], found[0])
+    if word in _LINK_OF:
+        yield from _noun_cues(low, word, start, end)
+    elif word == MARK:
+        stop = low.find(MARK_END, end, end + _LONGEST_MARK)
+        yield Cue(CueKind.MARK, start, end, stop if stop >= 0 else None)
+    elif word in _VERB_SET:
+        if _NEGATED_VERB.search(low, max(0, start - 12), start) is None:
+            yield Cue(CueKind.VERB, start, end)
+    elif _NEGATED_VERB.search(low, max(0, start - 3), start) is None:
+        particle = _PARTICLE.match(low, end)
+        stop = end if particle is None else particle.end()
+        yield Cue(CueKind.NOUN, start, stop, word=word, heading=":" in low[end:stop])
 
 
 @lru_cache(maxsize=512)
@@ -225,15 +250,22 @@ def _noun_cues(low: str, word: str, start: int, end: int) -> Iterator[Cue]:
         yield Cue(CueKind.NOUN, start, end, final=final, word=word)
     else:
         yield Cue(CueKind.BARE, start, end, final=final, word=word)
-        for _ in range(3):  # `the answer that is best is B` has more than one verb
-            if link is None or link["gap"] is None or _NEGATED_GAP.search(link["gap"]) is not None:
-                return
-            late = link["late"] is not None
-            heading = at_start and (late or low.startswith(":", link.end()))
-            yield Cue(CueKind.NOUN, start, link.end(), final=final, heading=heading, word=word)
-            if late:
-                return
-            link = _LINK_OF[word].match(low, link.end())
+        yield from _linked_cues(low, word, link, Cue(CueKind.NOUN, start, end, None, final, at_start, word))
+
+
+def _linked_cues(low: str, word: str, link: re.Match[str] | None, cue: Cue) -> Iterator[Cue]:
+    """Yield a cue for each verb that may link the noun: `the answer that is best is B` has two."""
+    for _ in range(_MOST_LINKS):
+        if link is None or link["gap"] is None or _NEGATED_GAP.search(link["gap"]) is not None:
+            return
+        if _ONE_OF_THEM.fullmatch(link["gap"]) is not None:
+            return
+        late = link["late"] is not None
+        heading = cue.heading and (late or low.startswith(":", link.end()))
+        yield Cue(CueKind.NOUN, cue.start, link.end(), final=cue.final, heading=heading, word=word)
+        if late:
+            return
+        link = _LINK_OF[word].match(low, link.end())
 
 
 def _announces(low: str, start: int) -> bool:
@@ -243,7 +275,7 @@ def _announces(low: str, start: int) -> bool:
         return False
     while before and before[-1] in _QUALIFIERS:
         before.pop()
-    return not before or (before[-1] not in _MAKES_IT_ANOTHER)
+    return not before or before[-1] not in _MAKES_IT_ANOTHER
 
 
 def _starts_line(low: str, start: int) -> bool:
@@ -252,7 +284,7 @@ def _starts_line(low: str, start: int) -> bool:
     return len(lead) <= 40 and _WORDS_ONLY.fullmatch(lead) is not None
 
 
-def retraction(low: str, start: int, stop: int | None = None) -> int | None:
-    """Return where the last words end, between two places, that take back what was said; None for none."""
+def retraction(low: str, start: int, stop: int | None = None) -> Retraction | None:
+    """Return the last words, between two places, that take back what was said; None for none."""
     found = deque(_RETRACTION.finditer(low, start, len(low) if stop is None else stop), 1)
-    return found[0].end() if found else None
+    return Retraction(found[0].end(), found[0]["certain"] is not None) if found else None

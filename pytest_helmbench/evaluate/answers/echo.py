@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["without_listing", "without_passage"]
+__all__ = ["is_dump", "without_listing", "without_passage"]
 
 _LEAST_PASSAGE = 12
 """Shorter passages are not looked for: they may well be part of an answer."""
 
+_LEAST_QUOTE = 5
+"""Words of a sentence that counts as quoted when the context has it word for word."""
+_DUMPED_SHARE = 0.6
+_FEW_WORDS = 3
+_PIECE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
 _WIDEST_GAP = 24
 _GAP = re.compile(r"[\W_]*(?:(?:option|choice)?[\W_]*\w)?[\W_]*", re.IGNORECASE)
 _LEAD = re.compile(r"(?<!\w)[(\[]?\w[)\].:]?[\s*_]*$")
@@ -99,22 +104,16 @@ def is_dump(text: str, context: Sequence[str]) -> bool:
     """
     if not context:
         return False
+    values = [" ".join(value.split()) for value in context]
     left = " ".join(text.split())
     total = len(left)
-    missing = False
-    for value in sorted(set(context), key=len, reverse=True):
-        value = " ".join(value.split())
-        if value in left:
+    if left == " ".join(values):
+        return True
+    if len(values) > 1 and all(value in left for value in values):
+        for value in sorted(values, key=len, reverse=True):
             left = left.replace(value, " ")
-        else:
-            missing = True
-    if len(context) > 1 and not missing:
-        return len(re.findall(r"\w+", left)) <= 2 * len(context) + 3
-    source = " ".join(" ".join(context).split())
-    pieces = [piece for piece in re.split(r"(?<=[.!?。])\s+|\n+", text) if len(piece.split()) >= _LEAST_QUOTE]
+        return len(re.findall(r"\w+", left)) <= 2 * len(values) + _FEW_WORDS
+    source = " ".join(values)
+    pieces = [piece for piece in _PIECE_END.split(text) if len(piece.split()) >= _LEAST_QUOTE]
     quoted = sum(len(piece) for piece in pieces if " ".join(piece.split()) in source)
     return len(pieces) > 1 and quoted > total * _DUMPED_SHARE
-
-
-_LEAST_QUOTE = 5
-_DUMPED_SHARE = 0.6

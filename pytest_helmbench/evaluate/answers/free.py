@@ -29,15 +29,16 @@ from pytest_helmbench.evaluate.answers.echo import is_dump, without_passage
 from pytest_helmbench.evaluate.answers.finding import AnswerFinding, shown
 from pytest_helmbench.evaluate.answers.plain import plain, spoken
 from pytest_helmbench.evaluate.answers.rows import FreeRow
-from pytest_helmbench.evaluate.answers.wording import folded, sentences, unmarked, whole_places
+from pytest_helmbench.evaluate.answers.vocabulary import UNSPACED_SCRIPTS, word_set
+from pytest_helmbench.evaluate.answers.wording import folded, is_within, sentences, unmarked, whole_places
 
 __all__ = ["judge_free"]
 
 _MOST_SENTENCES = 2000
 _MOST_PLACES = 50
-_STOP_WORDS = frozenset(
-    "a an and are as at be because been before being by did do does due for from how if in into is it its of on or over "
-    "that the their this through to was were what when where which who whom whose why with you your".split()
+_STOP_WORDS = word_set(
+    "a an and are as at be because been before being by did do does due for from how if in into is it its of on or",
+    "over that the their this through to was were what when where which who whom whose why with you your",
 )
 _SAME_NEGATION = {"no": "not", "never": "not", "none": "not", "without": "not", "nothing": "not"}
 _CONTRACTIONS = (
@@ -46,10 +47,11 @@ _CONTRACTIONS = (
     (re.compile(r"(?<=\w)n't(?!\w)"), " not"),
     (re.compile(r"(?<=[ \w])u\.s\.(?:a\.)?|^u\.s\.(?:a\.)?"), "united states"),
 )
-_TOKEN = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:\.\d+)?")
-_MARKED_WORD = re.compile(r"\w[\u0300-\u036f\u0900-\u0dff]*")
+_TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+(?:\.\d+)?")
 _CLAUSE_END = re.compile(r"[,;:]\s|\s-\s|\s(?:but|while|whereas|although|though|however|yet)\s")
-_ANSWERS_QUESTION = re.compile(r"\s*(?:yes|no|nope|nein|ja|oui|non|sí|да|нет)\s*[,.;:!—-]+\s*")
+_ANSWERS_QUESTION = re.compile(
+    r"\A\s*(?:yes|no|nope|nein|ja|oui|non|sí|да|нет)\s*[,.;:!—-]+\s*(?=\S)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +131,16 @@ def _is_entry(text: str, row: FreeRow) -> bool:
 
 def _said(own: str) -> _Said:
     stated = [
-        _ANSWERS_QUESTION.sub("", sentence, count=1) or sentence
-        for sentence in _sentences(unmarked(plain(own)))
-        if not sentence.endswith(("?", "？"))
+        sentence for sentence in _sentences(unmarked(plain(own))) if not sentence.endswith(("?", "？", "؟"))
     ]
-    texts = [_folded(sentence) for sentence in stated]
+    texts = [_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated]
     units = tuple(_unit(text) for text in texts)
     clauses = [_unit(clause) for text in texts for clause in _CLAUSE_END.split(text) if clause != text]
     tokens = Counter[str]()
     for unit in units:
         tokens.update(unit.tokens)
     whole = _Unit(tokens, sum(unit.denials for unit in units))
-    return _Said(". ".join(texts), units, tuple(clauses), whole)
+    return _Said(". ".join(map(_folded, stated)), units, tuple(clauses), whole)
 
 
 def _sentences(text: str) -> list[str]:
@@ -175,13 +175,9 @@ def _first_said(said: _Said, entries: Sequence[str]) -> int | None:
     places = [[*islice(whole_places(said.text, _folded(entry)), _MOST_PLACES)] for entry in entries]
     denied = [place for found in places for place in found if _is_refused(said.text, *place)]
     for index, found in enumerate(places):
-        if any(not any(_covers(other, place) for other in denied) for place in found):
+        if any(not any(is_within(place, other) for other in denied) for place in found):
             return index
     return None
-
-
-def _covers(other: tuple[int, int], place: tuple[int, int]) -> bool:
-    return other[0] <= place[0] and place[1] <= other[1]
 
 
 def _is_refused(text: str, start: int, end: int) -> bool:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pytest_helmbench.evaluate.answers.cues import lowered
 from pytest_helmbench.evaluate.answers.numbers import only_number
 from pytest_helmbench.evaluate.answers.plain import plain
+from pytest_helmbench.evaluate.answers.vocabulary import UNSPACED_SCRIPTS, any_of
 
 __all__ = ["Choices", "Picks", "folded_choice", "label_class", "read_picks"]
 
@@ -29,38 +30,48 @@ _INDEX = {
 _WORD_LETTERS = frozenset("AIOaio" + "".join(_LOOK_ALIKES))
 
 _LETTER = r"[A-Za-z" + "".join(_LOOK_ALIKES) + "]"
-_LABEL = re.compile(rf"(?P<open>[(\[<\"']*)\s?(?P<letter>{_LETTER})(?:\s?(?P<close>[)\]>\"']+))?(?P<end>[.:)]?)")
+_LABEL = re.compile(rf"[(\[<\"']*\s?(?P<letter>{_LETTER})(?:\s?(?P<close>[)\]>\"']+))?(?P<end>[.:)]?)")
 # A character that belongs to the same word: not of the scripts that write words without spaces.
-_GLUED = re.compile(r"[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[+#'&](?=\w|[+#])|[-/](?=\w{2})")
+_GLUED = re.compile(rf"[^\W{UNSPACED_SCRIPTS}]|[+#'&](?=\w|[+#])|[-/](?=\w{{2}})")
+_JOINING = any_of("and or und oder et ou y o e и или")
 _AFTER_WORD_LETTER = re.compile(
-    r"\s*(?:$|[.,;:!?)\]\"'(=|/&<>\n\x02\x03→、，。；：和或是-]|(?:because|since|as|for|and|or|but|which|due|given|with|und|oder|weil|et|ou|car|"
-    r"porque|y|или|и|потому|так)(?!\w))"
+    r"\s*(?:$|[.,;:!?)\]\"'(=|/&<>\n\x02\x03→、，。；：和或是-]"
+    rf"|(?:{_JOINING}|{any_of('because since as for but which due given with weil car porque потому так')})(?!\w))"
 )
-_AFTER_SMALL = re.compile(r"\s*(?:$|[.,;:!)\]\"'\n\x02\x03])")
-_FILLER = re.compile(
-    r"(?:[\s:,\"'*(\[✓]|(?:therefore|thus|hence|so|then|most likely|likely|probably|clearly|definitely|certainly|"
-    r"indeed|actually|simply|obviously|just|still|now|in fact|option|options|choice|answer|letter|number|the|either|both|"
-    r"alternative|statement|choices|réponse|reponse|antwort|opción|opcion|respuesta|alternativa|opção|risposta|"
-    r"вариант|选项|選項|第)(?![\w)]))*"
+_AFTER_SMALL_LETTER = re.compile(r"\s*(?:$|[.,;:!)\]\"'\n\x02\x03]|(?:because|since)(?!\w))")
+_FILLER_WORD = any_of(
+    "therefore thus hence so then most_likely likely probably clearly definitely certainly indeed actually simply",
+    "obviously just still now in_fact option options choice choices answer letter number the either both alternative",
+    "statement réponse reponse antwort opción opcion respuesta alternativa opção risposta вариант 选项 選項 第",
 )
-_NOT = re.compile(r"(?:not|neither|nicht|weder|no|ni|pas|не|不是|nie)(?!\w)\s*")
-_BUT = re.compile(r"[\s,;.)]*(?:but(?: rather)?(?: it(?:'s| is))?|it(?:'s| is)|rather|instead|sondern|sino|mais|mas|ma|а|но|而是)(?!\w)\s*")
+_FILLER = re.compile(rf"(?:[\s:,\"'*(\[✓]|{_FILLER_WORD}(?![\w)]))*")
+_NOT = re.compile(rf"{any_of('not neither nicht weder no ni pas nie не 不是')}(?!\w)\s*")
+_BUT = re.compile(
+    r"[\s,;.)]*(?:but(?: rather)?(?: it(?:'s| is))?|it(?:'s| is)"
+    rf"|{any_of('rather instead sondern sino mais mas ma а но 而是')})(?!\w)\s*"
+)
 _AND = re.compile(
-    r"\s*(?:,\s*(?:and|or|und|oder|et|ou|y|o|e|и|или)?(?!\w)|/|&|\+|;|、|和|或|及|"
-    r"(?:and/or|and|or|und|oder|et|ou|y|o|e|и|или|as well as|along with|plus)(?!\w))"
-    r"\s*(?:(?:possibly|maybe|perhaps|also|even|both|option|choice|answer)\s+)*"
+    rf"\s*(?:,\s*{_JOINING}?(?!\w)|[/&+;、和或及]|(?:and/or|{_JOINING}|as well as|along with|plus)(?!\w))\s*"
+    r"(?:(?:possibly|maybe|perhaps|also|even|both|option|choice|answer)\s+)*"
 )
 _SAYS_MORE = re.compile(
-    r"[)\]]?\s*(?:is|was|isn|wasn|has|does|doesn|can|cannot|could|would|says?|states?|refers?|describes?|fails?|"
-    r"means|gives|seems|contains|represents|ist|est|es|это|—|=|wrong|incorrect|rul)(?!\w)"
+    r"[)\]]?\s*"
+    + any_of(
+        "is was isn wasn has does doesn can cannot could would say says state states refer refers describe describes",
+        "fail fails means gives seems contains represents ist est es это — = wrong incorrect",
+    )
+    + r"(?!\w)"
 )
 _CLAUSE_END = re.compile(r"\s*(?:$|[.;!\n)\]\x02\x03])")
-_ORDINAL = re.compile(
-    r"(?:the\s+)?(?:(?P<word>first|second|third|fourth|fifth|1st|2nd|3rd|4th|5th)\s+"
-    r"(?:option|choice|answer|one|alternative|statement)|(?:option|choice|number)\s+(?P<digits>\d{1,2}))(?![\w.,]\w)"
-)
 _ORDINAL_WORDS = ("first", "second", "third", "fourth", "fifth", "1st", "2nd", "3rd", "4th", "5th")
-_SUM = re.compile(r"(?=.{0,40}?\d)[\d\s.,()+*/×÷^=·%~≈-]{1,60}(?=$|[;!?]|\s\(|\s?(?:because|since|as|which|so)\s)")
+_ORDINAL = re.compile(
+    rf"(?:the\s+)?(?:(?P<word>{'|'.join(_ORDINAL_WORDS)})\s+(?:option|choice|answer|one|alternative|statement)"
+    r"|(?:option|choice|number)\s+(?P<digits>\d{1,2}))(?![\w.,]\w)"
+)
+_ASKS_FOR_WRONG = re.compile(r"\b(?:[Ff]alse|FALSE|[Ii]ncorrect|INCORRECT|[Uu]ntrue|[Ww]rong|not true|not correct|NOT)\b")
+_SUM = re.compile(
+    r"(?=.{0,40}?\d)[\d\s.,()+*/×÷^=·%~≈-]{1,60}(?=$|[;!?]|\s\(|\s?(?:because|since|as|which|so)\s)"
+)
 _ARITHMETIC = re.compile(r"\s*[-+*/×÷=^·]\s*[\d(x]")
 
 
@@ -73,24 +84,32 @@ class Choices:
         longest: Length of the longest text.
         by_length: Indices, those of the longest texts first.
         initials: First characters of the texts.
+        wrong_wanted: The question asks for what is false, so that `B is false` picks B.
     """
 
     texts: tuple[str, ...]
     longest: int
     by_length: tuple[int, ...]
     initials: frozenset[str]
+    wrong_wanted: bool = False
 
     @classmethod
-    def of(cls, choices: tuple[str, ...]) -> Choices:
+    def of(cls, choices: tuple[str, ...], question: str = "") -> Choices:
         """Fold the texts of the choices."""
         texts = tuple([folded_choice(choice) for choice in choices])
         by_length = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
-        return cls(texts, max(map(len, texts)), tuple(by_length), frozenset([text[:1] for text in texts]))
+        return cls(
+            texts,
+            max(map(len, texts)),
+            tuple(by_length),
+            frozenset([text[:1] for text in texts]),
+            _ASKS_FOR_WRONG.search(question) is not None,
+        )
 
     def same(self, index: int) -> frozenset[int]:
         """Return the indices of all choices with the text of this one."""
         text = self.texts[index]
-        return frozenset(other for other, found in enumerate(self.texts) if found == text)
+        return frozenset([other for other, found in enumerate(self.texts) if found == text])
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +147,7 @@ def read_picks(text: str, choices: Choices) -> Picks | None:
 
     Args:
         text: One line, spaces collapsed.
+        choices: Of the row.
     """
     low = lowered(text)
     picks = _read_list(text, low, 0, choices)
@@ -151,15 +171,15 @@ def _read_instead(text: str, low: str, position: int, choices: Choices) -> Picks
 
 
 def _read_list(text: str, low: str, position: int, choices: Choices) -> Picks | None:
-    first = picks = _read_one(text, low, position, choices)
+    first = _read_one(text, low, position, choices)
     if first is None:
         return None
     indices, end = first.indices, first.end
     while (joined := _AND.match(low, end)) is not None and joined.end() < len(low):
-        picks = _read_one(text, low, joined.end(), choices, listed=True)
-        if picks is None or _SAYS_MORE.match(low, picks.end) is not None:
+        more = _read_one(text, low, joined.end(), choices, listed=True)
+        if more is None or _SAYS_MORE.match(low, more.end) is not None:
             break
-        indices, end = indices | picks.indices, picks.end
+        indices, end = indices | more.indices, more.end
     return Picks(indices, end, first.by_text)
 
 
@@ -173,7 +193,7 @@ def _read_one(text: str, low: str, position: int, choices: Choices, *, listed: b
 def _read_text(low: str, position: int, choices: Choices) -> Picks | None:
     """Return the choice with the longest text that stands at the place."""
     found = _text_at(low, position, choices)
-    opened = _end_of_openers(low, position)
+    opened = _skip(low, position, " \"'([")
     if opened != position:
         inside = _text_at(low, opened, choices)
         if found is None or (inside is not None and inside.end > found.end):
@@ -197,17 +217,11 @@ def _bare_text_at(low: str, position: int, choices: Choices) -> Picks | None:
     return None
 
 
-def _end_of_openers(low: str, position: int) -> int:
-    while position < len(low) and low[position] in " \"'([":
-        position += 1
-    return position
-
-
 def _is_whole(low: str, end: int, choice: str) -> bool:
     """Return whether a choice's text ends here and is not the beginning of something longer."""
     if end >= len(low):
         return True
-    if (choice[-1].isalnum()) and _GLUED.match(low, end) is not None:
+    if choice[-1].isalnum() and _GLUED.match(low, end) is not None:
         return False
     if choice[-1].isdigit():
         if low[end] in ".,:/^%" and (low[end] in "^%" or low[end + 1 : end + 2].isdigit()):
@@ -218,40 +232,34 @@ def _is_whole(low: str, end: int, choice: str) -> bool:
 
 def _with_its_letter(text: str, low: str, found: Picks, choices: Choices) -> Picks:
     """Return the picks with the letter that stands in brackets behind a text: `Paris (B)`."""
-    place = found.end
-    while place < len(low) and low[place] in " ,.-:\"'":
-        place += 1
+    place = _skip(low, found.end, " ,.-:\"'")
     if low.startswith(("(", "["), place):
         label = _read_label(text, low, _end(_FILLER, low, place), choices)
         if label is not None and low[label.end - 1] in ")]":
-            return Picks(found.indices if label.indices <= found.indices else found.indices | label.indices, label.end, True)
+            both = found.indices if label.indices <= found.indices else found.indices | label.indices
+            return Picks(both, label.end, by_text=True)
     return found
 
 
-def _read_label(text: str, low: str, position: int, choices: Choices, *, listed: bool = False) -> Picks | None:
+def _read_label(
+    text: str, low: str, position: int, choices: Choices, *, listed: bool = False
+) -> Picks | None:
     found = _LABEL.match(text, position)
     if found is None:
         return None
     index = _INDEX[found["letter"]]
     if index >= len(choices.texts):
         return None
-    end = found.end()
-    close = found["close"] or ""
-    closed = ")" in close or "]" in close or found["end"] == ")"
-    own = _read_text(low, _end_of_delimiter(low, end), choices)
+    own = _read_text(low, _skip(low, found.end(), " \t.:)-–,=|\"'"), choices)
     if own is not None and index in own.indices:
         return Picks(choices.same(index), own.end)
+    close = found["close"] or ""
+    closed = ")" in close or "]" in close or found["end"] == ")"
     if not closed and not _stands_alone(text, found, listed=listed):
         return None
-    if own is not None and _CLAUSE_END.match(low, own.end) is not None and not own.end - end == 0:
+    if own is not None and own.end > found.end() and _CLAUSE_END.match(low, own.end) is not None:
         return Picks(choices.same(index) | own.indices, own.end)
-    return Picks(choices.same(index), end)
-
-
-def _end_of_delimiter(low: str, position: int) -> int:
-    while position < len(low) and low[position] in " \t.:)-–,=|\"'":
-        position += 1
-    return position
+    return Picks(choices.same(index), found.end())
 
 
 def _stands_alone(text: str, found: re.Match[str], *, listed: bool) -> bool:
@@ -262,8 +270,8 @@ def _stands_alone(text: str, found: re.Match[str], *, listed: bool) -> bool:
     if found["end"] and _GLUED.match(text, found.end()) is not None:
         return False
     if letter.islower():
-        return not listed and _AFTER_SMALL.match(text, end) is not None
-    if found["close"] or found["open"]:
+        return not listed and _AFTER_SMALL_LETTER.match(text, end) is not None
+    if end - found.start() > 1:  # brackets or quotes around it
         return True
     return letter not in _WORD_LETTERS or _AFTER_WORD_LETTER.match(text, end) is not None
 
@@ -297,6 +305,12 @@ def _read_number(low: str, position: int, choices: Choices) -> Picks | None:
         if (number := only_number(text)) is not None and number.equals(value)
     )
     return Picks(equal, found.end(), by_text=True) if equal else None
+
+
+def _skip(text: str, position: int, characters: str) -> int:
+    while position < len(text) and text[position] in characters:
+        position += 1
+    return position
 
 
 def _end(pattern: re.Pattern[str], text: str, position: int) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pytest_helmbench.evaluate.answers.vocabulary import UNSPACED_SCRIPTS, one_of
+
 __all__ = ["Number", "from_value", "numbers", "only_number"]
 
 _MOST_DIGITS = 400
@@ -22,6 +24,8 @@ _BODY = (
     r"|\d{1,2}(?:,\d{2}){1,8},\d{3}(?:\.\d++)?+(?!\d)"  # 12,34,567
     r"|\d++(?:[.,]\d++)?+|\.\d++)"
 )
+# Of scripts that put spaces around numbers.
+_LETTER_OR_DIGIT = rf"[^\W_{UNSPACED_SCRIPTS}]"
 _SCALES = {
     "thousand": 3,
     "tausend": 3,
@@ -41,12 +45,11 @@ _SCALES = {
     "milliards": 9,
     "bn": 9,
     "trillion": 12,
-    "万": 4,
-    "亿": 8,
 }
+_MYRIADS = {"万": 4, "亿": 8}
 _NUMBER = re.compile(
     r"(?:(?<!\w)(?P<minus>minus|negative|moins|menos)\s+)?"
-    r"(?<![\w^])(?<!\d[.:,])(?<![^\W\d]-)(?<!\^-)"
+    rf"(?<!{_LETTER_OR_DIGIT})(?<![\^_])(?<!\d[.:,])(?<![^\W\d]-)(?<!\^-)"
     r"(?P<sign>(?<![\w)\]])[-+])?(?:(?<=[-+])\s?[€£¥₹])?"
     rf"(?P<body>{_BODY})(?![.:,]\d|-\d+-\d)"
     r"(?:"
@@ -57,8 +60,7 @@ _NUMBER = re.compile(
     r"|\s?(?:\^|\*\*)\s?[({]?(?P<power>[-+]?\d{1,9}+)[)}]?"
     r")?"
     r"(?P<percent>\s?(?:%|per\s?cent\b|pct\b|prozent\b|por\s?ciento\b|pour\s?cent\b|процент))?"
-    r"(?:(?P<kilo>k)\b|\s(?P<scale>thousand|tausend|mille|mil|million(?:s|en)?|millón|millones|mn|billions?|bn|"
-    r"milliarden|milliards|trillion|тысяч|миллионов)\b|\s?(?P<myriad>[万亿]))?",
+    rf"(?:(?P<kilo>k)\b|\s(?P<scale>{one_of(_SCALES)})\b|\s?(?P<myriad>{one_of(_MYRIADS)}))?",
     re.IGNORECASE,
 )
 # Three numbers with slashes, dates, times, versions, addresses: digits that count nothing.
@@ -79,12 +81,14 @@ class Number:
         start: Where it begins in its text.
         end: Where it ends, percent sign and scale word included.
         uncertainty: It stands behind `±` and measures another number.
+        scale: Its scale word, in lower case; empty for none.
     """
 
     values: tuple[Fraction, ...]
     start: int = 0
     end: int = 0
     uncertainty: bool = False
+    scale: str = ""
 
     def equals(self, other: Number, tolerance: float = 0.0) -> bool:
         """Return whether any two meanings are equal, but for the tolerance and the ninth digit.
@@ -113,7 +117,8 @@ def numbers(text: str) -> Iterator[Number]:
         values = _values(found)
         if values is not None:
             before = text[max(0, found.start() - 4) : found.start()].rstrip()
-            yield Number(values, found.start(), found.end(), before.endswith(("±", "+/-", "+-")))
+            scale = (found["scale"] or found["myriad"] or found["kilo"] or "").lower()
+            yield Number(values, found.start(), found.end(), before.endswith(("±", "+/-", "+-")), scale)
 
 
 def only_number(text: str) -> Number | None:
@@ -131,10 +136,7 @@ def from_value(value: str | int | float) -> Number | None:
     """Return a number of a pack: a JSON number, or a text that is one; None for other texts."""
     if isinstance(value, str):
         return only_number(value)
-    try:
-        written = str(value)
-    except ValueError:  # an integer of thousands of digits
-        return None
+    written = str(value)
     if _PLAIN.fullmatch(written) is None or len(written) > _MOST_DIGITS:
         return None
     return Number((Fraction(written),))
@@ -154,7 +156,7 @@ def _values(found: re.Match[str]) -> tuple[Fraction, ...] | None:
     if found["kilo"]:
         return value * 1000, value
     scale = found["scale"] or found["myriad"]
-    return (value * 10 ** _SCALES[scale.lower()], value) if scale else (value,)
+    return (value * 10 ** (_SCALES | _MYRIADS)[scale.lower()], value) if scale else (value,)
 
 
 def _with_tail(value: Fraction, found: re.Match[str]) -> Fraction | None:

@@ -19,6 +19,7 @@ from typing import Any
 from pytest_helmbench.bench.pack import ConfigError
 from pytest_helmbench.evaluate.answers.finding import AnswerFinding, shown
 from pytest_helmbench.evaluate.answers.rows import ChoiceRow, FreeRow, ShortRow
+from pytest_helmbench.evaluate.answers.vocabulary import word_set
 
 __all__ = ["parity_choice", "parity_free", "parity_short"]
 
@@ -26,14 +27,15 @@ _EDGE = " \t\r\n\"'`.,;:"
 _LABEL = re.compile(
     r"\s*+(?:final\s++answer|answer|choice|option)?+\s*+(?:is)?+\s*+[:\-]?+\s*+[(\[]?+([A-Za-z])[)\].:]?+\s*+"
 )
-_CHOICE_CUE = re.compile(r"(?:final\s++answer|answer|choice|option)\s*(?:is)?\s*[:\-]?\s*(.+)$", re.IGNORECASE)
+_CHOICE_CUE = re.compile(
+    r"(?:final\s++answer|answer|choice|option)\s*(?:is)?\s*[:\-]?\s*(.+)$", re.IGNORECASE
+)
 _ANSWER_CUE = re.compile(r"(?:final\s++answer|answer)\s*(?:is)?\s*[:\-]?\s*(.+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
 _TOKEN = re.compile(r"[a-z0-9]+")
-_STOP_WORDS = frozenset(
-    "a an and are as at be because been before being by did do does due for from how if in into is it its no not of "
-    "on or over that the their this through to was were what when where which who whom whose why with you "
-    "your".split()
+_STOP_WORDS = word_set(
+    "a an and are as at be because been before being by did do does due for from how if in into is it its no not of on",
+    "or over that the their this through to was were what when where which who whom whose why with you your",
 )
 
 
@@ -123,15 +125,20 @@ def _first_accepted(form: str, row: ShortRow) -> tuple[int, str] | None:
     number, text = _number(form), _normalised(form)
     for index, answer in enumerate(row.accepted):
         wanted = _number(answer)
-        if row.tolerance is not None and number is not None and wanted is not None:
-            if math.isclose(number, wanted, abs_tol=row.tolerance):
-                return index, "numeric_tolerance"
+        if _is_near(number, wanted, row.tolerance):
+            return index, "numeric_tolerance"
         wanted_text = _normalised(str(answer))
         if text == wanted_text:
             return index, "normalized_exact"
         if wanted_text and _holds(text, wanted_text):
             return index, "answer_span"
     return None
+
+
+def _is_near(number: float | None, wanted: float | None, tolerance: float | None) -> bool:
+    if number is None or wanted is None or tolerance is None:
+        return False
+    return math.isclose(number, wanted, abs_tol=tolerance)
 
 
 def _normalised(text: str, *, united_states: bool = False) -> str:

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_helmbench.evaluate.answers.vocabulary import word_set
+
 __all__ = ["MARK", "MARK_END", "plain", "spoken"]
 
 MARK, MARK_END = "\x02", "\x03"
@@ -66,9 +68,11 @@ _FRACTION = re.compile(r"(\d?)\\[dtc]?frac\s*+(?:\{([^{}]{1,80})\}|(\d))\s*+(?:\
 _COMMAND = re.compile(r"\\(?:([A-Za-z]+)\*?|(.)|\Z)", re.DOTALL)
 _COMMANDS = {
     **dict.fromkeys(
-        "text textbf textit textrm textsf texttt textnormal mathrm mathbf mathit mathsf mathbb mathcal mbox emph bm "
-        "underline operatorname left right displaystyle boldsymbol rm bf begin end ensuremath bigl bigr big "
-        "Big hbox bold".split(),
+        word_set(
+            "text textbf textit textrm textsf texttt textnormal mathrm mathbf mathit mathsf mathbb mathcal mbox emph",
+            "bm underline operatorname left right displaystyle boldsymbol rm bf begin end ensuremath bigl bigr big",
+            "Big hbox",
+        ),
         "",
     ),
     "times": "×",
@@ -96,7 +100,20 @@ _COMMANDS = {
     "boxed": "\\boxed",
     "fbox": "\\fbox",
 }
-_SYMBOLS = {"{": "\\{", "}": "\\}", ",": " ", ";": " ", ":": " ", "!": "", " ": " ", "\\": "\n", "(": "", ")": "", "[": "\n", "]": "\n"}
+_SYMBOLS = {
+    "{": "\\{",
+    "}": "\\}",
+    ",": " ",
+    ";": " ",
+    ":": " ",
+    "!": "",
+    " ": " ",
+    "\\": "\n",
+    "(": "",
+    ")": "",
+    "[": "\n",
+    "]": "\n",
+}
 
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}[^`\n]*|~{3,}[^~\n]*)$", re.MULTILINE)
 _TABLE_RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*(?::?-{2,}:?[ \t]*)?$", re.MULTILINE)
@@ -105,9 +122,7 @@ _TICKED = re.compile(r"^\[[xX✓✔]\][ \t]*", re.MULTILINE)
 _UNTICKED = re.compile(r"^\[ \][ \t]*", re.MULTILINE)
 _TABLE_END = re.compile(r"(?<![ \t])[ \t]*\|[ \t]*$", re.MULTILINE)
 # Stars that are no power and no product. The star comes first, so that the search finds it fast.
-_STARS = re.compile(
-    r"\*\*++(?:(?<!\d\*\*)|(?!\d))|\*(?:(?<![\w*)\]]\*)(?=[^\s*])|(?<=[^\s*]\*)(?![\w*(]))"
-)
+_STARS = re.compile(r"\*\*++(?:(?<!\d\*\*)|(?!\d))|\*(?:(?<![\w*)\]]\*)(?=[^\s*])|(?<=[^\s*]\*)(?![\w*(]))")
 _UNDERSCORES = re.compile(r"(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)")
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\n]{0,400}\)")
 

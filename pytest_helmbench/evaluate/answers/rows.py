@@ -26,6 +26,9 @@ __all__ = [
 MOST_CHOICES = 26
 """One letter each."""
 
+_MOST_BITS = 13_000
+"""Of an integer: Python writes no longer ones as digits."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRow:
@@ -116,9 +119,15 @@ def short_row(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> ShortRow:
             "eval.accepted_answers: holds something that is neither text nor number\n"
             "  hint: write every answer as a string or a number"
         )
+    if any(isinstance(answer, int) and answer.bit_length() > _MOST_BITS for answer in accepted):
+        raise ConfigError(
+            "eval.accepted_answers: holds a number of thousands of digits\n  hint: write it as a string"
+        )
     tolerance = wanted.get("tolerance")
     if tolerance is not None and not (_is_number(tolerance) and tolerance >= 0):
-        raise ConfigError("eval.tolerance: not a number of at least 0\n  hint: leave it out for exact answers")
+        raise ConfigError(
+            "eval.tolerance: not a number of at least 0\n  hint: leave it out for exact answers"
+        )
     question = _text(given.get("question"))
     context = tuple(leaves(given.get("context")))
     return ShortRow(
@@ -164,7 +173,7 @@ def leaves(context: Any) -> Iterator[str]:
     while pending:
         value = pending.pop()
         if isinstance(value, Mapping):
-            pending.extend(reversed(value.values()))
+            pending.extend(reversed([*value.values()]))
         elif isinstance(value, list | tuple):
             pending.extend(reversed(value))
         elif isinstance(value, str):

@@ -7,8 +7,26 @@ import unicodedata
 from collections.abc import Iterator
 
 from pytest_helmbench.evaluate.answers.plain import MARK, MARK_END, plain
+from pytest_helmbench.evaluate.answers.vocabulary import UNSPACED_SCRIPTS, any_of, word_set
 
-__all__ = ["comma_free", "folded", "sentences", "unmarked", "whole_places", "words"]
+__all__ = [
+    "FUNCTION_WORDS",
+    "comma_free",
+    "folded",
+    "is_within",
+    "sentences",
+    "unmarked",
+    "whole_places",
+    "words",
+]
+
+FUNCTION_WORDS = word_set(
+    "is are was were be been has have had do does did can could will would should may might must who which that",
+    "because since as it they he she we you i this these there in on at by for from with after before during while",
+    "when where into than then so not no if about whose won lost says said means ist sind war der die das ein eine",
+    "und von im es est son la el los las le les des une du un en och är er het een de è sono il gli в на это был была",
+)
+"""Words that make a sentence of values: a line without any is a value, or a list of them."""
 
 _EDGE = " \t\r\n\"'.,;:!?*"
 _MARKS = re.compile(f"[{MARK}{MARK_END}]")
@@ -24,12 +42,15 @@ _ARTICLE = re.compile(r"(?:the|a|an)\s+(?=\S)")
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*(?=\s|$)|[。！？]|\n+")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:[^\W\d_]|dr|mr|mrs|ms|st|no|jr|sr|mt|vs|ca|approx|prof|gen|col|sgt|lt|rev|inc|ltd|co|corp|ft|dept|"
-    r"fig|eq|e\.g|i\.e|z\.b|bzw|ph\.d|u\.s|u\.k|a\.m|p\.m|etc|ave|blvd)$",
+    r"(?:^|[\s(])(?:[^\W\d_]|"
+    + any_of(
+        "dr mr mrs ms st no jr sr mt vs ca approx prof gen col sgt lt rev inc ltd co corp ft dept fig eq e.g i.e z.b",
+        "bzw ph.d u.s u.k a.m p.m etc ave blvd",
+    )
+    + r")$",
     re.IGNORECASE,
 )
-# Scripts that write words without spaces, or glue endings to them.
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
 
 def folded(text: str) -> str:
@@ -43,7 +64,9 @@ def folded(text: str) -> str:
         text = unicodedata.normalize("NFC", _ACCENTED_LATIN.sub(r"\1", unicodedata.normalize("NFD", text)))
     text = " ".join(text.split())
     if "." in text:
-        text = _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]) + found[0][len(found[0].rstrip()) :], text)
+        text = _INITIALS.sub(
+            lambda found: re.sub(r"[.\s]", "", found[0]) + found[0][len(found[0].rstrip()) :], text
+        )
     if "-" in text:
         text = _HYPHEN.sub(" ", text)
     text = _VERSION.sub("", _UNIT.sub(" ", text))
@@ -64,6 +87,11 @@ def unmarked(text: str) -> str:
     return _MARKS.sub(" ", text) if MARK in text or MARK_END in text else text
 
 
+def is_within(place: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether a place lies inside of another one, or is it."""
+    return other[0] <= place[0] and place[1] <= other[1]
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text in order."""
     return _WORD.findall(text)
@@ -71,17 +99,16 @@ def words(text: str) -> list[str]:
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a plain text; a line break ends one, the dot of `Dr.` or of an initial does not."""
-    start = 0
+    start, last = 0, len(text.rstrip())
     for found in _SENTENCE_END.finditer(text):
-        if found[0] == "." and _ABBREVIATION.search(text, max(start, found.start() - 12), found.start()) is not None:
-            if text[found.end() :].strip() and not text.startswith("\n", found.end()):
-                continue
-        sentence = text[start : found.end()].strip()
-        if sentence:
+        end = found.end()
+        inside = found[0] == "." and end < last and text[end] != "\n"
+        if inside and _ABBREVIATION.search(text, max(start, found.start() - 12), found.start()) is not None:
+            continue
+        if sentence := text[start:end].strip():
             yield sentence
-        start = found.end()
-    rest = text[start:].strip()
-    if rest:
+        start = end
+    if rest := text[start:].strip():
         yield rest
 
 
@@ -95,7 +122,9 @@ def whole_places(text: str, part: str) -> Iterator[tuple[int, int]]:
     start = text.find(part)
     while start >= 0:
         end = start + len(part)
-        if not (_continues(text, start - 1, part[0], before=True) or _continues(text, end, part[-1], before=False)):
+        if not (
+            _continues(text, start - 1, part[0], before=True) or _continues(text, end, part[-1], before=False)
+        ):
             yield start, end
             start = text.find(part, end)
         else:
@@ -117,5 +146,9 @@ def _continues(text: str, place: int, edge: str, *, before: bool) -> bool:
     if not before:
         if beside in "+#" and edge.isalnum():
             return True
-        return edge.isdigit() and beside in ".,:/%^" and (beside in "%^" or text[place + 1 : place + 2].isdigit())
+        return (
+            edge.isdigit()
+            and beside in ".,:/%^"
+            and (beside in "%^" or text[place + 1 : place + 2].isdigit())
+        )
     return edge.isdigit() and beside in ".,:/-^" and text[max(0, place - 1) : place].isdigit()

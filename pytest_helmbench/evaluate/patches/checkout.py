@@ -128,11 +128,14 @@ def workdir_of(task: PackTask) -> str:
     Raises:
         PackFaultError: It is no folder of its own.
     """
-    stated = task.environment.workdir or patch_tests_of(task).command.workdir or _WORKDIR
+    tests = patch_tests_of(task).command.workdir or ""
+    stated = task.environment.workdir or (tests if tests.startswith("/") else _WORKDIR)
     path = posixpath.normpath(posixpath.join("/", stated))
     path = "/" + path.lstrip("/")
     if path == "/" or any(path == name or path.startswith(f"{name}/") for name in _SYSTEM):
-        message = f"environment.workdir is {excerpt(stated)!r}, where no repository can be"
+        message = (
+            f"the repository cannot be at {excerpt(stated)!r}: give environment.workdir a folder of its own"
+        )
         raise PackFaultError(PatchPhase.BASE_COMMIT, "no_repository", message)
     return path
 

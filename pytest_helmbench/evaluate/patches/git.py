@@ -23,6 +23,11 @@ GIT_LIMITS = Limits(
 )
 """Bounds of one git command: large repositories fit."""
 
+# The system's own programs first: the PATH of an image may lead into the working tree.
+_FIND_GIT = """\
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+command -v git >/dev/null || exit 127
+"""
 _LARGEST_CONFIG = 1 * _MIB
 _ENVIRONMENT = (
     ("HOME", "/nonexistent"),
@@ -136,7 +141,7 @@ class Git:
         Raises:
             SandboxError: The sandbox could not be made.
         """
-        argv = ("sh", "-ec", f"command -v git >/dev/null || exit 127\n{script}", "sh", *arguments)
+        argv = ("/bin/sh", "-ec", f"{_FIND_GIT}{script}", "sh", *arguments)
         return await self._box.run(Command(argv, None, self._env, limits=GIT_LIMITS))
 
 

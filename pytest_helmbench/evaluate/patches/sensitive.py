@@ -77,7 +77,7 @@ Source:
 
 _CI_PARTS = _set(
     ".github .gitlab .circleci .buildkite .forgejo .gitea .woodpecker .teamcity .azure-pipelines .husky",
-    ".devcontainer .cargo .mvn .bundle .tox .nox",
+    ".devcontainer .cargo .mvn .bundle .tox .nox .venv venv .virtualenv virtualenv .direnv",
 )
 _TEST_PARTS = _set(
     "testing __tests__ __test__ __mocks__ __snapshots__ e2e cypress playwright testdata testsuite testsuites",
@@ -121,6 +121,10 @@ _OTHER_NAMES = _set(
     "dart_test.yaml package.yaml cpanfile makefile.pl build.pl dist.ini description project.toml manifest.toml",
     ".busted dune dune-project dune-workspace shard.yml spago.dhall elm.json gleam.toml foundry.toml",
 )
+_PROGRAMS = _set(
+    "sh bash dash zsh env git make python python3 pytest py.test node npm npx yarn pnpm bun deno go cargo rustc java",
+    "javac mvn gradle ruby rake bundle rspec php composer perl prove dotnet mix rebar3 lua julia stack cabal",
+)
 _CODE = r"\.(?:[cm]?[jt]sx?|py|pyx|vue|svelte|c|cc|cpp|cxx|hpp|mm?|rs|go|rb|php|lua|jl|r|pl|nim|zig|dart|exs|clj[sc]?)$"
 _BRACKETED = r"\.(?:java|kts?|scala|groovy|cs|fs|vb|swift|php|mm?|cpp|dart)$"
 
@@ -134,7 +138,8 @@ DEFAULT = SensitivePaths(
     | _WEB_NAMES
     | _NATIVE_NAMES
     | _JVM_NAMES
-    | _OTHER_NAMES,
+    | _OTHER_NAMES
+    | _PROGRAMS,
     starts=(
         *PARITY.starts,
         *(

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 
 from pytest_helmbench.bench.pack import PackTask, PlannedFile
 from pytest_helmbench.evaluate.patches.checkout import Checkout, opened_checkout
+from pytest_helmbench.evaluate.patches.diff import MalformedPatchError, read_patch
 from pytest_helmbench.evaluate.patches.evaluation import repository_environment
 from pytest_helmbench.evaluate.patches.finding import CandidateFaultError, PackFaultError, PatchPhase
 from pytest_helmbench.evaluate.patches.git import Git, said
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["PatchWorkplace", "opened_workplace"]
+__all__ = ["PatchWorkplace", "candidate_of", "opened_workplace"]
 
 _KEPT = "/helmbench-git"
 
@@ -49,6 +50,21 @@ tree=$(git write-tree)
 git diff --binary --full-index --no-renames --no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/ \
   "$1" "$tree"
 """
+
+
+def candidate_of(patch: str, final_text: str) -> str:
+    """Return what an agent's run hands in: what it changed, else the patch in its last reply, else nothing.
+
+    Args:
+        patch: Of the workplace.
+        final_text: The agent's last reply: a model that calls no tools can only write its patch down.
+    """
+    if patch:
+        return patch
+    try:
+        return read_patch(final_text).text
+    except MalformedPatchError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ import sys
 __all__ = ["take_on"]
 
 _OWN_FLAGS = "-ISE"
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _CODE_BEHIND = 16  # bytes of header in a compiled file
 
 
@@ -77,12 +79,13 @@ def _run_compiled(argv: list[str]) -> None:
 
 def _stay(folder: str, argv: list[str]) -> None:
     """Run the command as a child and adopt what it leaves behind, then kill that."""
+    signal.signal(signal.SIGTERM, _give_up)
     _adopt_orphans()
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _become(folder, argv)
         os._exit(0)
-    signal.signal(signal.SIGTERM, _give_up)
     status = os.waitpid(child, 0)[1]
     _kill_children()
     code = os.waitstatus_to_exitcode(status)
@@ -96,8 +99,9 @@ def _give_up(*_: object) -> None:
 
 def _adopt_orphans() -> None:
     if sys.platform == "linux":
-        # Needed in this one mode only, and dear to import.
-        __import__("ctypes").CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        prctl = __import__("ctypes").CDLL(None).prctl  # needed in this one mode only, and dear to import
+        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def _kill_children() -> None:

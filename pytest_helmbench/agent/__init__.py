@@ -1,0 +1,1 @@
+"""Agents: the small built-in one, and somebody else's behind the relay."""

@@ -1,0 +1,282 @@
+"""Somebody else's agent: a program of the user's on this machine, which reaches its model through the relay alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+from pytest_helmbench.bench.outcome import Event
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.gateway.relay import RelayAddress
+from pytest_helmbench.sandbox.workspace import Workspace, remove_tree
+
+__all__ = [
+    "AgentCommand",
+    "AgentCommandError",
+    "AgentFailedError",
+    "ExternalRun",
+    "ExternalTask",
+    "run_external",
+]
+
+_PASSED_ON = (
+    *("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME", "SHELL"),
+    *(
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "SYSTEMROOT",
+        "SYSTEMDRIVE",
+        "WINDIR",
+        "COMSPEC",
+        "PATHEXT",
+        "USERPROFILE",
+    ),
+    *("APPDATA", "LOCALAPPDATA", "PROGRAMFILES"),
+)
+_KEPT = 16 * 1024
+_CHUNK = 64 * 1024
+_GRACE_S = 5.0
+
+
+class AgentCommandError(HelmbenchError):
+    """`--helmbench-agent` names nothing that can be started."""
+
+
+class AgentFailedError(HelmbenchError):
+    """An external agent could not be started, or ended with an exit code of its own.
+
+    Args:
+        message: For people; it holds nothing of what the agent wrote.
+        run: What is known of it; None when it never ran.
+    """
+
+    def __init__(self, message: str, run: ExternalRun | None = None) -> None:
+        self.run = run
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCommand:
+    """The command of an external agent.
+
+    Args:
+        text: As the user wrote it.
+        words: Program and arguments, with `{workspace}`, `{task_file}`, `{base_url}` and `{model}` in them.
+    """
+
+    text: str
+    words: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str, folder: Path) -> AgentCommand:
+        """Split a command as a shell would; no shell runs it.
+
+        Args:
+            text: As the user wrote it.
+            folder: Where that was. The agent starts in the workspace, so words that name a file from here are made
+                absolute.
+
+        Raises:
+            AgentCommandError: It cannot be split, is empty, or its program is not there.
+        """
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            message = f"--helmbench-agent: {excerpt(text)!r} cannot be split: {str(error).lower()}"
+            raise AgentCommandError(f"{message}\n  hint: quote it as in a shell") from error
+        if not words:
+            raise AgentCommandError("--helmbench-agent: there is no command")
+        found = tuple(str(folder / word) if _is_file(folder, word) else word for word in words)
+        if shutil.which(found[0]) is None:
+            message = f"--helmbench-agent: the program {excerpt(words[0])!r} is not there"
+            raise AgentCommandError(f"{message}\n  hint: give its path, or put it on PATH")
+        return AgentCommand(text, found)
+
+    def argv(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        """Return program and arguments with their placeholders filled in; other braces stay."""
+        words = []
+        for word in self.words:
+            for name, value in values.items():
+                word = word.replace(f"{{{name}}}", value)  # noqa: PLW2901 - one after the other
+            words.append(word)
+        return tuple(words)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalTask:
+    """What an external agent gets.
+
+    Args:
+        message: The task.
+        workspace: Where it starts and works.
+        address: Where its model is, and the token for it.
+        model: Id of the model under test; whatever the agent asks for, this one answers.
+        wall_s: Seconds until it is killed.
+    """
+
+    message: str
+    workspace: Workspace
+    address: RelayAddress
+    model: str
+    wall_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalRun:
+    """How an external agent ended. What it left in the workspace is judged.
+
+    Args:
+        exit_code: None when it was killed at its time limit.
+        wall_s: Seconds it ran.
+        stdout_tail: Its last words, scrubbed.
+        stderr_tail: Likewise.
+    """
+
+    exit_code: int | None
+    wall_s: float
+    stdout_tail: str
+    stderr_tail: str
+
+    def events(self) -> tuple[Event, ...]:
+        """Return it as a transcript; its calls are on record as such."""
+        payload = {
+            "exit_code": self.exit_code,
+            "wall_s": round(self.wall_s, 3),
+            "stdout": self.stdout_tail,
+            "stderr": self.stderr_tail,
+        }
+        return (Event("end", payload, utc_now()),)
+
+
+async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun:
+    """Run an agent to its end; then nothing of its process group is left.
+
+    It runs as this user and unprotected: it is the user's own program. Its environment is made from nothing: no key
+    of ours is in it.
+
+    Raises:
+        AgentFailedError: It cannot be started, or its exit code is not 0.
+        asyncio.CancelledError: The item ends.
+    """
+    folder = Path(await asyncio.to_thread(mkdtemp, prefix="helmbench-agent-"))
+    try:
+        (folder / "tmp").mkdir()
+        (folder / "task.md").write_text(without_surrogates(task.message), encoding="utf-8")
+        run = await _run(command, task, folder)
+    finally:
+        await asyncio.to_thread(remove_tree, folder)
+    if task.workspace.uid is not None:
+        await asyncio.to_thread(_hand_over, task.workspace.path, task.workspace.uid)
+    if run.exit_code not in (0, None):
+        message = f"the agent ended with exit code {run.exit_code}: {excerpt(command.text)}"
+        raise AgentFailedError(f"{message}\n  hint: its last words on stderr are shown with the item", run)
+    return run
+
+
+async def _run(command: AgentCommand, task: ExternalTask, folder: Path) -> ExternalRun:
+    started = time.monotonic()
+    out, err = bytearray(), bytearray()
+    process = await _start(command, task, folder)
+    readers = [
+        asyncio.create_task(_keep_tail(process.stdout, out)),
+        asyncio.create_task(_keep_tail(process.stderr, err)),
+    ]
+    timed_out = False
+    try:
+        async with asyncio.timeout(task.wall_s):
+            await process.wait()
+    except TimeoutError:
+        timed_out = True
+    finally:
+        await asyncio.shield(_kill(process))
+        _, late = await asyncio.wait(readers, timeout=_GRACE_S)
+        for reader in late:  # somebody outside of the group holds its streams open
+            reader.cancel()
+    exit_code = None if timed_out else process.returncode
+    return ExternalRun(exit_code, time.monotonic() - started, _told(out), _told(err))
+
+
+async def _start(command: AgentCommand, task: ExternalTask, folder: Path) -> Process:
+    values = {
+        "workspace": str(task.workspace.path),
+        "task_file": str(folder / "task.md"),
+        "base_url": task.address.base_url,
+        "model": task.model,
+    }
+    argv = command.argv(values)
+    try:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=task.workspace.path,
+            env=_environment(task, values, folder),
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise AgentFailedError(f"the agent cannot be started: {excerpt(str(error))}") from error
+
+
+def _environment(task: ExternalTask, values: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return the whole environment of an agent."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    temporary = str(folder / "tmp")
+    return {
+        **passed,
+        **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), temporary),
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
+        "OPENAI_BASE_URL": task.address.base_url,
+        "OPENAI_API_BASE": task.address.base_url,
+        "OPENAI_API_KEY": task.address.token,
+        "HELMBENCH_MODEL": values["model"],
+        "HELMBENCH_WORKSPACE": values["workspace"],
+        "HELMBENCH_TASK_FILE": values["task_file"],
+    }
+
+
+async def _keep_tail(stream: asyncio.StreamReader | None, kept: bytearray) -> None:
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        kept += chunk
+        del kept[:-_KEPT]
+
+
+async def _kill(process: Process) -> None:
+    """End the agent and everything of its process group, whether it has ended itself or not."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+    await process.wait()
+
+
+def _told(kept: bytearray) -> str:
+    return scrub(bytes(kept).decode("utf-8", "replace")).strip()
+
+
+def _is_file(folder: Path, word: str) -> bool:
+    with suppress(OSError, ValueError):
+        return not Path(word).is_absolute() and (folder / word).is_file()
+    return False
+
+
+def _hand_over(place: Path, uid: int) -> None:
+    """Give what the agent made to the user that commands in the sandbox are."""
+    for _, folders, names, descriptor in os.fwalk(place, follow_symlinks=False):
+        for name in (*folders, *names):
+            with suppress(FileNotFoundError):
+                os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)

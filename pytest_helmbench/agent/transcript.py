@@ -1,0 +1,54 @@
+"""What an agent said and did, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pytest_helmbench.bench.outcome import Event
+from pytest_helmbench.bench.problem import HelmbenchError
+
+__all__ = ["Stop", "Transcript"]
+
+
+class Stop(StrEnum):
+    """Why an agent stopped. What it left behind is judged, but for `fault`."""
+
+    FINISHED = "finished"
+    """It said so, by a reply without a command."""
+    TURNS = "turns"
+    TOKENS = "tokens"
+    TIME = "time"
+    CUT = "cut"
+    """Its replies were cut off at the token limit, one after the other."""
+    CONTEXT = "context"
+    """Its messages no longer fit the model."""
+    FAULT = "fault"
+    """A call brought no reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One run of the built-in agent.
+
+    Args:
+        events: In order: `message` (with role, content and tool calls, as sent or received), `command` (what was
+            run and how it ended) and at last `end`.
+        final_text: Of the last reply; empty when there was none.
+        turns: Replies of the model.
+        stop: Why it stopped.
+        fault: What a call met; None unless `stop` says so.
+    """
+
+    events: tuple[Event, ...]
+    final_text: str
+    turns: int
+    stop: Stop
+    fault: HelmbenchError | None = None
+
+    @property
+    def messages(self) -> tuple[Mapping[str, Any], ...]:
+        """The conversation, in the form of chat completions."""
+        return tuple(event.payload for event in self.events if event.type == "message")

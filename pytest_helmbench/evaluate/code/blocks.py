@@ -1,0 +1,76 @@
+"""The code in a reply: fenced blocks, without what the model thought before."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["CodeBlock", "code_blocks", "fenced", "without_thoughts"]
+
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_START = re.compile(r"\A\s*<(?:think|thinking|reasoning)>.*\Z", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"([ \t]*(?:>[ \t]?)*)(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*\r?")
+_RUN = re.compile(r"`{3,}|~{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """One fenced block.
+
+    Args:
+        label: The first word behind the fence, lower-case; empty for none.
+        text: What stands in it, without the indentation of the fence.
+    """
+
+    label: str
+    text: str
+
+
+def without_thoughts(reply: str) -> str:
+    """Return the reply without thinking aloud; an unfinished thought has no reply behind it."""
+    if "<" not in reply:
+        return reply
+    text = _THOUGHT.sub("", reply)
+    if text.count("```") % 2 == 0 or "```" not in text.partition("</")[0]:  # an end without a beginning
+        text = _THOUGHT_END.sub("", text)
+    return _THOUGHT_START.sub("", text)
+
+
+def code_blocks(text: str) -> tuple[CodeBlock, ...]:
+    """Return the fenced blocks in order; one that is never closed goes to the end."""
+    blocks: list[CodeBlock] = []
+    fence, prefix, label, inside = "", "", "", list[str]()
+    for line in text.split("\n"):
+        found = _FENCE.fullmatch(line)
+        if not fence:
+            if found is not None:
+                prefix, fence, label = found[1], found[2], found[3].split()[0] if found[3] else ""
+        elif found is not None and not found[3] and found[2].startswith(fence):
+            blocks.append(CodeBlock(_label(label), "\n".join(inside)))
+            fence, inside = "", []
+        else:
+            inside.append(_without(prefix, line).rstrip("\r"))
+    if fence and inside:
+        blocks.append(CodeBlock(_label(label), "\n".join(inside)))
+    return tuple(blocks)
+
+
+def fenced(code: str) -> str:
+    """Return code in a fence that nothing inside it can close."""
+    longest = max((len(run) for run in _RUN.findall(code)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{code}\n{fence}"
+
+
+def _label(word: str) -> str:
+    return word.strip("{}.").lower()
+
+
+def _without(prefix: str, line: str) -> str:
+    """Take the fence's own indentation off a line, as far as the line has it."""
+    for shown, meant in zip(prefix, line, strict=False):
+        if meant not in (shown, " ", "\t"):
+            break
+        line = line[1:]
+    return line

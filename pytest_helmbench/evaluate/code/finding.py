@@ -1,0 +1,41 @@
+"""What came of a reply's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pytest_helmbench.bench.outcome import Verdict
+
+__all__ = ["CodeFinding", "CodePhase"]
+
+
+class CodePhase(StrEnum):
+    """The steps in their order; a finding names the one that it ended in."""
+
+    EXTRACT = "extract"
+    START = "start"
+    LOAD = "load"
+    TESTS = "tests"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFinding:
+    """The verdict over a reply's code. Holds no hidden value.
+
+    Args:
+        verdict: Passed; failed for what the code is wrong in; error for what is the pack's or the sandbox's fault.
+        reason: One word for tables, such as `no_code`, `does_not_load`, `tests_failed`, `timeout`, `limit`,
+            `not_expressible`, `unfit_tests`, `cannot_start`; None when it passed.
+        phase: Where it ended; None when it passed.
+        message: For people; empty when it passed.
+        output: Words of the reply or of the tests about it, scrubbed.
+        image_used: False where the row names an image and this machine's Python stood in for it.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    phase: CodePhase | None = None
+    message: str = ""
+    output: str = ""
+    image_used: bool = True

@@ -1,0 +1,46 @@
+"""The special methods by which an object of the candidate may answer, sorted by what they give away.
+
+A test compares what it got with what it wants. An object that is asked to compare itself would be told what is wanted,
+and could agree with everything. So only what hands over nothing but an input ever reaches an object that the tests
+did not ask for.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ASKING", "COMPUTING", "JUDGING", "KEYED", "OPERATORS", "ORDERING", "SHOWN_BY", "VALUE_METHODS"]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset("__%s__" % word for word in text.split())  # noqa: UP031 - short on every Python
+
+
+SHOWN_BY = _names("repr str format")
+
+ASKING = SHOWN_BY | _names(
+    "call len length_hint bool int float complex index bytes abs neg pos invert round trunc floor ceil iter next "
+    "reversed enter exit await aiter anext aenter aexit fspath dir copy deepcopy"
+)
+"""Questions that name no other value, and calls."""
+
+KEYED = _names("getitem setitem delitem")
+"""Questions after a part."""
+
+ORDERING = _names("lt le gt ge")
+
+JUDGING = ORDERING | _names("contains sub rsub")
+"""Questions that name a value which may well be the wanted one."""
+
+COMPUTING = frozenset(
+    "__%s%s__" % (prefix, word)  # noqa: UP031
+    for word in "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift".split()
+    for prefix in ("", "r", "i")
+    if (prefix, word) not in (("i", "divmod"), ("", "sub"), ("r", "sub"))
+)
+
+OPERATORS = ASKING | KEYED | JUDGING | COMPUTING | _names("eq hash")
+
+VALUE_METHODS = frozenset(
+    "startswith endswith isdisjoint issubset issuperset find rfind index rindex count difference symmetric_difference "
+    "intersection".split()
+)
+"""Methods of texts and sets to which a test hands what it wants."""

@@ -1,0 +1,1 @@
+"""What runs in the sandbox, beside nothing of ours. Read as text, never imported."""

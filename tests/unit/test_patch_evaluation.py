@@ -1,0 +1,375 @@
+"""The verdict over a patch: order and phases, whose fault it is, and that git does nothing but what it is told."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import Running
+from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patch_task
+
+from pytest_helmbench.bench.outcome import Verdict
+from pytest_helmbench.bench.pack import ConfigError, PackTask, PlannedFile
+from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch
+from pytest_helmbench.evaluate.patches.finding import PatchFinding, PatchPhase
+
+_WRONG = {"src/calculator.py": CALCULATOR.replace("a - b", "a * b")}
+_RIGHT = {"src/calculator.py": CALCULATOR.replace("a - b", "a + b")}
+_PASSED = PatchFinding(Verdict.PASSED)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A repository, and a sandbox that patches are judged in."""
+
+    room: Running
+    folder: Path
+    commit: str
+
+    def diff(self, changes: Mapping[str, str | bytes | None], *options: str) -> str:
+        """Return real git's diff of changes to the repository: contents by path, None to delete."""
+        for name, content in changes.items():
+            path = self.folder / name
+            if content is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        git(self.folder, "add", "-A")
+        text = git(self.folder, "diff", "--cached", "--binary", *options)
+        git(self.folder, "reset", "-q", "--hard")
+        return text
+
+    def judge(self, patch: str, *, parity: bool = False, **changes: Any) -> PatchFinding:
+        """Judge a patch; `changes` go to the task."""
+        task = patch_task(
+            changes.pop("commit", self.commit), changes.pop("repository", self.folder), **changes
+        )
+        return self.room.wait(evaluate_patch(task, patch, self.room.engine, parity=parity))
+
+
+@pytest.fixture(scope="module")
+def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    folder = tmp_path_factory.mktemp("bench") / "repository"
+    files: dict[str, str | bytes] = {
+        "src/calculator.py": CALCULATOR,
+        "tests/test_add.py": TEST,
+        "src/ends.txt": b"one\r\ntwo\r\nthree\r\n",
+        "src/data.bin": bytes(range(256)),
+        ".gitignore": "*.cache\n",
+    }
+    return Bench(bwrap, folder, make_repository(folder, files))
+
+
+def _is(finding: PatchFinding, verdict: Verdict, phase: PatchPhase, reason: str, start: str = "") -> None:
+    assert (finding.verdict, finding.phase, finding.reason) == (verdict, phase, reason), finding
+    assert finding.message.startswith(start), finding.message
+
+
+_FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
+
+
+def test_a_right_patch_passes_and_a_wrong_one_fails(bench: Bench, tmp_path: Path) -> None:
+    assert bench.judge(bench.diff(_RIGHT)) == _PASSED
+    finding = bench.judge(bench.diff(_WRONG))
+    _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed", "eval.tests.command ended with exit code 1")
+    assert finding.output.endswith("AssertionError")
+    bundle = bundle_of(bench.folder, tmp_path / "repository.bundle")
+    assert bench.judge(bench.diff(_RIGHT), repository=bundle) == _PASSED
+    bare = tmp_path / "bare"
+    git(tmp_path, "clone", "-q", "--bare", "--no-hardlinks", str(bench.folder), str(bare))
+    assert bench.judge(bench.diff(_RIGHT), repository=bare, commit=bench.commit[:9].upper()) == _PASSED
+
+
+@pytest.mark.parametrize("patch", ["", "  \n\t\n"])
+def test_an_empty_patch_fails_before_anything_else(bench: Bench, patch: str) -> None:
+    finding = bench.judge(patch, commit="abc123", repository=Path("/nowhere"))
+    _is(finding, _FAILED, PatchPhase.EMPTY_PATCH, "empty", "the patch is empty")
+
+
+def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(bench: Bench, tmp_path: Path) -> None:
+    finding = bench.judge("no patch at all", commit="abc123")
+    message = f"base_commit is 'abc123', which repository does not hold: it is at '{bench.commit}'"
+    assert finding == PatchFinding(_ERROR, PatchPhase.BASE_COMMIT, "wrong_base_commit", message)
+    for commit in ("--all", "HEAD..main", "x" * 300, "a\nb", ""):
+        finding = bench.judge("no patch at all", commit=commit)
+        _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "wrong_base_commit", "base_commit is ")
+    assert bench.judge(bench.diff(_RIGHT), commit="main") == _PASSED
+
+
+def test_a_missing_repository_is_the_packs_fault(bench: Bench, tmp_path: Path) -> None:
+    start = "base_commit 'abc123' cannot be found: "
+    finding = bench.judge("x", commit="abc123", repository=None)
+    _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", f"{start}the row names neither")
+    broken = tmp_path / "broken.bundle"
+    broken.write_bytes(b"# v2 git bundle\nnothing\n")
+    finding = bench.judge("x", commit="abc123", repository=broken)
+    _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", f"{start}the bundle cannot be read: ")
+    finding = bench.judge("x", commit="abc123", repository=bench.folder, workdir="/usr")
+    _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", "the repository cannot be at '/usr'")
+
+
+def test_a_text_that_is_no_patch_fails(bench: Bench) -> None:
+    finding = bench.judge("I cannot do that.")
+    _is(finding, _FAILED, PatchPhase.CANDIDATE_PATCH, "no_patch", "there is no patch in it")
+
+
+@pytest.mark.parametrize("name", ["tests/test_add.py", "conftest.py", "Makefile", "src/.gitattributes"])
+def test_a_path_that_is_announced_is_held_to_the_policy(bench: Bench, name: str) -> None:
+    finding = bench.judge(bench.diff({name: "x\n", **_RIGHT}))
+    _is(finding, _FAILED, PatchPhase.PATH_POLICY, "path_denied", f"'{name}': ")
+    if name == "conftest.py":
+        return
+    assert bench.judge(bench.diff({name: TEST, **_RIGHT}), allow_sensitive_paths=(name,)) == _PASSED
+
+
+def test_both_rules_for_paths(bench: Bench) -> None:
+    patch = bench.diff({"Makefile": "x:\n", **_RIGHT})
+    assert bench.judge(patch, parity=True) == _PASSED
+    finding = bench.judge(patch, parity=True, allow_paths=("src/",))
+    _is(finding, _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'Makefile': it is not among the paths")
+    _is(bench.judge(patch), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'Makefile': files of this name")
+
+
+def test_the_setup_patch_comes_first_and_its_trouble_is_the_packs(bench: Bench) -> None:
+    setup = bench.diff({"src/calculator.py": f"# Set up\n{CALCULATOR}", "src/x.cache": "cached\n"}, "-p")
+    git(bench.folder, "commit", "-q", "--allow-empty", "-m", "Later")
+    on_top = bench.diff(_RIGHT).replace("@@ -1,", "@@ -2,").replace(" +1,", " +2,")
+    command = (
+        "sh",
+        "-c",
+        "head -1 src/calculator.py | grep -q '^# Set up$' && grep -q 'a + b' src/calculator.py",
+    )
+    assert bench.judge(on_top, setup_patch=setup, command=command) == _PASSED
+    finding = bench.judge(on_top, setup_patch=setup.replace("a - b", "never there"))
+    _is(finding, _ERROR, PatchPhase.SETUP_PATCH, "does_not_apply", "eval.tests.setup_patch does not apply: ")
+
+
+def test_a_patch_that_does_not_apply_fails(bench: Bench) -> None:
+    finding = bench.judge(bench.diff(_RIGHT).replace("def add", "def sub"))
+    start = "the patch does not apply: error: patch failed: src/calculator.py:1"
+    _is(finding, _FAILED, PatchPhase.CANDIDATE_PATCH, "does_not_apply", start)
+
+
+_BARE_HUNK = "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        f"--- a/src/calculator.py\n+++ b/src/calculator.py\n{_BARE_HUNK}",
+        f"--- src/calculator.py\n+++ src/calculator.py\n{_BARE_HUNK}",
+        f"Done:\n```diff\ndiff --git a/src/calculator.py b/src/calculator.py\n"
+        f"--- a/src/calculator.py\n+++ b/src/calculator.py\n{_BARE_HUNK.replace('-1,2 +1,2', '-1,7 +1,9')}```\n",
+        f"--- a/src/calculator.py\n+++ b/src/calculator.py\n{_BARE_HUNK}".replace("\n", "\r\n"),
+        f"--- a/src/calculator.py\n+++ b/src/calculator.py\n{_BARE_HUNK.replace('def add(a, b)', 'def add(a,  b)')}",
+    ],
+    ids=["no trailing context", "no prefixes", "wrong counts", "CRLF", "white space"],
+)
+def test_patches_as_models_write_them(bench: Bench, patch: str) -> None:
+    assert bench.judge(patch) == _PASSED
+
+
+def test_files_of_every_kind_arrive_byte_for_byte(bench: Bench) -> None:
+    changes: dict[str, str | bytes | None] = {
+        **_RIGHT,
+        "src/ends.txt": b"one\r\nzwei\r\nthree\r\n",
+        "src/data.bin": bytes(range(255, -1, -1)),
+        "src/caf\udce9 \t\u00e4.txt": b"caf\xe9",
+        "src/empty": "",
+        "src/new.cache": "ignored\n",
+    }
+    check = (
+        "import pathlib as p; src = p.Path('src');"
+        "assert src.joinpath('ends.txt').read_bytes() == b'one\\r\\nzwei\\r\\nthree\\r\\n';"
+        "assert src.joinpath('data.bin').read_bytes() == bytes(range(255, -1, -1));"
+        "assert src.joinpath('caf\\udce9 \\t\\u00e4.txt').read_bytes() == b'caf\\xe9';"
+        "assert src.joinpath('empty').read_bytes() == b''"
+    )
+    patch = bench.diff(changes)
+    assert (
+        bench.judge(patch, command=("python3", "-c", check), allow_paths=("src/",)).verdict is Verdict.FAILED
+    )
+    assert bench.judge(patch, command=("python3", "-c", check), parity=True) == _PASSED
+
+
+def test_what_really_changed_must_be_what_was_announced(bench: Bench) -> None:
+    finding = bench.judge(
+        bench.diff(_RIGHT) + "diff --git a/src/x b/src/y\nold mode 100644\nnew mode 100644\n"
+    )
+    assert finding.verdict is _FAILED
+    same = "--- a/src/calculator.py\n+++ b/src/calculator.py\n@@ -1 +1 @@\n-def add(a, b):\n+def add(a, b):\n"
+    _is(bench.judge(same), _FAILED, PatchPhase.CHANGED_PATHS, "no_changes", "the patch changes nothing")
+    finding = bench.judge(bench.diff({"src/new.py": "x\n"}) + same)
+    start = "announced, but not changed: 'src/calculator.py'"
+    _is(finding, _FAILED, PatchPhase.CHANGED_PATHS, "other_paths", start)
+    elsewhere = bench.diff(_RIGHT).replace("+++ b/src/calculator.py", "+++ b/src/other.py")
+    finding = bench.judge(elsewhere, allow_paths=("src/calculator.py",))
+    _is(finding, _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'src/other.py': it is not among the paths")
+    plain = "--- a/src/calculator.py.orig\n+++ b/src/calculator.py\n" + _BARE_HUNK
+    _is(bench.judge(plain), _FAILED, PatchPhase.CHANGED_PATHS, "other_paths", "announced, but not changed: ")
+
+
+def test_links_and_submodules(bench: Bench) -> None:
+    link = (
+        "diff --git a/src/calculator.py b/src/calculator.py\ndeleted file mode 100644\n"
+        "diff --git a/src/calculator.py b/src/calculator.py\nnew file mode 120000\n--- /dev/null\n"
+        "+++ b/src/calculator.py\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n"
+    )
+    start = "'src/calculator.py': symbolic links and submodules are sensitive"
+    _is(bench.judge(link), _FAILED, PatchPhase.PATH_POLICY, "path_denied", start)
+    module = (
+        "diff --git a/src/sub b/src/sub\nnew file mode 160000\n--- /dev/null\n+++ b/src/sub\n@@ -0,0 +1 @@\n"
+        f"+Subproject commit {'1' * 40}\n"
+    )
+    _is(bench.judge(module), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'src/sub': symbolic links")
+
+
+def test_tests_are_added_after_the_candidate(bench: Bench) -> None:
+    added = bench.diff({"tests/test_more.py": "from src.calculator import add\nassert add(2, 2) == 4\n"})
+    command = ("python3", "-c", "import runpy; runpy.run_path('tests/test_more.py')")
+    command = ("sh", "-c", "PYTHONPATH=. python3 tests/test_more.py")
+    assert bench.judge(bench.diff(_RIGHT), test_patch=added, command=command) == _PASSED
+    assert bench.judge(bench.diff(_WRONG), test_patch=added, command=command).verdict is Verdict.PASSED
+    squatter = bench.diff({"tests/test_more.py": "pass\n", **_RIGHT})
+    finding = bench.judge(squatter, test_patch=added, command=command, allow_sensitive_paths=("tests/",))
+    start = "the tests no longer apply after the candidate's patch: "
+    _is(finding, _FAILED, PatchPhase.TEST_PATCH, "tests_do_not_apply", start)
+    broken = bench.diff({"tests/test_add.py": f"{TEST}# more\n"}).replace("add(1, 2)", "add(7, 7)")
+    finding = bench.judge(bench.diff(_RIGHT), test_patch=broken, command=command)
+    _is(finding, _ERROR, PatchPhase.TEST_PATCH, "does_not_apply", "eval.tests.test_patch does not apply: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict", "reason", "message"),
+    [
+        (("no-such-program",), _ERROR, "cannot_start", "eval.tests.command cannot be started: exit code 127"),
+        (("/etc",), _ERROR, "cannot_start", "eval.tests.command cannot be started: exit code 126"),
+        (("sh", "-lc", "exit 127"), _ERROR, "cannot_start", "eval.tests.command cannot be started: exit code 127"),
+        (("sh", "-c", "exit 2"), _FAILED, "tests_failed", "eval.tests.command ended with exit code 2"),
+        (("sh", "-c", "kill -9 $$"), _FAILED, "tests_failed", "eval.tests.command ended with exit code 137"),
+        (("sleep", "60"), _FAILED, "timeout", "eval.tests.command was stopped after 1 s"),
+        *(
+            (("sh", "-lc", f"true pytest x; exit {code}"), _ERROR, "pytest", f"eval.tests.command: pytest ended "
+             f"with exit code {code}: ") for code in (2, 3, 4, 5)
+        ),
+        (("sh", "-lc", "cat pytest.ini tests/pytest_x; exit 4"), _FAILED, "tests_failed", "eval.tests.command ended"),
+    ],
+)  # fmt: skip
+def test_how_the_command_ends(
+    bench: Bench, command: tuple[str, ...], verdict: Verdict, reason: str, message: str
+) -> None:
+    finding = bench.judge(bench.diff(_RIGHT), command=command, timeout_s=1.0)
+    _is(finding, verdict, PatchPhase.COMMAND, reason, message)
+
+
+def test_real_pytest_tells_a_broken_command_from_a_broken_candidate(bench: Bench) -> None:
+    def judge(patch: str, *arguments: str) -> PatchFinding:
+        command = (
+            "env",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1",
+            "python3",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *arguments,
+        )
+        return bench.judge(patch, command=command)
+
+    assert judge(bench.diff(_RIGHT), "tests/test_add.py") == _PASSED
+    finding = judge(bench.diff(_WRONG), "tests/test_add.py")
+    _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed")
+    assert "assert" in finding.output
+    start = "eval.tests.command: pytest ended with exit code 4: its command line is wrong"
+    _is(judge(bench.diff(_RIGHT), "tests/gone.py"), _ERROR, PatchPhase.COMMAND, "pytest", start)
+    _is(judge(bench.diff(_RIGHT), "src"), _ERROR, PatchPhase.COMMAND, "pytest", start[:43])
+
+
+def test_where_the_command_runs(bench: Bench) -> None:
+    patch = bench.diff(_RIGHT)
+    for workdir, folder, expected in (
+        (None, None, "/workspace"),
+        ("src", None, "/workspace/src"),
+        ("/testbed", None, "/testbed"),
+        ("/testbed/src", "/testbed", "/testbed/src"),
+        (None, "/testbed", "/testbed"),
+    ):
+        check = f'test "$PWD" = {expected} && git status --porcelain && test -z "$(env | grep -i secret)"'
+        changes = {} if folder is None else {"environment_workdir": folder}
+        task = patch_task(bench.commit, bench.folder, command=("sh", "-c", check), workdir=workdir, **changes)
+        finding = bench.room.wait(evaluate_patch(task, patch, bench.room.engine))
+        assert finding == _PASSED, (workdir, finding)
+
+
+def test_hidden_values_stay_hidden(bench: Bench) -> None:
+    findings = [
+        bench.judge("x"),
+        bench.judge("x", commit="abc123"),
+        bench.judge(bench.diff(_WRONG)),
+        bench.judge(bench.diff(_RIGHT), setup_patch="junk"),
+    ]
+    assert "SECRET-GOLD" not in repr(findings)
+
+
+def test_assets_lie_in_the_working_tree(bench: Bench, tmp_path: Path) -> None:
+    source = tmp_path / "numbers.txt"
+    source.write_text("1 2 3\n")
+    assets = (
+        PlannedFile(tmp_path, "data", 0o755, 0, True, True),
+        PlannedFile(source, "data/numbers.txt", 0o644, 6, False, True),
+    )
+    task = patch_task(bench.commit, bench.folder, command=("grep", "1 2 3", "data/numbers.txt"))
+    patch = bench.diff(_RIGHT)
+    room = bench.room
+    assert room.wait(evaluate_patch(task, patch, room.engine, assets=assets)) == _PASSED
+    _is(room.wait(evaluate_patch(task, patch, room.engine)), _FAILED, PatchPhase.COMMAND, "tests_failed")
+
+
+def test_a_task_of_another_family_is_refused(bench: Bench) -> None:
+    task = PackTask("r", "p", "terminal_task")
+    with pytest.raises(ConfigError, match=r"^r: eval\.tests: there is no command that judges a patch$"):
+        bench.room.wait(evaluate_patch(task, "x", bench.room.engine))
+
+
+def _trap(folder: Path, name: str) -> str:
+    """Return a program that leaves a mark in the working tree."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('#!/bin/sh\ntouch "$PWD/TRAPPED" /workspace/TRAPPED\ncat\n')
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    return f"/workspace/{name}"
+
+
+def test_nothing_of_a_hostile_repository_runs(bwrap: Running, tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    make_repository(
+        folder, {"src/calculator.py": CALCULATOR, ".gitattributes": "* filter=trap diff=trap text eol=crlf\n"}
+    )
+    trap = _trap(folder, "trap")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "Trap")
+    for hook in ("pre-commit", "post-commit", "reference-transaction", "post-index-change", "post-checkout"):
+        _trap(folder, f".git/hooks/{hook}")
+    for key in (
+        "core.fsmonitor",
+        "filter.trap.clean",
+        "filter.trap.smudge",
+        "diff.trap.textconv",
+        "diff.external",
+    ):
+        git(folder, "config", key, trap)
+    git(folder, "config", "core.hooksPath", "/workspace/.git/hooks")
+    commit = git(folder, "rev-parse", "HEAD").strip()
+    patch = (
+        "--- a/src/calculator.py\n+++ b/src/calculator.py\n"
+        "@@ -1,5 +1,5 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n \n \n def twice(a):\n"
+    )
+    check = "test ! -e TRAPPED && test ! -e .git/hooks/pre-commit && git status && ! grep -q $(printf '\\r') src/*.py"
+    task = patch_task(commit, folder, command=("sh", "-c", check))
+    assert bwrap.wait(evaluate_patch(task, patch, bwrap.engine)) == _PASSED

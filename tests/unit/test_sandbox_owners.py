@@ -1,0 +1,166 @@
+"""What a killed session leaves behind is removed by the next one, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from asyncio import run_coroutine_threadsafe
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from engines import IMAGE, Running
+
+from pytest_helmbench.sandbox.box import Command, SandboxMode, Unavailable
+from pytest_helmbench.sandbox.owners import Owner, new_folder, remove_leftover_folders, this_process
+from pytest_helmbench.sandbox.room import find_engine
+from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
+
+_SESSION = """
+import asyncio, os, sys
+from pytest_helmbench.sandbox.box import BoxSpec, Command, SandboxMode
+from pytest_helmbench.sandbox.room import find_engine
+
+async def main(mode, image, mark):
+    engine = await find_engine(SandboxMode(mode), pull=False)
+    box = await engine.open(BoxSpec(image=image or None))
+    running = asyncio.create_task(box.run(Command(("sh", "-c", f"echo > up; exec sleep {mark}"))))
+    while box.workspace.get("up", limit_bytes=9) is None:
+        await asyncio.sleep(0.01)
+    print(box.workspace.path.parents[1 if mode != "podman" else 0], flush=True)
+    await running
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def _killed_session(mode: str, image: str, mark: str) -> Path:
+    """Return the folder of a session that was killed while a command ran."""
+    session = subprocess.Popen(
+        [sys.executable, "-c", _SESSION, mode, image, mark], stdout=subprocess.PIPE, text=True
+    )
+    assert session.stdout is not None
+    folder = Path(session.stdout.readline().strip())
+    session.kill()
+    session.wait()
+    session.stdout.close()
+    return folder
+
+
+def _start_session(room: Running, mode: SandboxMode) -> None:
+    engine = room.wait(find_engine(mode, pull=False))
+    assert not isinstance(engine, Unavailable)
+    room.wait(engine.close())
+
+
+def _command_lives(mark: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes() == f"sleep\0{mark}\0".encode():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _ends(mark: str) -> bool:
+    deadline = time.monotonic() + 5
+    while _command_lives(mark) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not _command_lives(mark)
+
+
+@pytest.mark.parametrize("mode", ["bwrap", "none"])
+def test_a_killed_session_takes_its_commands_with_it_and_the_next_removes_its_folder(
+    bwrap: Running, mode: str
+) -> None:
+    mark = f"600.{os.getpid()}"
+    folder = _killed_session(mode, "", mark)
+    assert folder.name.startswith("helmbench-")
+    assert folder.is_dir()
+    assert _ends(mark)
+    own = new_folder()
+
+    _start_session(bwrap, SandboxMode.BWRAP)
+
+    assert not folder.exists()
+    assert own.is_dir()
+    remove_tree(own)
+
+
+def test_containers_of_a_killed_session_are_removed_by_the_next_and_no_others(podman: Running) -> None:
+    mark = f"601.{os.getpid()}"
+    folder = _killed_session("podman", IMAGE, mark)
+    assert _command_lives(mark)
+    foreign = "helmbench-looks-like-ours"
+    _podman("create", "--name", foreign, "--label", "helmbench.owner=0.0.0.0", IMAGE, "true")
+    box = podman.open()
+    own = run_coroutine_threadsafe(box.run(Command(("sh", "-c", "echo > up; sleep 600"))), podman.loop.loop)
+    try:
+        while box.workspace.get("up", limit_bytes=9) is None:
+            time.sleep(0.01)
+        _start_session(podman, SandboxMode.PODMAN)
+        left = sorted(_podman("ps", "-a", "--format", "{{.Names}}").split())
+        assert left[0].startswith(f"helmbench-{this_process().mark}-")
+        assert left[1:] == [foreign]
+    finally:
+        own.cancel()
+        _podman("rm", "-f", foreign)
+    assert _ends(mark)
+    assert not folder.exists()
+
+
+def test_owners_are_told_apart_by_machine_user_number_and_start() -> None:
+    ours = this_process()
+    assert not ours.is_gone()
+    assert replace(ours, start="1").is_gone()  # the number is taken again
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    assert replace(ours, pid=dead.pid).is_gone()
+    assert not replace(ours, pid=dead.pid, machine="0" * 16).is_gone()
+    assert not replace(ours, pid=dead.pid, uid=ours.uid + 1).is_gone()
+    assert not replace(ours, pid=1, start=_start_of_init()).is_gone()
+
+
+@pytest.mark.parametrize("mark", ["", "x", "0.0.0.0", "0123456789abcdef.0.1", "../0123456789abcdef.0.1.a"])
+def test_a_mark_that_is_not_ours_has_no_owner(mark: str) -> None:
+    assert Owner.read(mark) is None
+    assert Owner.read(this_process().mark) == this_process()
+
+
+def test_only_folders_of_dead_owners_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = replace(this_process(), start="1").mark
+    (tmp_path / f"helmbench-{gone}-abc" / "inner").mkdir(parents=True)
+    kept = [
+        tmp_path / f"helmbench-{name}" for name in ("notes", f"{gone}x-abc", f"{this_process().mark}-abc")
+    ]
+    for folder in kept:
+        folder.mkdir()
+    (tmp_path / f"helmbench-{gone}-file").write_text("")
+
+    remove_leftover_folders()
+
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+def test_a_folder_that_cannot_be_made_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
+    with pytest.raises(SandboxError) as caught:
+        new_folder()
+    assert str(caught.value) == (
+        "/proc/nowhere: no folder for a sandbox can be made (No such file or directory)\n"
+        "  hint: TMPDIR may name another place"
+    )
+
+
+def _start_of_init() -> str:
+    return f"{int(Path('/proc/1/stat').read_text().rpartition(')')[2].split()[19]):x}"
+
+
+def _podman(*arguments: str) -> str:
+    ended = subprocess.run(["podman", *arguments], capture_output=True, text=True, check=True)
+    return ended.stdout

@@ -1,0 +1,331 @@
+"""Workspaces that try to pass without the work, or to hang whoever looks: every one of them must fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from engines import Running
+
+from pytest_helmbench.bench.outcome import Verdict
+from pytest_helmbench.bench.pack import (
+    Environment,
+    FileCheck,
+    PackTask,
+    PlannedFile,
+    TerminalTests,
+)
+from pytest_helmbench.evaluate.terminal.evaluation import Evaluator, evaluate_terminal
+from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
+from pytest_helmbench.evaluate.terminal.place import opened_place
+from pytest_helmbench.sandbox.box import Command, Limits, Mount
+
+_PASSED = TerminalFinding(Verdict.PASSED)
+_MIB = 1024 * 1024
+_LIMITS = Limits(wall_s=20, disk_bytes=64 * _MIB)
+
+# What the four audit packs ask, in one: the work is done, nothing is forged, and the evaluator is as it was.
+_TESTS = {
+    "tests/test_outputs.py": """
+import os
+from pathlib import Path
+
+EVALUATOR = Path(__file__).resolve().parents[1]
+
+
+def test_the_work_is_done():
+    assert Path("answer.txt").read_text() == (EVALUATOR / "expected.txt").read_text()
+
+
+def test_the_evaluator_is_outside_of_the_workspace():
+    assert (EVALUATOR / "expected.txt").read_text() == "forty-two\\n"
+    assert Path(os.environ["SECUREBENCH_EVALUATOR"]) == EVALUATOR
+    assert Path.cwd() == Path(os.environ["SECUREBENCH_WORKSPACE"])
+    assert not EVALUATOR.is_relative_to(Path.cwd())
+
+
+def test_nothing_is_forged():
+    assert not Path("network_success").exists()
+    assert not Path("TRAPPED").exists()
+""",
+    "expected.txt": "forty-two\n",
+}
+_USES_SOLUTION = {
+    "test_solution.py": """
+import os
+import sys
+
+sys.path.insert(0, os.environ["SECUREBENCH_WORKSPACE"])
+import solution
+
+
+def test_solution():
+    assert solution.answer() == 42
+""",
+}
+
+
+def _planned(folder: Path, contents: Mapping[str, str]) -> Evaluator:
+    planned = []
+    for name, content in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
+    return Evaluator(tuple(planned), ".")
+
+
+def _judge(
+    room: Running, folder: Path, script: str, tests: Mapping[str, str] | None = None, timeout_s: float = 30.0
+) -> TerminalFinding:
+    """Let an agent run a script, then judge what it leaves."""
+    task = PackTask(
+        "demo/attack",
+        "demo",
+        "terminal_task",
+        environment=Environment(image=room.image),
+        check=TerminalTests(FileCheck("pytest", ".", timeout_s)),
+    )
+    evaluator = _planned(folder, tests or _TESTS)
+
+    async def judged() -> TerminalFinding:
+        async with opened_place(task, room.engine, _LIMITS) as place:
+            async with await room.engine.open(place.spec) as box:
+                await box.run(Command(("sh", "-c", script)))
+            return await evaluate_terminal(task, place.workspace, room.engine, evaluator=evaluator)
+
+    return room.wait(judged())
+
+
+_HOOKS = """
+import os
+open("/workspace/TRAPPED", "w").close()
+def pytest_collection_modifyitems(items): items[:] = []
+def pytest_runtest_call(item): os._exit(0)
+def pytest_sessionfinish(session): session.exitstatus = 0
+os._exit(0)
+"""
+_TRAP = "import os; open('/workspace/TRAPPED', 'w').close(); os._exit(0)\n"
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+def _write(contents: Mapping[str, str]) -> str:
+    """Return a script that writes files."""
+    lines = []
+    for name, content in contents.items():
+        folder = name.rpartition("/")[0] or "."
+        lines.append(f"mkdir -p '{folder}'\ncat > '{name}' <<'END-OF-FILE'\n{content}\nEND-OF-FILE")
+    return "\n".join(lines)
+
+
+_PYTESTS_FILES = _write(
+    {
+        "conftest.py": _HOOKS,
+        "tests/conftest.py": _HOOKS,
+        "pytest.ini": "[pytest]\naddopts = --collect-only -p conftest\n",
+        ".pytest.ini": "[pytest]\naddopts = --collect-only\n",
+        "setup.cfg": "[tool:pytest]\naddopts = --collect-only\n",
+        "tox.ini": "[pytest]\naddopts = --collect-only\n",
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--collect-only"\n',
+        "tests/test_outputs.py": "def test_fine(): pass\n",
+        "setup.py": _TRAP,
+    }
+)
+_PYTHONS_FILES = _write(
+    {
+        **dict.fromkeys(
+            _words(
+                "pytest.py _pytest/__init__.py pluggy.py iniconfig.py sitecustomize.py usercustomize.py site.py os.py "
+                "importlib/__init__.py typing.py traceback.py encodings/__init__.py conftest.py"
+            ),
+            _TRAP,
+        ),
+        "evil.pth": "import os; os._exit(0)\n",
+        "python312._pth": ".\n",
+        "pyvenv.cfg": "home = /workspace\n",
+        "evil-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: evil\nVersion: 1\n",
+        "evil-1.dist-info/entry_points.txt": "[pytest11]\nevil = pytest\n",
+        **dict.fromkeys(_words("python python3 pytest sh bin/python3 bin/pytest .local/bin/sh"), "#!/bin/sh\nexit 0\n"),
+        ".profile": "exit 0\n",
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "traps", [_PYTESTS_FILES, _PYTHONS_FILES + "\nchmod -R +x ."], ids=["pytest", "python"]
+)
+@pytest.mark.parametrize("kind", ["bwrap", "podman"])
+def test_no_file_of_the_workspace_runs_before_the_tests(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, traps: str
+) -> None:
+    room = request.getfixturevalue(kind)
+    finding = _judge(room, tmp_path, traps)
+    assert finding.verdict is Verdict.FAILED
+    assert "1 of 3 tests failed" in finding.message
+    assert _judge(room, tmp_path, f"{traps}\necho forty-two > answer.txt") == _PASSED
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "true",
+        "echo 41 > answer.txt",
+        "mkdir answer.txt",
+        "echo forty-two > answer.txt; chmod 000 answer.txt; chmod 000 .",
+        "for path in /evaluator /evaluator-* /securebench /eval; do ln -s $path/expected.txt answer.txt; done",
+        "ln -s /proc/self/environ answer.txt",
+        "ln -s /proc/self/cwd/../expected.txt answer.txt",
+        "ln -s answer.txt answer.txt",
+        "ln -s /dev/zero answer.txt",
+        "truncate -s 300G answer.txt",
+        "head -c 1000000 /dev/zero > answer.txt",
+        "mkdir evaluator; echo forty-one > evaluator/expected.txt; cp evaluator/* .; cp expected.txt answer.txt",
+        "i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done; echo x > answer.txt",
+        "(setsid sh -c 'while :; do echo forty-two > answer.txt; done' &) ; sleep 0.1; rm -f answer.txt",
+        "cp /bin/sh answer.txt; chmod 6777 answer.txt",
+    ],
+)
+def test_workspaces_without_the_work(bwrap: Running, tmp_path: Path, script: str) -> None:
+    start = time.monotonic()
+    finding = _judge(bwrap, tmp_path, script)
+    assert finding.verdict is Verdict.FAILED, finding
+    assert time.monotonic() - start < 60
+
+
+def test_a_pipe_ends_at_the_time_limit(bwrap: Running, tmp_path: Path) -> None:
+    finding = _judge(bwrap, tmp_path, "mkfifo answer.txt", timeout_s=4.0)
+    assert (finding.verdict, finding.reason) == (Verdict.FAILED, "timeout")
+    assert finding.message == "eval.checker.path: stopped after 4 s"
+
+
+_FORGES_THE_END = """
+import os
+for number in range(1, 64):
+    try:
+        os.write(number, b"\\nended 0 1 0 \\n" + b"0" * 32 + b" ended 0 1 0 \\n")
+    except OSError:
+        pass
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        "import os; os._exit(0)",
+        "import sys; sys.exit(0)",
+        "raise KeyboardInterrupt",
+        "import atexit, os; atexit.register(os._exit, 0)",
+        "import os; os.execv('/bin/true', ['true'])",
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "import os; print('0' * 32, 'ended 0 1 0'); os._exit(0)",
+        _FORGES_THE_END,
+        "import os\ndef answer(): os._exit(0)",
+        "class Yes:\n    def __eq__(self, other): raise SystemExit(0)\ndef answer(): return Yes()",
+        "import sys; sys.modules['pytest'] = None\nimport os; os._exit = lambda code: None\ndef answer(): return 41",
+        "import builtins; builtins.int = lambda *_: 0\ndef answer(): return 41",
+    ],
+)
+def test_code_that_the_tests_import_cannot_end_them_early(
+    bwrap: Running, tmp_path: Path, solution: str
+) -> None:
+    script = _write({"solution.py": solution})
+    finding = _judge(bwrap, tmp_path, script, _USES_SOLUTION)
+    assert finding.verdict is Verdict.FAILED, finding
+
+
+def test_code_that_the_tests_import_passes_when_it_is_right(bwrap: Running, tmp_path: Path) -> None:
+    script = _write({"solution.py": "def answer(): return 42"})
+    assert _judge(bwrap, tmp_path, script, _USES_SOLUTION) == _PASSED
+
+
+def test_the_evaluators_files_cannot_be_changed_by_what_the_tests_run(bwrap: Running, tmp_path: Path) -> None:
+    tests = {
+        "test_run.py": "import os, subprocess\nfrom pathlib import Path\n\n\ndef test_run():\n"
+        "    subprocess.run(['sh', 'run.sh'], check=False)\n"
+        "    assert (Path(os.environ['SECUREBENCH_EVALUATOR']) / 'expected.txt').read_text() == '42'\n",
+        "expected.txt": "42",
+    }
+    script = _write(
+        {"run.sh": 'echo 41 > "$SECUREBENCH_EVALUATOR/expected.txt"; rm -rf "$SECUREBENCH_EVALUATOR"'}
+    )
+    assert _judge(bwrap, tmp_path, script, tests) == _PASSED
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "podman"])
+def test_the_agent_never_sees_the_evaluator(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    room = request.getfixturevalue(kind)
+    script = (
+        "grep -r -l -s forty-two / --include=expected.txt > found; env > env; test -s found && touch TRAPPED"
+    )
+    finding = _judge(
+        room, tmp_path, f"{script}; ls -d /evaluator* && touch TRAPPED; echo forty-two > answer.txt"
+    )
+    assert finding == _PASSED
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "argv"),
+    [
+        (
+            "PATH",
+            "bin:/workspace/bin:/workspace/./bin:/tmp/../workspace/bin:alias::/usr/bin:/bin",
+            ("grep", "x", "y"),
+        ),
+        ("HOME", "/workspace", ("sh", "-lc", "exit 1")),
+        ("HOME", "/tmp/../workspace/alias/..", ("sh", "-lc", "exit 1")),
+        (
+            "LD_LIBRARY_PATH",
+            "/workspace:/usr/lib",
+            ("sh", "-c", 'test "$LD_LIBRARY_PATH" = /workspace:/usr/lib'),
+        ),
+        ("PYTHONPATH", "/workspace", ("python3", "-c", "raise SystemExit(1)")),
+        ("BASH_ENV", "/workspace/.profile", ("bash", "-c", "exit 1")),
+        ("PYTEST_ADDOPTS", "--collect-only", ("sh", "-c", 'test -n "$PYTEST_ADDOPTS"')),
+    ],
+)
+def test_an_environment_that_leads_into_the_workspace(
+    bwrap: Running, name: str, value: str, argv: tuple[str, ...]
+) -> None:
+    """Images bring an environment of their own, such as a virtual environment below their workdir."""
+    launch = files("pytest_helmbench.evaluate.terminal.inside").joinpath("launch.sh").read_text()
+    traps = _write({"bin/grep": "#!/bin/sh\nexit 0", ".profile": "exit 0", "sitecustomize.py": _TRAP})
+    box = bwrap.open()
+    with box.workspace:
+        bwrap.run(box, "sh", "-c", f"{traps}\nchmod +x bin/grep; ln -s bin alias")
+        bare = Command(argv, env=((name, value),))
+        assert bwrap.wait(box.run(bare)).exit_code == 0  # it does harm
+        launched = Command(
+            ("/bin/sh", "-c", launch, "sh", "/workspace", "secret", *argv), env=((name, value),)
+        )
+        ended = bwrap.wait(box.run(launched))
+        assert ended.exit_code not in (0, 127), ended
+        assert b"secret" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/workspace/bin:/nowhere", "there is no Python"),
+        ("/opt/bin", "the only Python lies in the workspace"),
+    ],
+)
+def test_a_python_of_the_workspace_runs_no_tests(bwrap: Running, tmp_path: Path, path: str, why: str) -> None:
+    launch = files("pytest_helmbench.evaluate.terminal.inside").joinpath("launch.sh").read_text()
+    (tmp_path / "python3").symlink_to("/workspace/bin/python3")
+    mount = Mount(tmp_path, "/opt/bin")
+    box = bwrap.open(mounts=(mount, Mount(Path("/usr/bin/readlink"), "/opt/readlink/readlink")))
+    tmp_path.chmod(0o755)
+    with box.workspace:
+        bwrap.run(box, "sh", "-c", "mkdir bin; cp /bin/true bin/python3")
+        argv = ("/bin/sh", "-c", launch, "sh", "/workspace", "secret", "@python", "-c", "pass")
+        ended = bwrap.wait(box.run(Command(argv, env=(("PATH", f"{path}:/opt/readlink"),))))
+        assert (ended.exit_code, ended.stderr) == (127, f"secret {why}\n".encode())

@@ -1,0 +1,327 @@
+"""How checkers end and what that means; the runner of tests without pytest; the workspace and its files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import IMAGE, Running
+
+from pytest_helmbench.bench.outcome import Verdict
+from pytest_helmbench.bench.pack import (
+    CommandCheck,
+    ConfigError,
+    Environment,
+    FileCheck,
+    PackTask,
+    PlannedFile,
+    TerminalTests,
+)
+from pytest_helmbench.evaluate.terminal.evaluation import Evaluator, evaluate_terminal
+from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
+from pytest_helmbench.evaluate.terminal.place import denied_commands, opened_place
+from pytest_helmbench.sandbox.box import Command, Limits
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
+
+_PASSED = TerminalFinding(Verdict.PASSED)
+_ANSWER = (
+    "from pathlib import Path\n\n\ndef test_answer():\n    assert Path('answer.txt').read_text() == '42\\n'\n"
+)
+
+
+@dataclass
+class Judge:
+    """A sandbox, and a place for files of packs."""
+
+    room: Running
+    folder: Path
+    environment: Environment = Environment()
+    assets: tuple[PlannedFile, ...] = ()
+
+    def evaluator(self, contents: Mapping[str, str], entry: str | None) -> Evaluator:
+        """Write files of a checker and plan them."""
+        planned = []
+        for name, content in contents.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+            planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
+        return Evaluator(tuple(planned), entry)
+
+    def task(self, checker: CommandCheck | FileCheck, needed: tuple[str, ...] = ()) -> PackTask:
+        """Return a task with a checker."""
+        tests = TerminalTests(checker, needed)
+        return PackTask("demo/answer", "demo", "terminal_task", environment=self.environment, check=tests)
+
+    def command(self, *argv: str, script: str = "true", **changes: Any) -> TerminalFinding:
+        """Judge what a script leaves, by a command."""
+        return self._judge(CommandCheck(argv, **changes), Evaluator(), script)
+
+    def tests(
+        self,
+        contents: Mapping[str, str],
+        script: str = "true",
+        *,
+        entry: str = ".",
+        source: Any = "pytest",
+        **changes: Any,
+    ) -> TerminalFinding:
+        """Judge what a script leaves, by files of the pack."""
+        return self._judge(FileCheck(source, entry, **changes), self.evaluator(contents, entry), script)
+
+    def _judge(self, checker: CommandCheck | FileCheck, evaluator: Evaluator, script: str) -> TerminalFinding:
+        return self.room.wait(self._judged(self.task(checker), evaluator, script))
+
+    async def _judged(self, task: PackTask, evaluator: Evaluator, script: str) -> TerminalFinding:
+        engine = self.room.engine
+        async with opened_place(task, engine, Limits(), self.assets) as place:
+            async with await engine.open(place.spec) as box:
+                ended = await box.run(Command(("sh", "-ec", script)))
+                assert ended.exit_code == 0, ended
+            return await evaluate_terminal(
+                task, place.workspace, engine, evaluator=evaluator, assets=self.assets
+            )
+
+
+@pytest.fixture
+def judge(bwrap: Running, tmp_path: Path) -> Judge:
+    return Judge(bwrap, tmp_path)
+
+
+@pytest.fixture
+def bare(podman: Running, tmp_path: Path) -> Judge:
+    """A judge whose image has no pytest."""
+    return Judge(podman, tmp_path, environment=Environment(image=IMAGE))
+
+
+def _is(finding: TerminalFinding, verdict: Verdict, reason: str, message: str) -> None:
+    assert (finding.verdict, finding.reason, finding.message) == (verdict, reason, message), finding
+
+
+_FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
+
+
+@pytest.mark.parametrize(
+    ("argv", "verdict", "reason", "message"),
+    [
+        (("sh", "-lc", "exit 3"), _FAILED, "check_failed", "eval.checker.command ended with exit code 3"),
+        (("sh", "-lc", "./gone"), _FAILED, "check_failed", "eval.checker.command ended with exit code 127"),
+        (("./gone",), _FAILED, "check_failed", "eval.checker.command ended with exit code 127"),
+        (("/workspace/gone",), _FAILED, "check_failed", "eval.checker.command ended with exit code 127"),
+        (("sh", "-c", "exit 124"), _FAILED, "timeout", "eval.checker.command: stopped"),
+        (("sleep", "60"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
+        (("cat", "pipe"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
+        (("no-such-program",), _ERROR, "cannot_start", "eval.checker.command: no-such-program is not there"),
+        (("/no/program",), _ERROR, "cannot_start", "eval.checker.command: /no/program cannot be started"),
+    ],
+)
+def test_how_a_command_ends(
+    judge: Judge, argv: tuple[str, ...], verdict: Verdict, reason: str, message: str
+) -> None:
+    _is(judge.command(*argv, script="mkfifo pipe", timeout_s=0.5), verdict, reason, message)
+
+
+def test_a_command_passes_in_the_folder_that_it_names(judge: Judge) -> None:
+    judge.environment = Environment(workdir="/srv/work")
+    check = (
+        'test "$SECUREBENCH_WORKSPACE" = /srv/work && test -d "$SECUREBENCH_EVALUATOR" && test "$PWD" = "$0"'
+    )
+    for workdir, folder in ((None, "/srv/work"), ("sub", "/srv/work/sub"), ("/usr", "/usr")):
+        assert judge.command("sh", "-c", check, folder, script="mkdir sub", workdir=workdir) == _PASSED
+
+
+def test_the_output_of_a_failed_check_is_kept_and_scrubbed(judge: Judge) -> None:
+    finding = judge.command("sh", "-c", "printf 'seen \\033[31m'; echo bad >&2; exit 1")
+    assert finding.output == "seen \\x1b[31m\nbad"
+
+
+def test_there_is_no_network_and_no_secret(judge: Judge) -> None:
+    look = "test -z \"$(env | grep -iE 'key|token')\" && test \"$(ls /sys/class/net 2>/dev/null | grep -v lo)\" = ''"
+    assert judge.command("sh", "-c", look) == _PASSED
+
+
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("check", "#!/bin/sh\ntest -f answer.txt\n"),
+        ("check.py", "import pathlib, sys\nsys.exit(not pathlib.Path('answer.txt').exists())\n"),
+        ("check.sh", "test -f answer.txt\n"),
+        ("sub/check.sh", 'test -f answer.txt && test -f "$SECUREBENCH_EVALUATOR/sub/check.sh"\n'),
+    ],
+)
+def test_scripts(judge: Judge, name: str, script: str) -> None:
+    assert judge.tests({name: script}, "touch answer.txt", entry=name, source="script") == _PASSED
+    finding = judge.tests({name: script}, entry=name, source="script")
+    _is(finding, _FAILED, "check_failed", "eval.checker.path ended with exit code 1")
+
+
+def test_a_folder_is_no_script(judge: Judge) -> None:
+    finding = judge.tests({"x": "y"}, source="script")
+    _is(finding, _ERROR, "cannot_start", "eval.checker.path: a script is a file")
+
+
+def test_pytest_runs_the_tests_where_it_is_importable(judge: Judge) -> None:
+    contents = {
+        "tests/test_answer.py": _ANSWER
+        + "\n\ndef test_tmp(tmp_path, number):\n    assert number == helper.NUMBER\n",
+        "tests/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef number():\n    return 7\n",
+        "tests/helper.py": "NUMBER = 7\n",
+        "pytest.ini": "[pytest]\nmarkers = slow\naddopts = --strict-markers\n",
+    }
+    contents["tests/test_answer.py"] = "import helper\n" + contents["tests/test_answer.py"]
+    assert judge.tests(contents, "echo 42 > answer.txt") == _PASSED
+    finding = judge.tests(contents, "echo 41 > answer.txt")
+    _is(finding, _FAILED, "check_failed", "eval.checker.path: 1 of 2 tests failed")
+    assert "assert '41\\n' == '42\\n'" in finding.output
+    assert judge.tests(contents, "echo 42 > answer.txt", entry="tests/test_answer.py") == _PASSED
+
+
+_SKIPPED = "import pytest\n\n\n@pytest.mark.skip\ndef test_x():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "reason", "message"),
+    [
+        ("def test_x(:\n", _ERROR, "unfit_tests", "test_x.py is no Python: invalid syntax ("),
+        ("x = 1\n", _ERROR, "unfit_tests", "there are no tests"),
+        ("import solution\n", _FAILED, "check_failed", "tests failed to load"),
+        (_SKIPPED, _FAILED, "no_test_passed", "no test has passed"),
+    ],
+)
+def test_what_pytest_cannot_judge(
+    judge: Judge, code: str, verdict: Verdict, reason: str, message: str
+) -> None:
+    finding = judge.tests({"test_x.py": code})
+    assert (finding.verdict, finding.reason) == (verdict, reason), finding
+    assert finding.message.startswith(f"eval.checker.path: {message}")
+
+
+def test_a_python_without_pytest_is_lent_ours(judge: Judge, tmp_path: Path) -> None:
+    assert judge.command("sh", "-c", "test -f /evaluator-*-packages/pytest/__init__.py") == _PASSED
+    subprocess.run((sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")), check=True)
+    (tmp_path / "test_x.py").write_text("def test_x(tmp_path):\n    assert tmp_path.exists()\n")
+    (tmp_path / "workspace").mkdir()
+    code = files("pytest_helmbench.evaluate.terminal.inside").joinpath("run_tests.py").read_text()
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for name in ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments"):
+        (packages / name).symlink_to(Path(pytest.__file__).parents[1] / name)
+    for lent, said in (
+        (str(packages), "ended 0 1 0"),
+        ("", "ended 70 0 0 test_x.py: test_x() takes 'tmp_path'"),
+    ):
+        places = (str(tmp_path / "workspace"), str(tmp_path), str(tmp_path / "test_x.py"), lent)
+        python = str(tmp_path / "venv" / "bin" / "python")
+        ended = subprocess.run(
+            (python, "-I", "-S", "-B", "-c", code, *places),
+            input="secret\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.stdout.splitlines()[-1].startswith(f"secret {said}"), ended
+
+
+def test_functions_run_without_pytest(bare: Judge) -> None:
+    contents = {"test_answer.py": _ANSWER, "deep/more_test.py": "def test_more(x=1):\n    assert x == 1\n"}
+    assert bare.tests(contents, "echo 42 > answer.txt") == _PASSED
+    finding = bare.tests(contents, "echo 41 > answer.txt")
+    _is(finding, _FAILED, "check_failed", "eval.checker.path: 1 of 2 tests failed")
+    assert "FAILED test_answer" in finding.output
+
+
+_NO_PYTEST = "which is not installed"
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "message"),
+    [
+        ("import pytest\n", _ERROR, f"test_x.py imports pytest, {_NO_PYTEST}"),
+        (
+            "def test_x(tmp_path): pass\n",
+            _ERROR,
+            "test_x.py: test_x() takes 'tmp_path': fixtures need pytest, which",
+        ),
+        (
+            "class TestX:\n    def test_x(self): pass\n",
+            _ERROR,
+            f"test_x.py: the class TestX needs pytest, {_NO_PYTEST}",
+        ),
+        (
+            "async def test_x(): pass\n",
+            _ERROR,
+            "test_x.py: test_x() needs pytest and a plugin, which are not",
+        ),
+        ("", _ERROR, "there are no tests"),
+        ("import solution\n", _FAILED, "tests failed to load"),
+        ("raise SystemExit(0)\n", _FAILED, "tests failed to load"),
+        ("def test_x(): raise SystemExit(0)\n", _FAILED, "1 of 1 tests failed"),
+        ("import os\n\n\ndef test_x(): os._exit(0)\n", _FAILED, "the tests were broken off (exit code 0)"),
+    ],
+)
+def test_what_the_runner_of_functions_cannot_judge(
+    bare: Judge, code: str, verdict: Verdict, message: str
+) -> None:
+    finding = bare.tests({"test_x.py": code})
+    assert finding.verdict is verdict
+    assert finding.message.startswith(f"eval.checker.path: {message}"), finding
+
+
+def test_a_workspace_filled_from_the_image(bare: Judge) -> None:
+    bare.environment = Environment(image=IMAGE, workdir="/etc/skel", materialize_workdir_from_image=True)
+    assert bare.command("sh", "-c", "test -f .bashrc && test -f new", script="touch new") == _PASSED
+    bare.environment = Environment(image=IMAGE, workdir="/etc/skel")
+    assert bare.command("sh", "-c", "test ! -e .bashrc") == _PASSED
+    bare.environment = Environment(image=IMAGE, workdir="/nowhere", materialize_workdir_from_image=True)
+    with pytest.raises(
+        SandboxError, match=r"^docker\.io/library/python:3\.12-slim: /nowhere cannot be copied"
+    ):
+        bare.command("true")
+
+
+def test_assets_are_laid_out_and_read_only_ones_come_back(judge: Judge, tmp_path: Path) -> None:
+    for name in ("fixed", "free"):
+        (tmp_path / name).write_text(f"{name}\n")
+    judge.assets = (
+        PlannedFile(tmp_path, "in", 0o755, 0, True, True),
+        PlannedFile(tmp_path / "fixed", "in/fixed", 0o444, 6, False, True),
+        PlannedFile(tmp_path / "free", "free", 0o644, 5, False, False),
+    )
+    script = "grep -q fixed in/fixed; rm -rf in; ln -s /etc in; echo forged > free"
+    check = 'test "$(cat in/fixed)" = fixed && test ! -L in && test "$(cat free)" = forged'
+    assert judge.command("sh", "-c", check, script=script) == _PASSED
+    (tmp_path / "fixed").write_text("changed since\n")
+    with pytest.raises(SandboxError, match=r"^in/fixed: the file has changed since it was planned$"):
+        judge.command("true")
+
+
+def test_dangerous_commands_need_leave(judge: Judge) -> None:
+    task = judge.task(CommandCheck(("true",)), needed=("chroot",))
+    message = "it needs chroot, which --helmbench-allow-command=chroot would allow"
+    assert denied_commands(task, ()) == message
+    assert denied_commands(task, ("chroot",)) is None
+
+    def judged(*allowed: str) -> TerminalFinding:
+        engine = judge.room.engine
+        with engine.new_workspace() as workspace:
+            return judge.room.wait(evaluate_terminal(task, workspace, engine, allowed_commands=allowed))
+
+    assert judged() == TerminalFinding(Verdict.ERROR, "denied_command", message)
+    assert judged("chroot") == _PASSED
+
+
+def test_tasks_that_cannot_be_judged(judge: Judge, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    with pytest.raises(ConfigError, match=r"^r: eval\.checker: there is no checker that judges a workspace$"):
+        judge.room.wait(evaluate_terminal(PackTask("r", "p", "repo_patch"), workspace, judge.room.engine))
+    judge.environment = Environment(workdir="/usr/../etc")
+    with pytest.raises(
+        ConfigError, match=r"^demo/answer: environment\.workdir: the workspace cannot be at '/usr/../etc'$"
+    ):
+        judge.command("true")
