@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from provider import Provider
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "engines"]
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import os
 import shlex
 import shutil
 import signal
+import threading
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -187,12 +188,12 @@ async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun
 
 async def _run(command: AgentCommand, task: ExternalTask, folder: Path) -> ExternalRun:
     started = time.monotonic()
-    out, err = bytearray(), bytearray()
-    process = await _start(command, task, folder)
-    readers = [
-        asyncio.create_task(_keep_tail(process.stdout, out)),
-        asyncio.create_task(_keep_tail(process.stderr, err)),
-    ]
+    out, err = _Tail(), _Tail()
+    try:
+        process = await _start(command, task, folder, (out, err))
+    finally:
+        out.close_writing()
+        err.close_writing()
     timed_out = False
     try:
         async with asyncio.timeout(task.wall_s):
@@ -201,14 +202,46 @@ async def _run(command: AgentCommand, task: ExternalTask, folder: Path) -> Exter
         timed_out = True
     finally:
         await asyncio.shield(_kill(process))
-        _, late = await asyncio.wait(readers, timeout=_GRACE_S)
-        for reader in late:  # somebody outside of the group holds its streams open
-            reader.cancel()
+        await asyncio.to_thread(out.join)
+        await asyncio.to_thread(err.join)
     exit_code = None if timed_out else process.returncode
-    return ExternalRun(exit_code, time.monotonic() - started, _told(out), _told(err))
+    return ExternalRun(exit_code, time.monotonic() - started, out.text(), err.text())
 
 
-async def _start(command: AgentCommand, task: ExternalTask, folder: Path) -> Process:
+class _Tail:
+    """The end of what is written to a pipe.
+
+    Read in a thread: asyncio's own pipes would have us wait for everybody who holds the other end.
+    """
+
+    def __init__(self) -> None:
+        self._read_end, self.write_end = os.pipe()
+        self._kept = bytearray()
+        self._thread = threading.Thread(target=self._read, name="helmbench-agent-output", daemon=True)
+        self._thread.start()
+
+    def close_writing(self) -> None:
+        """Close our copy of the end that the agent writes to."""
+        os.close(self.write_end)
+
+    def join(self) -> None:
+        """Wait for the end, but not for a process that has left its group and holds the pipe open."""
+        self._thread.join(_GRACE_S)
+
+    def text(self) -> str:
+        """Return what is kept, scrubbed."""
+        return scrub(bytes(self._kept).decode("utf-8", "replace")).strip()
+
+    def _read(self) -> None:
+        while chunk := os.read(self._read_end, _CHUNK):
+            self._kept += chunk
+            del self._kept[:-_KEPT]
+        os.close(self._read_end)
+
+
+async def _start(
+    command: AgentCommand, task: ExternalTask, folder: Path, streams: tuple[_Tail, _Tail]
+) -> Process:
     values = {
         "workspace": str(task.workspace.path),
         "task_file": str(folder / "task.md"),
@@ -222,8 +255,8 @@ async def _start(command: AgentCommand, task: ExternalTask, folder: Path) -> Pro
             cwd=task.workspace.path,
             env=_environment(task, values, folder),
             stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
+            stdout=streams[0].write_end,
+            stderr=streams[1].write_end,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -247,12 +280,6 @@ def _environment(task: ExternalTask, values: Mapping[str, str], folder: Path) ->
     }
 
 
-async def _keep_tail(stream: asyncio.StreamReader | None, kept: bytearray) -> None:
-    while stream is not None and (chunk := await stream.read(_CHUNK)):
-        kept += chunk
-        del kept[:-_KEPT]
-
-
 async def _kill(process: Process) -> None:
     """End the agent and everything of its process group, whether it has ended itself or not."""
     if hasattr(os, "killpg"):
@@ -262,10 +289,6 @@ async def _kill(process: Process) -> None:
         with suppress(ProcessLookupError):
             process.kill()
     await process.wait()
-
-
-def _told(kept: bytearray) -> str:
-    return scrub(bytes(kept).decode("utf-8", "replace")).strip()
 
 
 def _is_file(folder: Path, word: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 
 from pytest_helmbench.sandbox.box import Engine, SandboxMode, Unavailable
@@ -30,8 +29,6 @@ class Sandboxes:
         self._pull = pull
         self._note = note
         self._search: asyncio.Task[Engine | Unavailable] | None = None
-        # More of them at a time would only take turns, and run into their own time limits.
-        self.places = asyncio.Semaphore(max(1, os.cpu_count() or 1))
 
     async def engine(self) -> Engine | Unavailable:
         """Return what runs foreign code here, or why nothing does."""

@@ -101,7 +101,7 @@ def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
                 passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(text), reason="echo"
             )
     said = _said(own)
-    if not said.whole.tokens:
+    if not said.text:
         return AnswerFinding(
             passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(own), reason="no_statement"
         )
