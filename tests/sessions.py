@@ -84,9 +84,12 @@ class Session:
         until(lambda: (self._pids / name).exists() and (self._pids / name).read_text(), f"{name} starts")
         return int((self._pids / name).read_text())
 
-    def kill_worker(self, name: str) -> None:
-        """Kill a worker as the system's memory guard would."""
-        os.kill(self.worker(name), signal.SIGKILL)
+    def kill_workers(self, *names: str) -> None:
+        """Kill workers as the system's memory guard would, all at one moment: none takes over from another."""
+        workers = [self.worker(name) for name in names]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for worker in workers:
+                os.kill(worker, number)
 
     def kill(self) -> None:
         """Kill the session's own process, and nothing else."""

@@ -1,186 +1,243 @@
-"""Our plugin beside a bare asyncio script, in one run: `python tests/perf/compare.py --cases 1000 --latency-ms 200`.
+"""Our plugin beside other tools, and beside what pytest itself costs, in one run: `python tests/perf/compare.py`.
 
-Prints wall time, CPU, peak memory and ratios. The environment needs the `openai` package for the script.
+Starts a provider in a process of its own and runs every command in turns; prints medians. The environment needs the
+`openai` package for the bare script. Other tools are measured when they are installed in the same environment, or in
+`$PERF_TOOLS/NAME` (`deepeval`, `inspect-ai`, `lm-eval`, `pydantic-evals`, `promptfoo`). Takes half an hour; choose with
+`--parts`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import resource
+import platform
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_HERE = Path(__file__).parent
-_WORDS = [
-    "account",
-    "order",
-    "refund",
-    "ticket",
-    "invoice",
-    "payment",
-    "delivery",
-    "screen",
-    "policy",
-    "address",
-    "upgrade",
-    "password",
-]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from perf.measure import Command, FailedError, Measure, measure, provider
+from perf.tools import Tool, Work, absent_tools, ours, tools
+from perf.workload import (
+    semaphore_wall_s,
+    tail_latencies_s,
+    write_heavy_schema,
+    write_prompts,
+    write_tree,
+)
+
+_MANY = 100_000
+_TESTS = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """One run of one command: seconds, MiB of the largest process, requests that arrived, most in flight."""
+class Load:
+    """What is asked.
 
-    wall_s: float
-    cpu_s: float
-    peak_mib: float
-    requests: int
-    most_in_flight: int
+    Args:
+        cases: How many.
+        latency_ms: Of every answer; the median with a sigma.
+        concurrency: Calls in flight.
+        sigma: Of a log-normal latency by case.
+        heavy: Replies take long to check.
+    """
+
+    cases: int
+    latency_ms: float
+    concurrency: int
+    sigma: float = 0.0
+    heavy: bool = False
+
+    @property
+    def ideal_s(self) -> float:
+        """Wall time of a program that costs nothing."""
+        if self.sigma:
+            return semaphore_wall_s(
+                tail_latencies_s(self.cases, self.latency_ms / 1000, self.sigma), self.concurrency
+            )
+        return math.ceil(self.cases / self.concurrency) * self.latency_ms / 1000
 
 
-def write_tree(root: Path, cases: int) -> Path:
-    """Write a benchmark of that many cases and the same prompts for the script; return the prompts' file."""
-    conditions = 10
-    perturbations = math.ceil(cases / conditions)
-    folder = root / "benchmark" / "scenarios" / "P1-B1-S1"
-    folder.mkdir(parents=True)
-    schema = {
-        "type": "object",
-        "properties": {"category": {"type": "string", "enum": ["CHAT", "HANDOFF"]}},
-        "required": ["category"],
-        "additionalProperties": False,
-    }
-    (folder / "S1.json").write_text(json.dumps(schema), encoding="utf-8")
-    (folder / "S1.md").write_text(
-        "---\ncategory: HANDOFF\n---\n\n## Your job\n\nClassify.\n", encoding="utf-8"
+Runs = dict[str, list[Measure]]
+
+
+def take_turns(load: Load, runners: Sequence[Tool], repeat: int) -> Runs:
+    """Run every tool as often as asked, one after the other; one that fails says so and is left out."""
+    runs: Runs = {tool.name: [] for tool in runners}
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        write_tree(root, load.cases)
+        prompts = write_prompts(root)
+        options = ["--sigma", str(load.sigma)] if load.sigma else []
+        options += ["--answer", str(write_heavy_schema(root))] if load.heavy else []
+        with provider(load.latency_ms, *options) as url:
+            for _ in range(repeat):
+                for tool in runners:
+                    folder = root / "run"
+                    folder.mkdir()
+                    work = Work(root / "benchmark", prompts, url, load.concurrency, folder)
+                    try:
+                        taken = measure(tool.command(work), folder, url)
+                    except FailedError as error:
+                        print(f"{tool.name} {error}", file=sys.stderr)
+                    else:
+                        runs[tool.name].append(taken)
+                        if taken.requests != load.cases:
+                            print(
+                                f"{tool.name}: {taken.requests} requests, not {load.cases}", file=sys.stderr
+                            )
+                    shutil.rmtree(folder)
+    return {name: taken for name, taken in runs.items() if taken}
+
+
+def median(runs: Sequence[Measure], value: Callable[[Measure], float]) -> float:
+    """Return the median of a value over some runs."""
+    return statistics.median(map(value, runs))
+
+
+def compare_tools(load: Load, runners: Sequence[Tool], repeat: int) -> None:
+    """Print one line per tool; marginal costs are those between a fifth of the cases and all."""
+    small = Load(load.cases // 5, load.latency_ms, load.concurrency)
+    few = take_turns(small, runners, repeat + 1)
+    runs = take_turns(load, runners, repeat)
+    print(
+        f"\n{load.cases:,} cases, {load.latency_ms:g} ms, {load.concurrency} in flight:"
+        f" ideal {load.ideal_s:.2f} s, start-up included\n"
     )
-    texts = [
-        " ".join(_WORDS[(number * 7 + k) % len(_WORDS)] for k in range(150))
-        for number in range(perturbations)
-    ]
-    (folder / "conditions.md").write_text(
-        "".join(f"# C{n}\n\n## Instructions\n\nCondition {n}.\n\n" for n in range(1, conditions + 1)),
-        encoding="utf-8",
-    )
-    (folder / "perturbations.md").write_text(
-        "".join(
-            f"# PT{n}\n---\nseverity: {1 + n % 9}\n---\n\n## Input\n\n{n} {text}\n\n"
-            for n, text in enumerate(texts, start=1)
-        ),
-        encoding="utf-8",
-    )
-    prompts = root / "prompts.jsonl"
-    prompts.write_text(
-        "".join(json.dumps(f"Classify. {n % 10} {texts[n // 10]}") + "\n" for n in range(cases))
-    )
-    return prompts
-
-
-@contextmanager
-def mock(latency_ms: float) -> Iterator[str]:
-    """Run the provider in a process of its own; yield its base URL."""
-    process = subprocess.Popen(
-        [sys.executable, _HERE / "mock.py", str(latency_ms)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def measure(command: list[str], cwd: Path, environ: Mapping[str, str], url: str) -> Measure:
-    """Run a command; its whole process tree is counted."""
-    urllib.request.urlopen(url, timeout=10).read()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **environ}, capture_output=True, text=True, check=False
-    )
-    wall_s = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(
-            f"{command[0]} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    print("| | wall s | efficiency | CPU ms per case | marginal | peak MiB | bytes per case | in flight |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, taken in runs.items():
+        wall_s, cpu_s = median(taken, lambda run: run.wall_s), median(taken, lambda run: run.cpu_s)
+        marginal = "–"
+        if name in few:
+            started = median(
+                few[name][1:], lambda run: run.cpu_s
+            )  # the first fills caches of compiled modules
+            marginal = f"{(cpu_s - started) / (load.cases - small.cases) * 1000:.2f}"
+        peak = max(run.peak_mib for run in taken)
+        written = median(taken, lambda run: run.written) / load.cases
+        print(
+            f"| {name} | {wall_s:.2f} | {load.ideal_s / wall_s:.2f} | {cpu_s / load.cases * 1000:.2f} | {marginal}"
+            f" | {peak:.0f} | {written:,.0f} | {taken[-1].most_in_flight} |"
         )
-    requests, most = urllib.request.urlopen(url, timeout=10).read().split()
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Measure(wall_s, cpu_s, after.ru_maxrss / 1024, int(requests), int(most))
+
+
+def compare_tail(concurrency: int, repeat: int) -> None:
+    """Print how far a long tail of latencies is from a bare semaphore over the same latencies in the same order."""
+    load = Load(5_000, 200, concurrency, sigma=1.0)
+    runs = take_turns(load, [Tool("pytest-helmbench", ours())], repeat)
+    print(
+        f"\n5,000 cases, log-normal latency (median 200 ms, sigma 1), {concurrency} in flight: a bare semaphore"
+        f" takes {load.ideal_s:.2f} s\n"
+    )
+    for name, taken in runs.items():
+        wall_s = median(taken, lambda run: run.wall_s)
+        print(f"{name}: {wall_s:.2f} s, {wall_s / load.ideal_s:.2f} of the semaphore")
+
+
+def compare_workers(concurrency: int, repeat: int) -> None:
+    """Print what two workers win where checking the replies burns CPU."""
+    load = Load(2_000, 50, concurrency, heavy=True)
+    runs = take_turns(load, [Tool("one process", ours()), Tool("-n 2", ours("-n", "2"))], repeat)
+    print("\n2,000 cases whose replies (300 findings, 35 kB) are checked against a schema\n")
+    walls = {name: median(taken, lambda run: run.wall_s) for name, taken in runs.items()}
+    for name, taken in runs.items():
+        cpu_ms = median(taken, lambda run: run.cpu_s) / load.cases * 1000
+        print(f"{name}: {walls[name]:.2f} s, {cpu_ms:.1f} ms of CPU per case")
+    print(f"-n 2 is {walls['one process'] / walls['-n 2']:.2f} times as fast")
+
+
+def compare_collection(repeat: int) -> None:
+    """Print what collecting and selecting costs beside trivial items of a class of our own."""
+
+    def selected(command: Command) -> Command:
+        return Command([*command.arguments, "--collect-only", "-k", "PT77"], command.environ)
+
+    runs = _beside_floor("http://127.0.0.1:9/v1", repeat, selected)
+    floor, cases = (runs[name] for name in ("trivial items", "cases"))
+    print(f"\n{_MANY:,} collected and selected (`-k PT77`)\n")
+    for name, value in (("wall s", _wall), ("CPU s", _cpu), ("peak MiB", _largest)):
+        trivial, own = median(floor, value), median(cases, value)
+        print(f"{name}: {own:.2f}, trivial items {trivial:.2f}: {own / trivial:.2f} times")
+
+
+def compare_memory(concurrency: int) -> None:
+    """Print what a finished case keeps in memory beyond a finished trivial item."""
+    with provider(0) as url:
+        runs = _beside_floor(url, 1, lambda command: command, f"--helmbench-concurrency={concurrency}")
+    floor, cases = (runs[name][0] for name in ("trivial items", "cases"))
+    beyond = (cases.largest_mib - floor.largest_mib) * 2**20 / _MANY
+    print(f"\n{_MANY:,} cases run against a provider that answers at once, without JUnit\n")
+    print(f"peak: {cases.largest_mib:.0f} MiB, trivial items {floor.largest_mib:.0f} MiB")
+    print(f"{beyond:.0f} bytes per finished case beyond a trivial item, start-up and texts included")
+    print(f"wall: {cases.wall_s:.1f} s, trivial items {floor.wall_s:.1f} s")
+
+
+def _beside_floor(
+    url: str, repeat: int, changed: Callable[[Command], Command], *options: str
+) -> Mapping[str, list[Measure]]:
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *("-p", "no:junitxml")]
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name) / "many"
+        root.mkdir()
+        write_tree(root, _MANY)
+        (root / "trivial.floor").write_text(str(_MANY), encoding="utf-8")
+        model = ["--helmbench-model=mock-1", f"--helmbench-base-url={url}"]
+        commands = {
+            "trivial items": Command(
+                [*pytest, "-p", "perf.floor", "trivial.floor"], {"PYTHONPATH": str(_TESTS)}
+            ),
+            "cases": Command([*pytest, "benchmark", *model, *options]),
+        }
+        runs: dict[str, list[Measure]] = {name: [] for name in commands}
+        for _ in range(repeat):
+            for kind, command in commands.items():
+                runs[kind].append(measure(changed(command), root))
+    return runs
+
+
+def _wall(run: Measure) -> float:
+    return run.wall_s
+
+
+def _cpu(run: Measure) -> float:
+    return run.cpu_s
+
+
+def _largest(run: Measure) -> float:
+    return run.largest_mib
 
 
 def main() -> None:
-    """Run every command a few times and print the medians."""
+    """Print what was asked for."""
+    parts = ("tools", "wire", "tail", "workers", "collection", "memory")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--latency-ms", type=float, default=200)
+    parser.add_argument("--parts", default=",".join(parts), help="which of " + ", ".join(parts))
+    parser.add_argument("--cases", type=int, default=1000, help="of the table of all tools")
+    parser.add_argument("--latency-ms", type=float, default=200, help="of the table of all tools")
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--repeat", type=int, default=3)
-    options = parser.parse_args()
-    ideal_s = math.ceil(options.cases / options.concurrency) * options.latency_ms / 1000
-    with tempfile.TemporaryDirectory() as folder, mock(options.latency_ms) as url:
-        root = Path(folder)
-        prompts = write_tree(root, options.cases)
-        environ = {"BASE_URL": url, "CONCURRENCY": str(options.concurrency), "PROMPTS": str(prompts)}
-        pytest = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "benchmark",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--junitxml=j.xml",
-        ]
-        pytest += ["--helmbench-model=mock-1", f"--helmbench-base-url={url}"]
-        pytest += [f"--helmbench-concurrency={options.concurrency}"]
-        commands = {
-            "asyncio script, openai SDK": [sys.executable, str(_HERE / "bare_script.py")],
-            "pytest-helmbench": pytest,
-            "pytest-helmbench -n 2": [*pytest, "-n", "2"],
-        }
-        results: dict[str, list[Measure]] = {name: [] for name in commands}
-        for turn in range(options.repeat + 1):
-            for name, command in commands.items():
-                for database in root.glob("helmbench.db*"):
-                    database.unlink()
-                taken = measure(command, root, {**environ, "OUT": str(root / "out.json")}, url)
-                if turn:  # the first turn fills the caches of compiled modules
-                    results[name].append(taken)
-        shutil.rmtree(root / "benchmark")
-    print_table(results, options.cases, ideal_s)
-
-
-def print_table(results: Mapping[str, list[Measure]], cases: int, ideal_s: float) -> None:
-    """Print one line per command; ratios are to the first."""
-    base = next(iter(results.values()))
-    base_wall, base_cpu = (
-        statistics.median(getattr(run, name) for run in base) for name in ("wall_s", "cpu_s")
-    )
-    print(f"{cases} cases, ideal {ideal_s:.2f} s; medians of {len(base)}")
-    print(
-        "| | wall s | of ideal | CPU ms per case | peak MiB | requests | in flight | wall ratio | CPU ratio |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    for name, runs in results.items():
-        wall, cpu = (statistics.median(getattr(run, field) for run in runs) for field in ("wall_s", "cpu_s"))
-        peak = max(run.peak_mib for run in runs)
-        print(
-            f"| {name} | {wall:.2f} | {wall / ideal_s:.2f} | {cpu / cases * 1000:.2f} | {peak:.0f} |"
-            f" {runs[-1].requests} | {runs[-1].most_in_flight} | {wall / base_wall:.2f} | {cpu / base_cpu:.2f} |"
-        )
+    given = parser.parse_args()
+    chosen = given.parts.split(",")
+    print(f"Python {platform.python_version()}, {platform.platform()}; medians of {given.repeat}")
+    if "tools" in chosen:
+        compare_tools(Load(given.cases, given.latency_ms, given.concurrency), tools(), given.repeat)
+        print(f"\nnot installed, so not measured: {', '.join(absent_tools()) or 'none'}")
+    if "wire" in chosen:
+        compare_tools(Load(5_000, 50, given.concurrency), tools(fast_only=True), given.repeat)
+    if "tail" in chosen:
+        compare_tail(given.concurrency, given.repeat)
+    if "workers" in chosen:
+        compare_workers(given.concurrency, given.repeat)
+    if "collection" in chosen:
+        compare_collection(given.repeat)
+    if "memory" in chosen:
+        compare_memory(given.concurrency)
 
 
 if __name__ == "__main__":

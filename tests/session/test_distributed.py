@@ -106,8 +106,7 @@ def test_a_killed_worker_costs_nothing_that_was_paid(pytester: pytest.Pytester, 
     )
     in_flight = [_asked(request) for request in provider.requests[-6:]]
     provider.answers()
-    session.kill_worker("gw0")
-    session.kill_worker("gw1")
+    session.kill_workers("gw0", "gw1")
     until(lambda: session.worker("gw2") and session.worker("gw3"), "others take their place")
     (pytester.path / "pids" / "go").touch()
     assert session.end() == pytest.ExitCode.OK, session.text
@@ -146,8 +145,7 @@ def test_items_that_no_worker_was_left_for_fail_the_session(
         pytester.path, provider.url, "-n2", "--max-worker-restart=0", "--helmbench-concurrency=2"
     )
     until(lambda: provider.in_flight == 2, "the calls go out")
-    session.kill_worker("gw0")
-    session.kill_worker("gw1")
+    session.kill_workers("gw0", "gw1")
     assert session.end() != pytest.ExitCode.OK
     assert "30 items were never run: their worker died and no other took them" in session.text
 

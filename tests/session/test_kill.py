@@ -194,8 +194,7 @@ def test_a_killed_worker_costs_only_the_calls_in_flight(
     assert len(in_flight) == _CONCURRENCY
     before = provider.count
     provider.reset()
-    session.kill_worker("gw0")
-    session.kill_worker("gw1")
+    session.kill_workers("gw0", "gw1")
     assert session.end() == pytest.ExitCode.TESTS_FAILED, session.text
     assert "10 passed" in session.text
     assert "1 failed" in session.text

@@ -15,11 +15,12 @@ from trees import category, clear_environment, judged, rows, run_tree, write_tre
 
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 _MEBIBYTE = 2**20
+_TIMEOUT_S = 3  # a machine that is busy with 50 MiB bodies must not make good replies late
 
 # What the server does, the reason on record, and words of the message.
 _FAULTS: tuple[tuple[dict[str, Any], str, str], ...] = (
-    ({"hang": True}, "timeout", "the provider gave no whole answer within 1 s"),
-    ({"drip": True}, "timeout", "the provider gave no whole answer within 1 s"),
+    ({"hang": True}, "timeout", f"the provider gave no whole answer within {_TIMEOUT_S} s"),
+    ({"drip": True}, "timeout", f"the provider gave no whole answer within {_TIMEOUT_S} s"),
     ({"huge": 50 * _MEBIBYTE}, "too_large", "the provider's answer is larger than 32 MiB"),
     (
         {"body": gzip.compress(bytes(400 * _MEBIBYTE), 9), "headers": {"Content-Encoding": "gzip"}},
@@ -94,11 +95,11 @@ def test_every_fault_of_a_server_is_an_error_of_its_case_alone(
         workers,
         "-p",
         "no:cacheprovider",
-        "--helmbench-timeout=1",
+        f"--helmbench-timeout={_TIMEOUT_S}",
         "--helmbench-max-retries=0",
         url=provider.url,
     )
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     result.assert_outcomes(passed=7, errors=len(_FAULTS))
     shown = re.sub(r"\s+", " ", result.stdout.str())
     for _, _, words in _FAULTS:
@@ -111,7 +112,7 @@ def test_every_fault_of_a_server_is_an_error_of_its_case_alone(
     ]
     assert provider.count == sum(calls_by_error(database).values()) == len(_FAULTS) + 7
     longest_ms = rows(database, "SELECT max(latency_ms) FROM calls")[0][0]
-    assert longest_ms < 5_000
+    assert longest_ms < 10_000
     for peak in pytester.path.glob("peak-*"):
         assert int(peak.read_text()) < 300 * 1024
 
@@ -126,18 +127,18 @@ def test_with_retries_every_fault_ends_at_the_time_limit_of_its_case(
     result = run_tree(
         pytester,
         workers,
-        "--helmbench-timeout=0.7",
-        "--helmbench-case-timeout=2",
+        "--helmbench-timeout=2",
+        "--helmbench-case-timeout=6",
         "--helmbench-concurrency=40",
         url=provider.url,
     )
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     result.assert_outcomes(passed=7, errors=len(_FAULTS))
     assert "at the time limit of the case" in result.stdout.str()
     database = pytester.path / "helmbench.db"
     assert provider.count == sum(calls_by_error(database).values()) > len(_FAULTS) + 7
     spans = "SELECT max(julianday(completed_at) - julianday(started_at)) * 86400 FROM results"
-    assert rows(database, spans)[0][0] < 6
+    assert rows(database, spans)[0][0] < 15
 
 
 @_workers
@@ -151,13 +152,13 @@ def test_a_judge_that_hangs_or_talks_nonsense_is_an_error_that_keeps_the_reply(
         pytester,
         workers,
         "--helmbench-marking-model=test/judge",
-        "--helmbench-timeout=1",
+        f"--helmbench-timeout={_TIMEOUT_S}",
         "--helmbench-max-retries=0",
         url=provider.url,
     )
     result.assert_outcomes(passed=1, errors=2)
     shown = result.stdout.str()
-    assert "the judge's call failed: the provider gave no whole answer within 1 s" in shown
+    assert f"the judge's call failed: the provider gave no whole answer within {_TIMEOUT_S} s" in shown
     assert (
         "the judge's call failed: the provider answered 200 with something that is no JSON object: 'no'"
         in shown

@@ -1,4 +1,4 @@
-"""What a user would write without a tool: asyncio, the openai SDK, a semaphore, a JSON file per run."""
+"""What a user would write without a tool: asyncio, the openai SDK, a semaphore, one JSON file at the end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ SCHEMA = {
 }
 
 
-async def main(prompts: str) -> list[dict[str, object]]:
+async def main(lines: list[str]) -> list[dict[str, object]]:
     """Ask every prompt and judge it."""
-    lines = prompts.splitlines()
     client = AsyncOpenAI(base_url=os.environ["BASE_URL"], api_key="mock")
     places = asyncio.Semaphore(int(os.environ["CONCURRENCY"]))
 
@@ -34,11 +33,11 @@ async def main(prompts: str) -> list[dict[str, object]]:
                 },
             )
         text = reply.choices[0].message.content or ""
-        return {"passed": json.loads(text)["category"] == "HANDOFF", "text": text}
+        return {"prompt": prompt, "passed": json.loads(text)["category"] == "HANDOFF", "text": text}
 
-    return await asyncio.gather(*(ask(json.loads(line)) for line in lines))
+    return await asyncio.gather(*(ask(json.loads(line)["prompt"]) for line in lines))
 
 
 if __name__ == "__main__":
-    found = asyncio.run(main(Path(os.environ["PROMPTS"]).read_text(encoding="utf-8")))
-    Path(os.environ["OUT"]).write_text(json.dumps(found), encoding="utf-8")
+    found = asyncio.run(main(Path(os.environ["PROMPTS"]).read_text(encoding="utf-8").splitlines()))
+    Path("results.json").write_text(json.dumps(found), encoding="utf-8")

@@ -1,0 +1,30 @@
+"""The race track itself: what is measured is what is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from perf.mock import latency_s
+from perf.workload import semaphore_wall_s, tail_latencies_s, write_prompts, write_tree
+
+
+def test_a_semaphore_lets_the_next_call_go_where_a_place_is_free_first() -> None:
+    assert semaphore_wall_s([3.0, 1.0, 1.0, 4.0], places=2) == 6.0
+    assert semaphore_wall_s([2.0] * 5, places=2) == 6.0
+
+
+def test_prompts_stand_in_the_order_of_their_latencies(tmp_path: Path) -> None:
+    write_tree(tmp_path, 30)
+    prompts = [json.loads(line) for line in write_prompts(tmp_path).read_text(encoding="utf-8").splitlines()]
+    assert len({case["prompt"] for case in prompts}) == 30
+    assert (prompts[0]["name"], prompts[-1]["name"]) == ("P1-B1-S1-C1-PT1", "P1-B1-S1-C10-PT3")
+    seen = []
+    for case in prompts:
+        found = re.search(r"Condition (\d+)\..*Message (\d+)\.", case["prompt"], re.DOTALL)
+        assert found is not None
+        seen.append(latency_s(int(found[1]), int(found[2]), 0.2, 1.0))
+    assert seen == tail_latencies_s(30, 0.2, 1.0)
+    assert len(set(seen)) == 30
+    assert min(seen) < 0.2 < max(seen)
