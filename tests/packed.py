@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from packs import GONE, row
 from provider import Answer, Provider, Request
 
 __all__ = ["answer_rows", "asked_rows", "choice", "free", "short", "text_of", "worded"]
+
+_JUDGE = " judge"
 
 
 def choice(identity: str, **changes: Any) -> dict[str, Any]:
@@ -41,12 +44,20 @@ def _mark(identity: str) -> str:
 
 
 def answer_rows(provider: Provider, replies: Mapping[str, str | Answer]) -> None:
-    """Let the provider answer rows by their ids, which stand in the questions; judges and others as always."""
+    """Let the provider answer rows by their ids, which stand in the questions, and everything else as always.
+
+    Args:
+        provider: To be told.
+        replies: By id; `ID judge` is what the judge of a row chooses.
+    """
 
     def reply(request: Request) -> str | Answer | None:
-        if request.is_judge:
-            return None
-        return next((said for name, said in replies.items() if _mark(name) in request.prompt), None)
+        named = {name: said for name, said in replies.items() if request.is_judge == name.endswith(_JUDGE)}
+        found = (said for name, said in named.items() if _mark(name.removesuffix(_JUDGE)) in request.prompt)
+        said = next(found, None)
+        if not request.is_judge or not isinstance(said, str):
+            return said
+        return json.dumps({"judgment": said, "justification": "So it reads.", "evidence": []})
 
     provider.reply = reply
 
@@ -54,7 +65,7 @@ def answer_rows(provider: Provider, replies: Mapping[str, str | Answer]) -> None
 def asked_rows(provider: Provider) -> list[str]:
     """Return the ids of the rows that were asked, `ID judge` for a judge's call, in order; forget the requests."""
     found = [
-        f"{request.prompt.rpartition('(item ')[2].partition(')')[0]}{' judge' if request.is_judge else ''}"
+        f"{request.prompt.rpartition('(item ')[2].partition(')')[0]}{_JUDGE if request.is_judge else ''}"
         for request in provider.requests
     ]
     provider.requests.clear()

@@ -74,8 +74,8 @@ def patch_task(commit: str, repository: Path | None, **changes: Any) -> PackTask
     Args:
         commit: `base_commit`.
         repository: Clone or bundle; None where the image has it.
-        changes: `command`, `setup_patch`, `test_patch`, `allow_paths`, `allow_sensitive_paths`, `workdir` (of the
-            tests), `timeout_s`, and what `Environment` takes.
+        changes: `command`, `setup_patch`, `test_patch`, `allow_paths`, `allow_sensitive_paths`, `workdir` and
+            `timeout_s` of the tests, `environment_workdir`, and what `Environment` takes.
     """
     policy = PatchPolicy(
         tuple(changes.pop("allow_paths", ())), tuple(changes.pop("allow_sensitive_paths", ()))
@@ -98,6 +98,8 @@ def patch_task(commit: str, repository: Path | None, **changes: Any) -> PackTask
             **{name: Resource(value, Visibility.PUBLIC) for name, value in shown.items()},
             "gold_patch": Resource("SECRET-GOLD", Visibility.HIDDEN),
         },
-        environment=Environment(repository=repository, **changes),
+        environment=Environment(
+            repository=repository, workdir=changes.pop("environment_workdir", None), **changes
+        ),
         check=tests,
     )

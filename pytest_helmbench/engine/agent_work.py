@@ -9,12 +9,13 @@ from pytest_helmbench.agent.external import AgentCommand, AgentFailedError, Exte
 from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.outcome import Event, Outcome, Verdict
 from pytest_helmbench.bench.pack import ConfigError, Family, PackRule, PackTask
+from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome
 from pytest_helmbench.evaluate.packs import row_evaluation
 from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch
 from pytest_helmbench.evaluate.patches.finding import CandidateFaultError, PackFaultError, PatchFinding
-from pytest_helmbench.evaluate.patches.workplace import opened_workplace
+from pytest_helmbench.evaluate.patches.workplace import candidate_of, opened_workplace
 from pytest_helmbench.evaluate.terminal.evaluation import Evaluator, evaluate_terminal
 from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
 from pytest_helmbench.evaluate.terminal.place import opened_place
@@ -75,7 +76,7 @@ class AgentWork:
                 raise UnjudgedError(
                     _with_sums(Outcome(Verdict.ERROR, "sandbox", str(error)), conversation)
                 ) from error
-            return _with_sums(_outcome(rule, finding, session.events, conversation), conversation)
+            return _with_sums(_outcome(rule, finding, session), conversation)
 
 
 @dataclass(slots=True)
@@ -87,6 +88,7 @@ class _Session:
     rule: PackRule
     engine: Engine
     events: tuple[Event, ...] = ()
+    open_faults: tuple[HelmbenchError, ...] = ()
 
     @property
     def task(self) -> PackTask:
@@ -98,11 +100,12 @@ class _Session:
         assets = self.work.pack.plan_assets(self.task)
         if self.task.family is Family.REPO_PATCH:
             async with opened_workplace(self.task, self.engine, self.work.limits.command, assets) as place:
-                await self._let_work(conversation, place.spec, place.workspace)
-                patch = await place.patch()
+                said = await self._let_work(conversation, place.spec, place.workspace)
+                patch = candidate_of(await place.patch(), said)
             return await evaluate_patch(self.task, patch, self.engine, parity=self.work.parity, assets=assets)
         plan = self.work.pack.plan_evaluator(self.task)
-        async with opened_place(self.task, self.engine, self.work.limits.command, assets) as ground:
+        allowed = self.work.allow_commands
+        async with opened_place(self.task, self.engine, self.work.limits.command, assets, allowed) as ground:
             await self._let_work(conversation, ground.spec, ground.workspace)
             return await evaluate_terminal(
                 self.task,
@@ -110,11 +113,11 @@ class _Session:
                 self.engine,
                 evaluator=Evaluator(plan.files, plan.entry),
                 assets=assets,
-                allowed_commands=self.work.allow_commands,
+                allowed_commands=allowed,
             )
 
-    async def _let_work(self, conversation: Conversation, spec: BoxSpec, workspace: Workspace) -> None:
-        """Run the agent to its end.
+    async def _let_work(self, conversation: Conversation, spec: BoxSpec, workspace: Workspace) -> str:
+        """Run the agent to its end; return what the built-in one said last.
 
         Raises:
             AgentFailedError: It broke down.
@@ -127,25 +130,22 @@ class _Session:
             model, wall_s = conversation.line.entry.id, self.work.limits.wall_s
             run = await run_external(command, ExternalTask(message, workspace, address, model, wall_s))
             self.events = run.events()
-            return
+            self.open_faults = conversation.sums.open_faults
+            return ""
         async with await self.engine.open(spec) as box:
             transcript = await run_agent(self.case.messages, conversation, box, self.work.limits)
         self.events = transcript.events
         if transcript.fault is not None:
             outcome = replace(fault_outcome(transcript.fault), events=self.events)
             raise UnjudgedError(_with_sums(outcome, conversation))
+        return transcript.final_text
 
 
-def _outcome(
-    rule: PackRule,
-    finding: PatchFinding | TerminalFinding,
-    events: tuple[Event, ...],
-    conversation: Conversation,
-) -> Outcome:
-    faults = conversation.sums.open_faults
-    if finding.verdict is Verdict.FAILED and faults:
-        # An agent that was left without answers has not failed by itself.
-        return replace(fault_outcome(faults[0]), events=events)
+def _outcome(rule: PackRule, finding: PatchFinding | TerminalFinding, session: _Session) -> Outcome:
+    events = session.events
+    if finding.verdict is Verdict.FAILED and session.open_faults:
+        # An external agent that was left without answers has not failed by itself.
+        return replace(fault_outcome(session.open_faults[0]), events=events)
     if finding.verdict is Verdict.ERROR:
         return Outcome(Verdict.ERROR, finding.reason, finding.message, events=events)
     passed = finding.verdict is Verdict.PASSED

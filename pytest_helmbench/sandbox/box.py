@@ -138,6 +138,8 @@ class BoxSpec:
         env: The whole environment apart from TMPDIR and PATH and LANG, which in a container are the image's own.
         limits: Of every command that names none.
         label: A word for people who list containers, such as the row's id.
+        capabilities: Privileges of the kernel's that commands get nevertheless, such as `SYS_CHROOT`; containers
+            only.
     """
 
     image: str | None = None
@@ -148,6 +150,7 @@ class BoxSpec:
     env: tuple[tuple[str, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
     label: str = ""
+    capabilities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

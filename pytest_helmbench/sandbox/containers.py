@@ -188,6 +188,8 @@ class ContainerEngine(Engine):
     def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
         yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)
         yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+        for name in spec.capabilities:
+            yield from ("--cap-add", name)
         # Removing kills at once: nothing in a box has anything to put in order.
         yield from ("--log-driver", "none", "--stop-signal", "KILL")
         yield from ("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}")

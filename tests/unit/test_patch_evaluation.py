@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +84,12 @@ def test_a_right_patch_passes_and_a_wrong_one_fails(bench: Bench, tmp_path: Path
     assert bench.judge(bench.diff(_RIGHT), repository=bare, commit=bench.commit[:9].upper()) == _PASSED
 
 
+def test_without_a_sandbox_it_is_the_same(bench: Bench, unprotected: Running) -> None:
+    task = patch_task(bench.commit, bench.folder, test_patch=bench.diff({"tests/x.txt": "x\n"}))
+    for patch, verdict in ((bench.diff(_RIGHT), Verdict.PASSED), (bench.diff(_WRONG), Verdict.FAILED)):
+        assert unprotected.wait(evaluate_patch(task, patch, unprotected.engine)).verdict is verdict
+
+
 @pytest.mark.parametrize("patch", ["", "  \n\t\n"])
 def test_an_empty_patch_fails_before_anything_else(bench: Bench, patch: str) -> None:
     finding = bench.judge(patch, commit="abc123", repository=Path("/nowhere"))
@@ -93,7 +98,10 @@ def test_an_empty_patch_fails_before_anything_else(bench: Bench, patch: str) -> 
 
 def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(bench: Bench, tmp_path: Path) -> None:
     finding = bench.judge("no patch at all", commit="abc123")
-    message = f"base_commit is 'abc123', which repository does not hold: it is at '{bench.commit}'"
+    message = (
+        f"base_commit is 'abc123', which repository does not hold: it is at '{bench.commit}'\n"
+        "  hint: correct input.base_commit, or the repository"
+    )
     assert finding == PatchFinding(_ERROR, PatchPhase.BASE_COMMIT, "wrong_base_commit", message)
     for commit in ("--all", "HEAD..main", "x" * 300, "a\nb", ""):
         finding = bench.judge("no patch at all", commit=commit)
@@ -337,13 +345,7 @@ def test_a_task_of_another_family_is_refused(bench: Bench) -> None:
         bench.room.wait(evaluate_patch(task, "x", bench.room.engine))
 
 
-def _trap(folder: Path, name: str) -> str:
-    """Return a program that leaves a mark in the working tree."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('#!/bin/sh\ntouch "$PWD/TRAPPED" /workspace/TRAPPED\ncat\n')
-    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    return f"/workspace/{name}"
+_TRAP = "touch /workspace/TRAPPED; cat"
 
 
 def test_nothing_of_a_hostile_repository_runs(bwrap: Running, tmp_path: Path) -> None:
@@ -351,11 +353,10 @@ def test_nothing_of_a_hostile_repository_runs(bwrap: Running, tmp_path: Path) ->
     make_repository(
         folder, {"src/calculator.py": CALCULATOR, ".gitattributes": "* filter=trap diff=trap text eol=crlf\n"}
     )
-    trap = _trap(folder, "trap")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "Trap")
     for hook in ("pre-commit", "post-commit", "reference-transaction", "post-index-change", "post-checkout"):
-        _trap(folder, f".git/hooks/{hook}")
+        path = folder / ".git" / "hooks" / hook
+        path.write_text(f"#!/bin/sh\n{_TRAP}\n")
+        path.chmod(0o755)
     for key in (
         "core.fsmonitor",
         "filter.trap.clean",
@@ -363,7 +364,7 @@ def test_nothing_of_a_hostile_repository_runs(bwrap: Running, tmp_path: Path) ->
         "diff.trap.textconv",
         "diff.external",
     ):
-        git(folder, "config", key, trap)
+        git(folder, "config", key, _TRAP)
     git(folder, "config", "core.hooksPath", "/workspace/.git/hooks")
     commit = git(folder, "rev-parse", "HEAD").strip()
     patch = (

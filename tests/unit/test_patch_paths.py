@@ -54,7 +54,8 @@ _DEFAULT_SENSITIVE = _words("""
     CMakeLists.txt x.cmake configure.ac meson.build BUILD.bazel WORKSPACE x.bzl conanfile.txt test_x.c x_unittest.cc
     Package.swift Podfile pubspec.yaml a_test.dart x.cabal stack.yaml cpanfile t/basic.t DESCRIPTION Project.toml
     x.rockspec dune-project x.opam project.clj a_test.clj x.nimble build.zig flake.nix flake.lock
-    x.fish x.ps1 x.bat x.cmd lib.dll lib.dylib tool.jar bin/python3 .venv/bin/x bin/sh node_modules/x/index.js .tool-versions
+    x.fish x.ps1 x.bat x.cmd lib.dll lib.dylib tool.jar bin/python3 .venv/bin/x bin/sh
+    node_modules/x/index.js .tool-versions
 """)
 
 _DEFAULT_FREE = _words("""

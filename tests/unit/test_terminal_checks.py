@@ -161,6 +161,17 @@ def test_scripts(judge: Judge, name: str, script: str) -> None:
     _is(finding, _FAILED, "check_failed", "eval.checker.path ended with exit code 1")
 
 
+def test_without_a_sandbox_it_is_the_same(unprotected: Running, tmp_path: Path) -> None:
+    judge = Judge(unprotected, tmp_path)
+    contents = {"test_answer.py": _ANSWER}
+    assert judge.tests(contents, "echo 42 > answer.txt") == _PASSED
+    assert judge.tests(contents).reason == "check_failed"
+    script = {
+        "check.sh": 'test "$PWD" = "$SECUREBENCH_WORKSPACE" && test -f "$SECUREBENCH_EVALUATOR/check.sh"'
+    }
+    assert judge.tests(script, entry="check.sh", source="script") == _PASSED
+
+
 def test_a_folder_is_no_script(judge: Judge) -> None:
     finding = judge.tests({"x": "y"}, source="script")
     _is(finding, _ERROR, "cannot_start", "eval.checker.path: a script is a file")
@@ -314,6 +325,21 @@ def test_dangerous_commands_need_leave(judge: Judge) -> None:
 
     assert judged() == TerminalFinding(Verdict.ERROR, "denied_command", message)
     assert judged("chroot") == _PASSED
+
+
+def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
+    task = bare.task(CommandCheck(("chroot", "/", "true")), needed=("chroot",))
+    engine = bare.room.engine
+
+    async def judged(allowed: tuple[str, ...]) -> tuple[int | None, TerminalFinding]:
+        async with opened_place(task, engine, Limits(), allowed_commands=allowed) as place:
+            async with await engine.open(place.spec) as box:
+                ended = await box.run(Command(("chroot", "/", "true")))
+            finding = await evaluate_terminal(task, place.workspace, engine, allowed_commands=("chroot",))
+            return ended.exit_code, finding
+
+    assert bare.room.wait(judged(("chroot",))) == (0, _PASSED)
+    assert bare.room.wait(judged(()))[0] != 0
 
 
 def test_tasks_that_cannot_be_judged(judge: Judge, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "
 _BUNDLE = ".git/helmbench.bundle"
 _COPIED = ("HEAD", "packed-refs", "shallow", "refs", "objects")
 _UNREADABLE = 65
+_WHERE = "environment.image and environment.workdir say where it is, or environment.repository names a bundle"
 _LARGEST_FILE = 1024 * 1024
 _HEX = re.compile(r"[0-9a-fA-F]{4,64}")
 _REVISION = re.compile(r"(?![-/])(?!.*(?:\.\.|//|@\{|\.lock$))[\w./+@-]{1,200}")
@@ -151,7 +152,8 @@ async def _from_image(spec: BoxSpec, workspace: Workspace, engine: Engine, base:
     try:
         await (await engine.open(replace(spec, fill_from_image=True))).close()
     except SandboxError as error:
-        raise _missing(base, excerpt(str(error))) from error
+        # What follows in brackets names a container that is different every time.
+        raise _missing(base, excerpt(str(error).partition(" (")[0])) from error
     if workspace.get(".git/HEAD", limit_bytes=_LARGEST_FILE) is None:
         raise _missing(base, f"{spec.workdir} of {image} is no git repository")
     head, commit = await _found(spec, workspace, engine, base, check_out=False)
@@ -214,12 +216,12 @@ def _lay_out(workspace: Workspace, item: PlannedFile) -> None:
 
 
 def _missing(base: str, why: str) -> PackFaultError:
-    message = f"base_commit {_shown(base)} cannot be found: {why}"
+    message = f"base_commit {_shown(base)} cannot be found: {why}\n  hint: {_WHERE}"
     return PackFaultError(PatchPhase.BASE_COMMIT, "no_repository", message)
 
 
 def _wrong(base: str, what: str) -> PackFaultError:
-    message = f"base_commit is {_shown(base)}, {what}"
+    message = f"base_commit is {_shown(base)}, {what}\n  hint: correct input.base_commit, or the repository"
     return PackFaultError(PatchPhase.BASE_COMMIT, "wrong_base_commit", message)
 
 

@@ -18,6 +18,7 @@ from pytest_helmbench.bench.pack import CommandCheck, FileCheck, PackTask, Plann
 from pytest_helmbench.bench.scrub import excerpt, scrub
 from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
 from pytest_helmbench.evaluate.terminal.place import (
+    capabilities_of,
     denied_commands,
     lay_out,
     restore,
@@ -116,7 +117,8 @@ async def evaluate_terminal(
         await asyncio.to_thread(lay_out, folder, evaluator.files)
         place = f"/evaluator-{secrets.token_hex(16)}"
         mounts = (Mount(folder.path, place), *_own_pytest(task, f"{place}-packages"))
-        async with await engine.open(_spec(task, workspace, mounts)) as box:
+        spec = replace(_spec(task, workspace, mounts), capabilities=capabilities_of(task, allowed_commands))
+        async with await engine.open(spec) as box:
             check = _Check(task, tests.checker, evaluator.entry, box, folder, place, len(mounts) > 1)
             return await check.run()
     except SandboxError as error:
@@ -229,6 +231,8 @@ class _Check:
             ("SECUREBENCH_EVALUATOR", box.inside(self.place)),
             ("PYTHONDONTWRITEBYTECODE", "1"),
             ("PYTHONNOUSERSITE", "1"),
+            # Plugins that this machine happens to have take no part in a verdict; those of an image belong to it.
+            *((("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),) if self.task.environment.image is None else ()),
         )
         limits = replace(CHECK_LIMITS, wall_s=self._wall_s)
         cwd = posixpath.normpath(posixpath.join(workdir_of(self.task), workdir or ""))

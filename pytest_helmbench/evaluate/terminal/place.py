@@ -14,6 +14,7 @@ from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 __all__ = [
     "TerminalPlace",
+    "capabilities_of",
     "denied_commands",
     "lay_out",
     "opened_place",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _WORKDIR = "/workspace"
+_CAPABILITIES = {"chroot": "SYS_CHROOT"}
 _TAKEN = ("/", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/tmp")
 
 
@@ -41,7 +43,11 @@ class TerminalPlace:
 
 @asynccontextmanager
 async def opened_place(
-    task: PackTask, engine: Engine, limits: Limits, assets: Sequence[PlannedFile] = ()
+    task: PackTask,
+    engine: Engine,
+    limits: Limits,
+    assets: Sequence[PlannedFile] = (),
+    allowed_commands: Collection[str] = (),
 ) -> AsyncIterator[TerminalPlace]:
     """Make the workspace of a task, and remove it at the end.
 
@@ -50,6 +56,7 @@ async def opened_place(
         engine: What runs the agent's commands.
         limits: Of the agent's commands.
         assets: Public files of the row.
+        allowed_commands: Dangerous commands that the user allows.
 
     Raises:
         ConfigError: The workspace cannot be where the environment says.
@@ -65,6 +72,7 @@ async def opened_place(
         env=(("HOME", "/tmp"),) if environment.image is None else (),
         limits=limits,
         label=task.id,
+        capabilities=capabilities_of(task, allowed_commands),
     )
     try:
         filled = replace(spec, fill_from_image=environment.materialize_workdir_from_image)
@@ -98,6 +106,12 @@ def denied_commands(task: PackTask, allowed: Collection[str]) -> str | None:
         return None
     options = " ".join(f"--helmbench-allow-command={name}" for name in missing)
     return f"it needs {', '.join(missing)}, which {options} would allow"
+
+
+def capabilities_of(task: PackTask, allowed: Collection[str]) -> tuple[str, ...]:
+    """Return what commands must be able to do that a task needs and the user allows."""
+    needed = terminal_tests_of(task).needed_commands
+    return tuple(_CAPABILITIES[name] for name in needed if name in allowed and name in _CAPABILITIES)
 
 
 def workdir_of(task: PackTask) -> str:

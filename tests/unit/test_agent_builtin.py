@@ -1,0 +1,393 @@
+"""The built-in agent: a scripted model behind a real gateway, and real commands in a real sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from engines import Running
+from provider import Answer, Provider, Request
+from relayed import converse
+from wired import wired
+
+from pytest_helmbench.agent.bash_tool import shell_block, tool_calls
+from pytest_helmbench.agent.builtin import AgentLimits, run_agent
+from pytest_helmbench.agent.transcript import Stop, Transcript
+from pytest_helmbench.bench.case import Message
+from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.gateway.gate import Lane
+from pytest_helmbench.gateway.gateway import CallFailedError
+from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Limits
+from pytest_helmbench.sandbox.workspace import SandboxError
+
+_TASK = (Message("user", "Write 42 into answer.txt."),)
+_LIMITS = AgentLimits(command=Limits(wall_s=20.0))
+
+
+def _calls(*commands: Any, text: str | None = None, raw: Mapping[str, Any] | None = None) -> Answer:
+    """Return a reply that calls bash."""
+    calls = [
+        {
+            "id": f"c{number}",
+            "type": "function",
+            "function": {"name": "bash", "arguments": json.dumps({"command": one})},
+        }
+        for number, one in enumerate(commands)
+    ]
+    return _message({"role": "assistant", "content": text, "tool_calls": calls, **(raw or {})}, "tool_calls")
+
+
+def _message(message: Mapping[str, Any], finish_reason: str = "stop") -> Answer:
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    return Answer(body={"choices": [{"finish_reason": finish_reason, "message": message}], "usage": usage})
+
+
+def _says(*answers: Answer | str) -> Callable[[Request], Answer | str | None]:
+    """Return a script: one answer after the other, the last one again and again."""
+    left = list(answers)
+    return lambda _request: left.pop(0) if len(left) > 1 else left[0]
+
+
+class Stage:
+    """A model that answers by script, and a sandbox."""
+
+    def __init__(self, room: Running, provider: Provider) -> None:
+        self.room = room
+        self.provider = provider
+
+    def play(
+        self,
+        *answers: Answer | str,
+        limits: AgentLimits = _LIMITS,
+        task: Sequence[Message] = _TASK,
+        model: str = "test/good",
+        **options: Any,
+    ) -> Transcript:
+        """Run the agent; its workspace is gone afterwards, but `self.answer` holds answer.txt."""
+        if answers:
+            self.provider.reply = _says(*answers)
+
+        async def played() -> Transcript:
+            async with (
+                wired([Lane(model, 8)]) as office,
+                converse(office.gateway, self.provider.url, entry=ModelEntry(model)) as conversation,
+            ):
+                async with await self.room.engine.open(BoxSpec()) as box:
+                    transcript = await run_agent(task, conversation, box, limits, **options)
+                    self.answer = box.workspace.get("answer.txt", limit_bytes=1000)
+                return transcript
+
+        return self.room.wait(played())
+
+    def sent(self, number: int = -1) -> list[dict[str, Any]]:
+        """Return the messages of a request."""
+        messages: list[dict[str, Any]] = self.provider.requests[number].body["messages"]
+        return messages
+
+
+@pytest.fixture
+def stage(bwrap: Running, provider: Provider) -> Stage:
+    return Stage(bwrap, provider)
+
+
+def test_a_task_is_worked_on_until_a_reply_without_a_call(stage: Stage) -> None:
+    transcript = stage.play(
+        _calls("echo 42 > answer.txt; pwd", text="I write."), _calls("cat answer.txt; cat gone"), "Done."
+    )
+    assert (transcript.stop, transcript.turns, transcript.final_text) == (Stop.FINISHED, 3, "Done.")
+    assert stage.answer == b"42\n"
+    first, last = stage.provider.requests[0], stage.sent()
+    (tool,) = first.body["tools"]
+    assert (tool["type"], tool["function"]["name"], first.body["tool_choice"]) == ("function", "bash", "auto")
+    assert "stopped after 20 seconds" in tool["function"]["description"]
+    assert [message["role"] for message in last] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+    ]
+    assert last[2]["content"] == "I write."
+    assert last[3] == {"role": "tool", "tool_call_id": "c0", "content": "/workspace\n[exit code 0]"}
+    assert last[5]["content"] == "42\ncat: gone: No such file or directory\n[exit code 1]"
+
+
+def test_the_transcript_is_plain_data(stage: Stage) -> None:
+    transcript = stage.play(_calls("exit 3"), "Done.")
+    assert json.loads(json.dumps([event.payload for event in transcript.events]))
+    assert [event.type for event in transcript.events] == [
+        *("message", "message", "message", "command", "message", "message", "end")
+    ]
+    command, end = transcript.events[3].payload, transcript.events[-1].payload
+    assert (command["command"], command["exit_code"], command["timed_out"]) == ("exit 3", 3, False)
+    assert end == {"stop": "finished", "turns": 2, "tokens": 110 + stage_tokens(stage), "agent": 1}
+    assert [message["role"] for message in transcript.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert all(event.at.endswith("+00:00") for event in transcript.events)
+
+
+def stage_tokens(stage: Stage) -> int:
+    """Return what the provider's own usage says of its last, plain reply."""
+    request = stage.provider.requests[-1]
+    return max(1, len(request.prompt) // 4) + max(1, len("Done.") // 4)
+
+
+def test_a_system_prompt_of_the_users_follows_ours(stage: Stage) -> None:
+    stage.play("Done.", task=(Message("system", "Speak French."), *_TASK))
+    system, user = stage.sent()
+    assert system["content"].startswith("You are an agent that works in a sandbox")
+    assert system["content"].endswith("\n\nSpeak French.")
+    assert user == {"role": "user", "content": "Write 42 into answer.txt."}
+
+
+@pytest.mark.parametrize("model", ["baseline/lexical", "baseline/random", "baseline/first"])
+def test_embedded_models_end_at_once(stage: Stage, model: str) -> None:
+    transcript = stage.play(model=model)
+    assert (transcript.stop, transcript.turns) == (Stop.FINISHED, 1)
+    assert transcript.final_text
+    assert stage.provider.count == 0
+
+
+# --- calls of all shapes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ({"name": "python", "arguments": "{}"}, "Not run: there is no tool 'python': call bash."),
+        ({"name": "bash", "arguments": "ls -la"}, "Not run: the arguments are no JSON object: send {"),
+        ({"name": "bash", "arguments": "[1]"}, "Not run: the arguments are no JSON object: send {"),
+        ({"name": "bash", "arguments": "[" * 5000}, "Not run: the arguments are no JSON object: send {"),
+        ({"name": "bash", "arguments": ""}, 'Not run: there is no command: send {"command": "…"}.'),
+        ({"name": "bash", "arguments": '{"command": 7}'}, 'Not run: there is no command: send {"command": "…"}.'),
+        ({"name": "bash", "arguments": '{"command": "  "}'}, 'Not run: there is no command: send {"command": "…"}.'),
+        ({"name": "bash", "arguments": '{"command": "a\\u0000b"}'}, "Not run: the command holds a NUL byte."),
+        ({"name": "bash", "arguments": '{"command": "' + "x" * 100_001 + '"}'}, "Not run: the command has more"),
+        ({"name": "bash", "arguments": {"command": "echo a b"}}, "a b\n[exit code 0]"),
+        ({"name": "bash", "arguments": '{"command": ["echo", "a  b"]}'}, "a  b\n[exit code 0]"),
+        ({"name": "bash", "arguments": '{"command": "echo \\ud83d"}'}, "\N{REPLACEMENT CHARACTER}\n[exit code 0]"),
+    ],
+)  # fmt: skip
+def test_what_models_send_as_a_call(stage: Stage, function: Mapping[str, Any], told: str) -> None:
+    call = {"id": "c", "type": "function", "function": function}
+    transcript = stage.play(_message({"content": None, "tool_calls": [call]}), "Done.")
+    assert transcript.stop is Stop.FINISHED
+    assistant, tool = stage.sent()[2:]
+    assert tool["content"].startswith(told)
+    (wired_call,) = assistant["tool_calls"]
+    assert isinstance(json.loads(wired_call["function"]["arguments"]), dict)
+
+
+def test_calls_without_an_id_or_a_function() -> None:
+    calls: list[Any] = [
+        {"function": {"name": "bash", "arguments": "{}"}},
+        {"id": 7, "function": {}},
+        {"id": "x"},
+        5,
+    ]
+    found = tool_calls({"tool_calls": calls}, 3)
+    assert [(call.id, call.name) for call in found] == [("call_3_1", "bash"), ("call_3_2", "None")]
+    assert found[1].wire()["function"] == {"name": "None", "arguments": "{}"}
+    assert replace(found[0], name="a b").wire()["function"]["name"] == "bash"
+    assert tool_calls({"tool_calls": {"a": 1}}, 1) == ()
+
+
+def test_many_calls_of_one_reply_are_bounded(stage: Stage) -> None:
+    stage.play(_calls(*["true"] * 18), "Done.")
+    told = [message["content"] for message in stage.sent() if message["role"] == "tool"]
+    assert told == ["[exit code 0]"] * 16 + ["Not run: at most 16 calls of one reply are."] * 2
+
+
+def test_reasoning_goes_back_to_its_model_and_other_fields_do_not(stage: Stage) -> None:
+    raw = {
+        "reasoning_details": [{"type": "x"}],
+        "reasoning_content": "hm",
+        "refusal": None,
+        "audio": {"id": 1},
+    }
+    stage.play(_calls("true", raw=raw), "Done.")
+    assert stage.sent()[2].keys() == {
+        "role",
+        "content",
+        "tool_calls",
+        "reasoning_details",
+        "reasoning_content",
+    }
+
+
+def test_a_reply_in_parts(stage: Stage) -> None:
+    transcript = stage.play(
+        _message({"content": [{"type": "text", "text": "Do"}, {"type": "text", "text": "ne."}]})
+    )
+    assert transcript.final_text == "Done."
+
+
+# --- output -----------------------------------------------------------------------------------------------
+
+
+def test_long_outputs_lose_their_middle(stage: Stage) -> None:
+    limits = replace(_LIMITS, output_characters=20)
+    stage.play(_calls("printf 'start%0100dthe-end' 0; printf '\\033[31m'"), "Done.", limits=limits)
+    assert (
+        stage.sent()[3]["content"] == "start00000\n[… 100 characters left out …]\nnd\\x1b[31m\n[exit code 0]"
+    )
+
+
+def test_commands_that_leave_their_bounds(stage: Stage) -> None:
+    limits = replace(_LIMITS, command=Limits(wall_s=0.5, output_bytes=1000))
+    commands = ("sleep 60", "head -c 2000 /dev/zero | tr '\\0' x; true", "yes")
+    stage.play(_calls(*commands), "Done.", limits=limits)
+    slow, long, endless = (message["content"] for message in stage.sent()[3:])
+    assert slow == "[stopped after 0.5 seconds]"
+    assert long.endswith("x\n[what came after the first 1,000 bytes was dropped]\n[exit code 0]")
+    assert "[stopped" in endless
+
+
+def test_the_agent_reaches_no_network_and_no_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    stage.play(
+        _calls(f"env; echo > /dev/tcp/127.0.0.1/{stage.provider.url.split(':')[2].split('/')[0]}"), "Done."
+    )
+    told = stage.sent()[3]["content"]
+    assert "sk-secret" not in told
+    assert "Connection refused" in told or "unreachable" in told
+
+
+# --- bounds -----------------------------------------------------------------------------------------------
+
+
+def test_turns_tokens_and_time_are_bounded(stage: Stage) -> None:
+    endless = _calls("true")
+    transcript = stage.play(endless, limits=replace(_LIMITS, turns=3))
+    assert (transcript.stop, transcript.turns, stage.provider.count) == (Stop.TURNS, 3, 3)
+    transcript = stage.play(endless, limits=replace(_LIMITS, tokens=220))
+    assert (transcript.stop, transcript.turns) == (Stop.TOKENS, 2)
+    transcript = stage.play(_calls("echo 41 > answer.txt; sleep 60"), limits=replace(_LIMITS, wall_s=1.0))
+    assert (transcript.stop, transcript.turns, stage.answer) == (Stop.TIME, 1, b"41\n")
+    assert transcript.events[-1].payload["stop"] == "time"
+
+
+def test_tokens_are_estimated_where_the_provider_does_not_count(stage: Stage) -> None:
+    silent = Answer(body={**dict(_calls("true").body), "usage": None})
+    transcript = stage.play(silent, limits=replace(_LIMITS, tokens=1500))
+    assert transcript.stop is Stop.TOKENS
+    assert 1 < transcript.turns < 10
+
+
+def test_replies_that_are_cut_off_are_told_so_three_times(stage: Stage) -> None:
+    cut = Answer(text="I think that", finish_reason="length")
+    transcript = stage.play(cut, "Done.")
+    assert (transcript.stop, transcript.final_text) == (Stop.FINISHED, "Done.")
+    assert stage.sent()[-1]["content"].startswith("Your reply was cut off at its token limit.")
+    transcript = stage.play(cut)
+    assert (transcript.stop, transcript.turns) == (Stop.CUT, 3)
+
+
+def test_a_fault_ends_it_and_is_told(stage: Stage) -> None:
+    transcript = stage.play(_calls("true"), Answer(status=400))
+    assert (transcript.stop, transcript.turns) == (Stop.FAULT, 1)
+    assert isinstance(transcript.fault, CallFailedError)
+    assert "scripted 400" in str(transcript.fault)
+
+
+def test_messages_that_no_longer_fit_end_it_without_a_fault(stage: Stage) -> None:
+    error = {
+        "error": {
+            "message": "This model's maximum context length is 8192 tokens.",
+            "type": "invalid_request_error",
+        }
+    }
+    transcript = stage.play(_calls("true"), Answer(status=400, body=error))
+    assert (transcript.stop, transcript.fault) == (Stop.CONTEXT, None)
+
+
+def test_a_sandbox_that_breaks_is_no_matter_of_the_model(stage: Stage) -> None:
+    class Broken(Box):
+        async def run(self, command: Command) -> Ended:
+            raise SandboxError("the sandbox is gone")
+
+    stage.provider.reply = _says(_calls("true"))
+
+    async def played() -> None:
+        engine = stage.room.engine
+        async with wired() as office, converse(office.gateway, stage.provider.url) as conversation:
+            with engine.new_workspace() as workspace:
+                await run_agent(_TASK, conversation, Broken(engine, BoxSpec(), workspace), _LIMITS)
+
+    with pytest.raises(SandboxError, match=r"^the sandbox is gone$"):
+        stage.room.wait(played())
+
+
+# --- models without tools ---------------------------------------------------------------------------------
+
+
+def test_a_model_that_writes_blocks_instead_of_calls(stage: Stage) -> None:
+    transcript = stage.play("I write:\n```bash\necho 42 > answer.txt\ncat answer.txt\n```\n", "Done.")
+    assert (transcript.stop, transcript.turns, stage.answer) == (Stop.FINISHED, 2, b"42\n")
+    assert stage.sent()[-1] == {"role": "user", "content": "42\n[exit code 0]"}
+
+
+def test_blocks_are_prose_once_a_model_has_called(stage: Stage) -> None:
+    final = "Run it with:\n```bash\nrm answer.txt\n```\n"
+    transcript = stage.play(_calls("echo 42 > answer.txt"), final)
+    assert (transcript.stop, transcript.final_text, stage.answer) == (Stop.FINISHED, final, b"42\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "registry.ollama.ai/library/gemma does not support tools"),
+        (404, "No endpoints found that support tool use"),
+        (422, "tool_choice: extra fields not permitted"),
+    ],
+)
+def test_a_provider_that_refuses_tools_is_asked_without(stage: Stage, status: int, message: str) -> None:
+    block = "```bash\necho 42 > answer.txt\n```"
+
+    def reply(request: Request) -> Answer:
+        if "tools" in request.body:
+            return Answer(status=status, body={"error": {"message": message}})
+        return Answer(text=block if len(request.body["messages"]) == 2 else "Done.")
+
+    stage.provider.reply = reply
+    transcript = stage.play()
+    assert (transcript.stop, transcript.turns, stage.answer) == (Stop.FINISHED, 2, b"42\n")
+    assert ["tools" in request.body for request in stage.provider.requests] == [True, False, False]
+    assert "fenced code block labelled bash" in stage.sent()[0]["content"]
+    assert "Call the function" not in stage.sent()[0]["content"]
+
+
+def test_tools_are_left_out_where_the_user_says_so(stage: Stage) -> None:
+    transcript = stage.play("```sh\necho 42 > answer.txt\n```", "Done.", offers_tool=False)
+    assert (transcript.stop, stage.answer) == (Stop.FINISHED, b"42\n")
+    assert "tools" not in stage.provider.requests[0].body
+
+
+def test_other_refusals_are_no_reason_to_leave_tools_out(stage: Stage) -> None:
+    transcript = stage.play(Answer(status=400))
+    assert (transcript.stop, stage.provider.count) == (Stop.FAULT, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("```bash\nls\n```", "ls"),
+        ("a\n```sh\nls\npwd\n```\n```bash\nrm x\n```", "ls\npwd"),
+        ("```python\nprint(1)\n```", None),
+        ("```bash\n\n```\n```shell\nls\n```", "ls"),
+        ("```bash\nls", None),
+        ("run `ls`", None),
+        ("```bash\n" * 50_000, None),
+    ],
+)
+def test_shell_blocks(text: str, block: str | None) -> None:
+    assert shell_block(text) == block

@@ -1,0 +1,271 @@
+"""An external agent: a real program of the user's, a real relay, and nothing of ours in its reach but its own token."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from engines import Running
+from provider import Provider
+from relayed import relayed
+
+from pytest_helmbench.agent.external import (
+    AgentCommand,
+    AgentCommandError,
+    AgentFailedError,
+    ExternalRun,
+    ExternalTask,
+    run_external,
+)
+from pytest_helmbench.gateway.relay import RelayAddress
+from pytest_helmbench.sandbox.box import BoxSpec, Command
+from pytest_helmbench.sandbox.workspace import Workspace
+
+_NOWHERE = RelayAddress("http://127.0.0.1:9/x/v1", "relay-token")
+
+_ASKS = """\
+import json, os, pathlib, sys, urllib.request
+task = pathlib.Path(os.environ["HELMBENCH_TASK_FILE"]).read_text()
+body = json.dumps({"model": "whatever", "messages": [{"role": "user", "content": task}]})
+request = urllib.request.Request(
+    os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+    body.encode(),
+    {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"},
+)
+reply = json.load(urllib.request.urlopen(request))
+pathlib.Path("answer.txt").write_text(reply["choices"][0]["message"]["content"])
+"""
+
+
+@dataclass
+class Stage:
+    """A workspace, and a folder that the user stands in."""
+
+    workspace: Workspace
+    folder: Path
+
+    def command(self, code: str, *arguments: str) -> AgentCommand:
+        """Return a Python program as a command."""
+        (self.folder / "agent.py").write_text(code)
+        return AgentCommand.parse(" ".join((sys.executable, "agent.py", *arguments)), self.folder)
+
+    def run(
+        self,
+        command: AgentCommand,
+        wall_s: float = 30.0,
+        address: RelayAddress = _NOWHERE,
+        message: str = "Do it.\n",
+    ) -> ExternalRun:
+        """Run an agent that asks nobody."""
+        return asyncio.run(
+            run_external(command, ExternalTask(message, self.workspace, address, "test/good", wall_s))
+        )
+
+    def read(self, name: str) -> str:
+        """Return a file of the workspace."""
+        data = self.workspace.get(name, limit_bytes=100_000)
+        assert data is not None
+        return data.decode()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "user").mkdir()
+    return Stage(Workspace(tmp_path / "workspace"), tmp_path / "user")
+
+
+def test_it_reaches_its_model_through_the_relay(stage: Stage, provider: Provider) -> None:
+    provider.reply = lambda request: f"seen: {request.prompt}"
+
+    async def run() -> list[str]:
+        async with relayed(provider.url) as relay:
+            conversation, address = await relay.item()
+            async with conversation:
+                task = ExternalTask("Do it.\n", stage.workspace, address, "test/good")
+                found = await run_external(stage.command(_ASKS), task)
+            assert (found.exit_code, found.stdout_tail, found.stderr_tail) == (0, "", "")
+            return [record.code for record in relay.office.attempts]
+
+    assert asyncio.run(run()) == ["ROW-1"]
+    assert stage.read("answer.txt") == "seen: Do it.\n"
+    assert provider.requests[0].model == "test/good"
+    assert "relay-" not in provider.requests[0].headers.get("authorization", "")
+
+
+def test_its_environment_is_made_from_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "HELMBENCH_API_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+        "HTTPS_PROXY",
+    ):
+        monkeypatch.setenv(name, "sk-secret")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    code = "import json, os; json.dump({**os.environ, 'CWD': os.getcwd()}, open('env.json', 'w'))"
+    stage.run(stage.command(code))
+    env = json.loads(stage.read("env.json"))
+    assert "sk-secret" not in json.dumps(env)
+    assert env["OPENAI_BASE_URL"] == env["OPENAI_API_BASE"] == "http://127.0.0.1:9/x/v1"
+    assert (env["OPENAI_API_KEY"], env["HELMBENCH_MODEL"]) == ("relay-token", "test/good")
+    assert env["CWD"] == env["HELMBENCH_WORKSPACE"] == str(stage.workspace.path)
+    assert (env["PATH"], env["LANG"]) == (os.environ["PATH"], "C.UTF-8")
+    task_file, temporary = Path(env["HELMBENCH_TASK_FILE"]), Path(env["TMPDIR"])
+    assert not task_file.is_relative_to(stage.workspace.path)
+    assert temporary.parent == task_file.parent
+    assert not task_file.parent.exists()
+
+
+def test_placeholders_and_what_is_none(stage: Stage) -> None:
+    code = "import json, sys; json.dump(sys.argv[1:], open('argv.json', 'w'))"
+    words = (
+        "--in={workspace}",
+        "'{task_file} {model}'",
+        "{base_url}",
+        "{api_key}",
+        "'{\"a\": 1}'",
+        "'a  b;$HOME'",
+    )
+    stage.run(stage.command(code, *words))
+    place, task, url, *rest = json.loads(stage.read("argv.json"))
+    assert place == f"--in={stage.workspace.path}"
+    assert task.endswith("task.md test/good")
+    assert [url, *rest] == ["http://127.0.0.1:9/x/v1", "{api_key}", '{"a": 1}', "a  b;$HOME"]
+
+
+def test_the_task_message_is_written_whole(stage: Stage) -> None:
+    code = "import os, shutil; shutil.copy(os.environ['HELMBENCH_TASK_FILE'], 'copy')"
+    stage.run(stage.command(code), message="Grüße\n\ud83d\n")
+    assert stage.read("copy") == "Grüße\n\N{REPLACEMENT CHARACTER}\n"
+
+
+def test_an_exit_code_is_an_error_and_what_it_said_is_kept_apart(stage: Stage) -> None:
+    code = "import sys; print('out'); sys.stderr.write('x' * 50000 + '\\n\\x1b[31mthe prompt was …'); sys.exit(3)"
+    with pytest.raises(AgentFailedError) as caught:
+        stage.run(stage.command(code))
+    lines = str(caught.value).splitlines()
+    assert lines == [
+        f"the agent ended with exit code 3: {sys.executable} agent.py",
+        "  hint: its last words on stderr are shown with the item",
+    ]
+    run = caught.value.run
+    assert run is not None
+    assert (run.exit_code, run.stdout_tail) == (3, "out")
+    assert run.stderr_tail.endswith("x\n\\x1b[31mthe prompt was …")
+    assert len(run.stderr_tail) < 20_000
+    (event,) = run.events()
+    assert (event.type, event.payload["exit_code"], event.payload["stdout"]) == ("end", 3, "out")
+
+
+def test_at_its_time_limit_it_is_killed_with_all_it_started(stage: Stage) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('pid', 'w').write(str(child.pid)); time.sleep(60)"
+    )
+    run = stage.run(stage.command(code), wall_s=1.0)
+    assert run.exit_code is None
+    assert run.wall_s < 10
+    assert _ends(int(stage.read("pid")))
+
+
+def test_nothing_that_it_started_outlives_it(stage: Stage) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('pid', 'w').write(str(child.pid))"
+    )
+    start = time.monotonic()
+    assert stage.run(stage.command(code)).exit_code == 0
+    assert time.monotonic() - start < 20
+    pid = int(stage.read("pid"))
+    assert _ends(pid)
+
+
+def _ends(pid: int) -> bool:
+    """Return whether a process is gone, or a zombie that nobody has buried yet, soon."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            status = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return True
+        if status.rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_cancelled_item_kills_its_agent(stage: Stage) -> None:
+    command = stage.command("import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)")
+
+    async def run() -> None:
+        task = asyncio.create_task(run_external(command, ExternalTask("x", stage.workspace, _NOWHERE, "m")))
+        await _soon(lambda: (stage.workspace.get("pid", limit_bytes=99) or b"") != b"")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert _ends(int(stage.read("pid")))
+
+
+async def _soon(
+    condition: Callable[[], bool], pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        await pause(0.005)
+
+
+def test_what_it_makes_belongs_to_whoever_runs_in_the_sandbox(bwrap: Running, stage: Stage) -> None:
+    code = "import os\nos.umask(0o077)\nos.mkdir('d')\nopen('d/f', 'w').write('x')\nos.symlink('/etc', 'l')"
+    with bwrap.engine.new_workspace() as workspace:
+        stage.workspace = workspace
+        stage.run(stage.command(code))
+        box = bwrap.wait(bwrap.engine.open(BoxSpec(workspace=workspace)))
+        ended = bwrap.wait(box.run(Command(("sh", "-c", "cat d/f; echo y > d/f; rm l"))))
+        assert (ended.exit_code, ended.stdout) == (0, b"x")
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("", "there is no command", ""),
+        ("  ", "there is no command", ""),
+        ("agent 'x", '"agent \'x" cannot be split: no closing quotation', "quote it as in a shell"),
+        ("no-agent --x", "the program 'no-agent' is not there", "give its path, or put it on PATH"),
+    ],
+)
+def test_commands_that_cannot_be_started(tmp_path: Path, text: str, what: str, hint: str) -> None:
+    with pytest.raises(AgentCommandError) as caught:
+        AgentCommand.parse(text, tmp_path)
+    assert str(caught.value) == f"--helmbench-agent: {what}" + (f"\n  hint: {hint}" if hint else "")
+
+
+def test_files_of_the_users_folder_are_found_from_the_workspace(tmp_path: Path) -> None:
+    program = tmp_path / "agent.sh"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / "folder").mkdir()
+    command = AgentCommand.parse("./agent.sh agent.sh folder --config=agent.sh missing", tmp_path)
+    assert command.words[0] == str(tmp_path / "agent.sh")
+    assert command.words[1:] == (str(program), "folder", "--config=agent.sh", "missing")
+
+
+def test_a_program_that_is_no_program(stage: Stage) -> None:
+    broken = stage.folder / "broken"
+    broken.write_bytes(b"\x7fELF nothing")
+    broken.chmod(0o755)
+    with pytest.raises(AgentFailedError, match=r"^the agent cannot be started: ") as caught:
+        stage.run(AgentCommand.parse("./broken", stage.folder))
+    assert caught.value.run is None
