@@ -14,7 +14,7 @@ from pytest_helmbench.engine.work import Bench, UnjudgedError
 from pytest_helmbench.evaluate.code.evaluation import code_image, evaluate_code
 from pytest_helmbench.evaluate.packs import evaluate_row, row_evaluation
 from pytest_helmbench.evaluate.terminal.place import denied_commands
-from pytest_helmbench.sandbox.box import Engine, Unavailable
+from pytest_helmbench.sandbox.box import Engine, SandboxError, Unavailable
 
 __all__ = ["PackSettings", "PackWork", "image_of"]
 
@@ -80,7 +80,10 @@ class PackWork:
 
     async def _run_code(self, rule: PackRule, reply: Reply) -> Evaluation:
         engine = await self._engine()
-        found = await evaluate_code(rule.task, reply.text, engine)
+        try:
+            found = await evaluate_code(rule.task, reply.text, engine)
+        except SandboxError as error:
+            raise UnjudgedError(Outcome(Verdict.ERROR, "sandbox", str(error))) from error
         if found.verdict is Verdict.ERROR:
             raise UnjudgedError(Outcome(Verdict.ERROR, found.reason, found.message))
         passed = found.verdict is Verdict.PASSED

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from pytest_helmbench.bench.outcome import Verdict
-from pytest_helmbench.bench.pack import Family, PackTask
+from pytest_helmbench.bench.pack import Family, MaterializationError, PackTask
 from pytest_helmbench.bench.pack_outline import RowRef
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.engine.pack_work import image_of
@@ -19,7 +19,7 @@ from pytest_helmbench.evaluate.code.selfcheck import code_self_check
 from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch
 from pytest_helmbench.formats.pack_prompts import prompt_of
 from pytest_helmbench.formats.pack_spec import eval_text
-from pytest_helmbench.sandbox.box import Engine, Unavailable
+from pytest_helmbench.sandbox.box import Engine, SandboxError, Unavailable
 
 __all__ = ["SelfCheck", "SelfChecked"]
 
@@ -76,7 +76,12 @@ class SelfCheck:
         obstacle = engine if isinstance(engine, Unavailable) else await engine.obstacle(image_of(task))
         if isinstance(engine, Unavailable) or obstacle is not None:
             return SelfChecked(skipped=(obstacle or engine).reason)  # type: ignore[union-attr]
-        trials = [trial async for trial in self._code_trials(loaded, task, engine)]
+        try:
+            trials = [trial async for trial in self._code_trials(loaded, task, engine)]
+        except SandboxError as error:
+            return SelfChecked(skipped=f"the sandbox failed: {error}")
+        except MaterializationError as error:
+            return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {error}"),))
         return SelfChecked(tuple(_problem(ref, trial) for trial in trials if _is_wrong(trial)))
 
     async def _code_trials(self, loaded: LoadedPack, task: PackTask, engine: Engine) -> AsyncIterator[_Trial]:

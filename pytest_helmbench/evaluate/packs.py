@@ -10,6 +10,7 @@ from pytest_helmbench.bench.outcome import Evaluation, Reply
 from pytest_helmbench.bench.pack import REDACTED, Family, PackRule, PackTask
 from pytest_helmbench.bench.scrub import excerpt, scrub
 from pytest_helmbench.evaluate.answers.rules import ANSWER_RULES_VERSION, evaluate_answer
+from pytest_helmbench.evaluate.code.evaluation import CODE_RULES_VERSION
 from pytest_helmbench.evaluate.rules import OBSERVED_LIMIT
 
 __all__ = ["evaluate_row", "pack_rule_hash", "row_evaluation", "wanted_text"]

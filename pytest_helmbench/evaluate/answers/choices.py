@@ -140,11 +140,8 @@ def _at_a_glance(reply: str, choices: Choices) -> _Settled | None:
 
 
 def _settled(row: ChoiceRow, reply: str, choices: Choices) -> _Settled:
-    text = spoken(reply)
-    if len(text) >= len(row.question):
-        text = without_listing(text, row.question, row.choices)
-        text = without_passage(text, row.question)
-    text = plain(text)
+    own = without_listing(reply, row.question, row.choices)
+    text = plain(spoken(without_passage(own, row.question)))
     whole = folded_choice(unmarked(text)) if len(text) < choices.longest + 40 else ""
     for form in (whole, whole.replace("-", " ")) if whole else ():
         if form in choices.texts:

@@ -65,15 +65,23 @@ def without_listing(text: str, question: str, choices: Sequence[str]) -> str:
     if len(text) < sum(map(len, choices)):
         return text
     kept: list[str] = []
-    position = search = 0
-    while (found := _listing(text, choices, search)) is not None:
+    position = 0
+    while (found := _next_listing(text, question, choices, position)) is not None:
         start, end = found
-        asked = text.rfind(question, position, start) if question else -1
-        kept.append(text[position : asked if asked >= 0 else start])
+        asked = text.find(question, position, start) if question else -1
         if asked >= 0:
-            kept.append(text[asked + len(question) : start])
-        position = search = end
+            kept.append(text[position:asked])
+            position = asked + len(question)
+        kept.append(text[position:start])
+        position = end
     return "\n".join([*kept, text[position:]]) if kept else text
+
+
+def _next_listing(text: str, question: str, choices: Sequence[str], position: int) -> tuple[int, int] | None:
+    """Return the next listing, one behind the question before one that the question itself may be part of."""
+    asked = text.find(question, position) if question else -1
+    found = _listing(text, choices, asked + len(question)) if asked >= 0 else None
+    return _listing(text, choices, position) if found is None else found
 
 
 def _listing(text: str, choices: Sequence[str], search: int) -> tuple[int, int] | None:
@@ -88,7 +96,7 @@ def _listing(text: str, choices: Sequence[str], search: int) -> tuple[int, int] 
                 break
             end = place + len(choice)
         else:
-            lead = _LEAD.search(text, max(0, start - 8), start)
+            lead = _LEAD.search(text, max(search, start - 8), start)
             begin = start if lead is None else lead.start()
             if not any(tick in text[max(0, begin - 3) : end + 3] for tick in _TICKS):
                 return begin, end

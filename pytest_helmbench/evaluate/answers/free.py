@@ -10,7 +10,7 @@ one. Around that, where the specification is silent:
   distance (`contrary to the myth that …`, `many believe that …`). By F1, a sentence with another number of negations,
   odd or even, says something else.
 * `don't`, `cannot` and `do not` are the same words. `No` before a comma answers the question and negates nothing.
-* Questions that the reply asks are no answers.
+* Questions that the reply asks are no answers, and words of the prompt alone score nothing by F1.
 * Scripts without spaces: every character is a token, and borders of words are not asked for.
 * A reply that is an accepted entry word for word meets it, even where the prompt offers the same words.
 """
@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from pytest_helmbench.evaluate.answers.cues import lowered
@@ -71,6 +72,21 @@ class _Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class _Entry:
+    """An accepted or rejected answer, ready to be compared.
+
+    Args:
+        text: Folded.
+        unit: All of it as tokens.
+        size: How many sentences it has.
+    """
+
+    text: str
+    unit: _Unit
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Said:
     """What a reply says.
 
@@ -79,59 +95,79 @@ class _Said:
         units: One per sentence.
         clauses: Parts of the sentences that have several.
         whole: All sentences together.
+        prompt: Tokens of the prompt.
     """
 
     text: str
     units: tuple[_Unit, ...]
     clauses: tuple[_Unit, ...]
     whole: _Unit
+    prompt: frozenset[str]
 
 
 def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
     """Judge a free_response reply by the default rule."""
     text = spoken(reply)
     if not text.strip():
-        return AnswerFinding(passed=False, accepted_f1=0.0, rejected_f1=0.0, reason="empty")
+        return _nothing_said("", "empty")
+    accepted = [_entry(answer) for answer in row.accepted]
     own = text
-    if not _is_entry(text, row):
+    if not _is_entry(text, accepted):
+        own = reply
         for passage in row.given:
             own = without_passage(own, passage)
+        own = spoken(own)
         if not own.strip() or is_dump(text, row.context):
-            return AnswerFinding(
-                passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(text), reason="echo"
-            )
-    said = _said(own)
+            return _nothing_said(text, "echo")
+    said = _said(own, row.prompt)
     if not said.text:
-        return AnswerFinding(
-            passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(own), reason="no_statement"
-        )
-    accepted, rejected = _first_said(said, row.accepted), _first_said(said, row.rejected)
-    accepted_f1, best_accepted = _best_f1(said, row.accepted)
-    rejected_f1, best_rejected = _best_f1(said, row.rejected)
-    strategy = None if accepted is None else "contained"
-    if accepted is None and best_accepted is not None and accepted_f1 >= row.min_token_f1:
-        accepted, strategy = best_accepted, "token_f1"
-    if rejected is None and rejected_f1 >= row.min_token_f1 and rejected_f1 >= accepted_f1:
-        rejected = best_rejected
+        return _nothing_said(own, "no_statement")
+    return _judged(row, said, accepted, own)
+
+
+def _nothing_said(words: str, reason: str) -> AnswerFinding:
     return AnswerFinding(
-        passed=accepted is not None and rejected is None,
+        passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(words), reason=reason
+    )
+
+
+def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> AnswerFinding:
+    rejected = [_entry(answer) for answer in row.rejected]
+    matched, refused = _first_said(said, accepted), _first_said(said, rejected)
+    accepted_f1, best_accepted = _best_f1(said, accepted)
+    rejected_f1, best_rejected = _best_f1(said, rejected)
+    strategy = None if matched is None else "contained"
+    if matched is None and best_accepted is not None and accepted_f1 >= row.min_token_f1:
+        matched, strategy = best_accepted, "token_f1"
+    if refused is None and rejected_f1 >= row.min_token_f1 and rejected_f1 >= accepted_f1:
+        refused = best_rejected
+    return AnswerFinding(
+        passed=matched is not None and refused is None,
         strategy=strategy,
-        matched=accepted,
-        rejected=rejected,
+        matched=matched,
+        rejected=refused,
         accepted_f1=accepted_f1,
         rejected_f1=rejected_f1,
         statement=shown(own),
     )
 
 
-def _is_entry(text: str, row: FreeRow) -> bool:
-    longest = max(map(len, row.accepted))
-    return len(text) <= 2 * longest + 40 and _folded(text) in {_folded(entry) for entry in row.accepted}
+@lru_cache(maxsize=2048)
+def _entry(answer: str) -> _Entry:
+    units = [_unit(_folded(sentence)) for sentence in sentences(unmarked(plain(answer)))]
+    return _Entry(_folded(answer), sum(units, _Unit(Counter(), 0)), len(units))
 
 
-def _said(own: str) -> _Said:
+def _is_entry(text: str, accepted: Sequence[_Entry]) -> bool:
+    longest = max(len(entry.text) for entry in accepted)
+    return len(text) <= 2 * longest + 40 and _folded(text) in {entry.text for entry in accepted}
+
+
+def _said(own: str, prompt: str) -> _Said:
     stated = [
-        sentence for sentence in _sentences(unmarked(plain(own))) if not sentence.endswith(("?", "？", "؟"))
+        sentence
+        for sentence in islice(sentences(unmarked(plain(own))), _MOST_SENTENCES)
+        if not sentence.endswith(("?", "？", "؟"))
     ]
     texts = [_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated]
     units = tuple(_unit(text) for text in texts)
@@ -140,16 +176,8 @@ def _said(own: str) -> _Said:
     for unit in units:
         tokens.update(unit.tokens)
     whole = _Unit(tokens, sum(unit.denials for unit in units))
-    return _Said(". ".join(map(_folded, stated)), units, tuple(clauses), whole)
-
-
-def _sentences(text: str) -> list[str]:
-    found: list[str] = []
-    for sentence in sentences(text):
-        if len(found) == _MOST_SENTENCES:
-            break
-        found.append(sentence)
-    return found
+    asked = frozenset(_tokens(_folded(prompt)))
+    return _Said(". ".join(map(_folded, stated)), units, tuple(clauses), whole, asked)
 
 
 def _folded(text: str) -> str:
@@ -167,12 +195,12 @@ def _tokens(text: str) -> list[str]:
     return [_SAME_NEGATION.get(token, token) for token in _TOKEN.findall(text) if token not in _STOP_WORDS]
 
 
-def _first_said(said: _Said, entries: Sequence[str]) -> int | None:
+def _first_said(said: _Said, entries: Sequence[_Entry]) -> int | None:
     """Return the first entry that the reply holds as a whole and does not deny.
 
     What a longer entry denies (`Leonardo da Vinci did not`) is no place for a shorter one (`Leonardo`).
     """
-    places = [[*islice(whole_places(said.text, _folded(entry)), _MOST_PLACES)] for entry in entries]
+    places = [[*islice(whole_places(said.text, entry.text), _MOST_PLACES)] for entry in entries]
     denied = [place for found in places for place in found if _is_refused(said.text, *place)]
     for index, found in enumerate(places):
         if any(not any(is_within(place, other) for other in denied) for place in found):
@@ -190,30 +218,29 @@ def _is_distant(text: str, start: int, end: int) -> bool:
     return keeps_distance(text[max(begin, start - 300) : start], text[end : stop if stop >= 0 else end + 200])
 
 
-def _best_f1(said: _Said, entries: Sequence[str]) -> tuple[float, int | None]:
+def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]:
     """Return the best F1 of any entry, and the first entry that reaches it; None when nothing overlaps."""
     best: tuple[float, int | None] = (0.0, None)
     for index, entry in enumerate(entries):
-        wanted = [_unit(_folded(sentence)) for sentence in sentences(unmarked(plain(entry)))]
-        target = _Unit(Counter[str](), 0)
-        for unit in wanted:
-            target += unit
-        score = max((_f1(unit, target) for unit in _windows(said, len(wanted))), default=0.0)
+        own_words = not said.prompt.issuperset(entry.unit.tokens)
+        score = 0.0
+        for unit in _windows(said, entry.size):
+            if not (own_words and said.prompt.issuperset(unit.tokens)):
+                score = max(score, _f1(unit, entry.unit))
         if score > best[0]:
             best = score, index
     return best
 
 
-def _windows(said: _Said, size: int) -> list[_Unit]:
+def _windows(said: _Said, size: int) -> Iterator[_Unit]:
+    """Yield the parts of a reply that an entry of so many sentences is compared with."""
     if size <= 1 or len(said.units) <= size:
-        return [*said.units, *said.clauses, said.whole]
-    windows = []
-    for start in range(len(said.units) - size + 1):
-        window = said.units[start]
-        for unit in said.units[start + 1 : start + size]:
-            window += unit
-        windows.append(window)
-    return [*windows, said.whole]
+        yield from said.units
+        yield from said.clauses
+    else:
+        for start in range(len(said.units) - size + 1):
+            yield sum(said.units[start + 1 : start + size], said.units[start])
+    yield said.whole
 
 
 def _f1(unit: _Unit, wanted: _Unit) -> float:

@@ -68,7 +68,9 @@ _ORDINAL = re.compile(
     rf"(?:the\s+)?(?:(?P<word>{'|'.join(_ORDINAL_WORDS)})\s+(?:option|choice|answer|one|alternative|statement)"
     r"|(?:option|choice|number)\s+(?P<digits>\d{1,2}))(?![\w.,]\w)"
 )
-_ASKS_FOR_WRONG = re.compile(r"\b(?:[Ff]alse|FALSE|[Ii]ncorrect|INCORRECT|[Uu]ntrue|[Ww]rong|not true|not correct|NOT)\b")
+_ASKS_FOR_WRONG = re.compile(
+    r"\b(?:[Ff]alse|FALSE|[Ii]ncorrect|INCORRECT|[Uu]ntrue|[Ww]rong|not true|not correct|NOT)\b"
+)
 _SUM = re.compile(
     r"(?=.{0,40}?\d)[\d\s.,()+*/×÷^=·%~≈-]{1,60}(?=$|[;!?]|\s\(|\s?(?:because|since|as|which|so)\s)"
 )
@@ -250,7 +252,15 @@ def _read_label(
     index = _INDEX[found["letter"]]
     if index >= len(choices.texts):
         return None
-    own = _read_text(low, _skip(low, found.end(), " \t.:)-–,=|\"'"), choices)
+    behind = _skip(low, found.end(), " \t.:)-–,=|\"'")
+    own = _read_text(low, behind, choices)
+    if (
+        own is not None
+        and own.end == behind + 1
+        and text[behind].isalpha()
+        and "," in low[found.end() : behind]
+    ):
+        own = None  # `A, B` is a list, also where the text of A is `B`
     if own is not None and index in own.indices:
         return Picks(choices.same(index), own.end)
     close = found["close"] or ""

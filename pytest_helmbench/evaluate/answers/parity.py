@@ -169,7 +169,7 @@ def _number(value: str | int | float) -> float | None:
         try:
             return float(value)
         except OverflowError:  # an integer of hundreds of digits
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     found = _NUMBER.search(value.replace(",", ""))
     return None if found is None else float(found[0])
 

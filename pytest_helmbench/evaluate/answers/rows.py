@@ -70,6 +70,7 @@ class FreeRow:
 
     Args:
         given: What the model was shown, long texts first: context, prompt.
+        prompt: The prompt alone.
         context: The context's own texts; empty for none.
         accepted: Stripped, none empty.
         rejected: Stripped, none empty; often there are none.
@@ -77,6 +78,7 @@ class FreeRow:
     """
 
     given: tuple[str, ...]
+    prompt: str
     context: tuple[str, ...]
     accepted: tuple[str, ...]
     rejected: tuple[str, ...]
@@ -158,8 +160,10 @@ def free_row(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> FreeRow:
     if not (_is_number(least) and 0 <= least <= 1):
         raise ConfigError("eval.rubric.min_token_f1: not a number from 0 to 1\n  hint: leave it out for 1.0")
     rejected = rubric.get("rejected_answers")
+    prompt = _text(given.get("prompt"))
     return FreeRow(
-        given=_given(given.get("context"), _text(given.get("prompt"))),
+        given=_given(given.get("context"), prompt),
+        prompt=prompt,
         context=tuple(leaves(given.get("context"))),
         accepted=_texts(rubric.get("accepted_answers"), "accepted_answers"),
         rejected=() if rejected is None else _texts(rejected, "rejected_answers"),
@@ -185,9 +189,21 @@ def leaves(context: Any) -> Iterator[str]:
 
 def _given(context: Any, *texts: str) -> tuple[str, ...]:
     given = [*texts, *leaves(context)]
-    if isinstance(context, Mapping | list | tuple):
-        given += [json.dumps(context, ensure_ascii=False), json.dumps(context, ensure_ascii=False, indent=2)]
+    if isinstance(context, Mapping):
+        given.append("\n".join(f"{key}: {_inline(value)}" for key, value in context.items()))
+    elif isinstance(context, list | tuple):
+        given.append("\n".join(f"- {_inline(value)}" for value in context))
+    if not isinstance(context, str):
+        given += [_json(context), _json(context, indent=2)]
     return tuple(sorted((text for text in given if text), key=len, reverse=True))
+
+
+def _inline(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
 
 
 def _texts(value: Any, name: str) -> tuple[str, ...]:

@@ -84,9 +84,10 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
             return AnswerFinding(
                 passed=True, strategy="normalized_exact", matched=answer.index, statement=shown(text)
             )
-    own = text
+    own = reply
     for passage in row.given:
         own = without_passage(own, passage)
+    own = spoken(own)
     if not own.strip() or is_dump(text, row.context):
         return AnswerFinding(passed=False, statement=shown(text), reason="echo")
     return _judged(row, accepted, own)

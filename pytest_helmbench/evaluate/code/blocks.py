@@ -11,6 +11,7 @@ _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IG
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _THOUGHT_START = re.compile(r"\A\s*<(?:think|thinking|reasoning)>.*\Z", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"([ \t]*(?:>[ \t]?)*)(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*\r?")
+_FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
 _RUN = re.compile(r"`{3,}|~{3,}")
 
 
@@ -32,8 +33,10 @@ def without_thoughts(reply: str) -> str:
     if "<" not in reply:
         return reply
     text = _THOUGHT.sub("", reply)
-    if text.count("```") % 2 == 0 or "```" not in text.partition("</")[0]:  # an end without a beginning
-        text = _THOUGHT_END.sub("", text)
+    end = _THOUGHT_END.match(text)
+    # An end without a beginning; within a block it is code.
+    if end is not None and len(_FENCE_LINE.findall(end[0])) % 2 == 0:
+        text = text[end.end() :]
     return _THOUGHT_START.sub("", text)
 
 

@@ -35,10 +35,38 @@ CODE_LIMITS = Limits(wall_s=30.0, memory_bytes=512 * _MIB, pids=64, output_bytes
 
 _STOCK = re.compile(r"(docker\.io/)?(library/)?python(:(?!2)[\w.-]+)?(@sha256:[0-9a-f]+)?")
 _NO_CODE = frozenset(
-    "bash sh shell zsh console terminal powershell output text txt plaintext log json yaml toml diff markdown md "
-    "html css javascript js typescript ts sql".split()  # noqa: SIM905 - easier to read
+    (
+        *(
+            "bash",
+            "sh",
+            "shell",
+            "zsh",
+            "console",
+            "terminal",
+            "powershell",
+            "output",
+            "text",
+            "txt",
+            "plaintext",
+        ),
+        *(
+            "log",
+            "json",
+            "yaml",
+            "toml",
+            "diff",
+            "markdown",
+            "md",
+            "html",
+            "css",
+            "javascript",
+            "js",
+            "typescript",
+        ),
+        *("ts", "sql"),
+    )
 )
-_LAST_WORDS_S = 2.0
+_LAST_WORDS_S = 0.5
 _HEAD_BYTES = 8
 _TEST_LINE = re.compile(r"at line (\d+) of the tests\Z")
 _UNFIT = "not expressible"
@@ -77,9 +105,8 @@ async def evaluate_code(
         finding = await evaluate_in_image(task, tests, text, engine, limits)
     else:
         spec = BoxSpec(image=image, limits=limits, label=task.id)
-        async with await engine.open(spec) as tester, await engine.open(spec) as candidate:
-            async with engine.places:
-                finding = await _Talk(task, tests, text, tester, candidate).judged()
+        async with await engine.open(spec) as tester, await engine.open(spec) as candidate, engine.places:
+            finding = await _Talk(task, tests, text, tester, candidate).judged()
     return replace(finding, image_used=image == task.environment.image)
 
 
@@ -143,8 +170,8 @@ class _Talk:
             if running.done() and running.exception() is not None:
                 testing.cancel()
             ended = await testing if not testing.cancelled() else None
-            if b"is of no more use" in (ended.stderr if ended is not None else b""):
-                await asyncio.wait((running,), timeout=_LAST_WORDS_S)
+            # Left alone, it ends by itself; and how it ended may be why.
+            await asyncio.wait((running,), timeout=_LAST_WORDS_S)
         finally:
             for task in (testing, running):
                 task.cancel()

@@ -18,10 +18,35 @@ from pytest_helmbench.sandbox.box import BoxSpec, Command, Engine, Limits
 __all__ = ["chosen_block", "evaluate_in_image", "file_names"]
 
 _ENDINGS = {
-    **{"javascript": "js", "js": "js", "node": "js", "typescript": "ts", "ts": "ts", "ruby": "rb", "go": "go"},
+    **{
+        "javascript": "js",
+        "js": "js",
+        "node": "js",
+        "typescript": "ts",
+        "ts": "ts",
+        "ruby": "rb",
+        "go": "go",
+    },
     **{"rust": "rs", "c": "c", "c++": "cpp", "cpp": "cpp", "java": "java", "kotlin": "kt", "swift": "swift"},
-    **{"php": "php", "perl": "pl", "bash": "sh", "sh": "sh", "shell": "sh", "lua": "lua", "r": "r", "scala": "scala"},
-    **{"haskell": "hs", "julia": "jl", "c#": "cs", "csharp": "cs", "sql": "sql", "elixir": "ex", "dart": "dart"},
+    **{
+        "php": "php",
+        "perl": "pl",
+        "bash": "sh",
+        "sh": "sh",
+        "shell": "sh",
+        "lua": "lua",
+        "r": "r",
+        "scala": "scala",
+    },
+    **{
+        "haskell": "hs",
+        "julia": "jl",
+        "c#": "cs",
+        "csharp": "cs",
+        "sql": "sql",
+        "elixir": "ex",
+        "dart": "dart",
+    },
 }
 _DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(|(?:class|struct|interface|trait|const|let|var|type)\s+(\w+)")
 _NOT_STARTED = (126, 127)
@@ -49,12 +74,16 @@ async def evaluate_in_image(
     if tests.command is None:
         raise TypeError(f"{task.id}: no command runs tests in {tests.language}")
     code = chosen_block(code_blocks(text), str(task.input_value("starter_code") or ""), tests.language)
-    spec = BoxSpec(task.environment.image, task.environment.workdir or "/workspace", limits=limits, label=task.id)
+    spec = BoxSpec(
+        task.environment.image, task.environment.workdir or "/workspace", limits=limits, label=task.id
+    )
     async with await engine.open(spec) as box:
         for name, content in zip(file_names(tests.language), (code or text, tests.code), strict=True):
             box.workspace.put(name, content.encode("utf-8", "surrogatepass"))
         ended = await box.run(Command(tests.command.command, tests.command.workdir))
-    output = scrub((ended.stdout[-_OUTPUT_TAIL:] + ended.stderr[-_OUTPUT_TAIL:]).decode(errors="replace")).strip()
+    output = scrub(
+        (ended.stdout[-_OUTPUT_TAIL:] + ended.stderr[-_OUTPUT_TAIL:]).decode(errors="replace")
+    ).strip()
     if ended.exit_code == 0:
         return CodeFinding(Verdict.PASSED)
     if ended.exit_code in _NOT_STARTED:

@@ -37,7 +37,7 @@ def program(names: tuple[str, ...], *, compiled: bool) -> bytes:
     codes = []
     for name in names:
         source = files(_FOLDER).joinpath(f"{name}.py").read_text(encoding="utf-8")
-        code = compile(source, f"{name}.py", "exec", dont_inherit=True, optimize=0)
+        code = compile(source, f"{name}.py", "exec", dont_inherit=True, optimize=2)
         codes.append((f"{_FOLDER}.{name}", marshal.dumps(code) if compiled else source))
     load = "marshal.loads(code)" if compiled else "compile(code, name, 'exec')"
     text = _BOOT.format(modules=tuple(codes[:-1]), load=load, name=codes[-1][0], code=codes[-1][1])

@@ -10,7 +10,8 @@ import builtins
 import os
 import sys
 from _thread import RLock
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pytest_helmbench.evaluate.code.inside.compose import REPLY, compose
 from pytest_helmbench.evaluate.code.inside.frames import BrokenWireError, Wire
@@ -83,18 +84,8 @@ class _Iterator:
         return self._pull()
 
 
-class _Opaque:
-    """Stands for an object of the tests that can be held and given back, but not looked into."""
-
-    __slots__ = ("_refuse",)
-
-    def __init__(self, refuse: Callable[[], None]) -> None:
-        self._refuse = refuse
-
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__"):
-            self._refuse()
-        raise AttributeError(name)
+class _Lent:
+    """Stands for an object of the tests."""
 
 
 class _Codec(Codec):
@@ -196,6 +187,8 @@ class _Codec(Codec):
         except Exception:  # noqa: BLE001 - the candidate's own method may do anything
             text = ""
         extra = {name: value for name, value in vars(error).items() if type(name) is str and name[:2] != "__"}
+        if error.__cause__ is not None:
+            extra["_helmbench_cause"] = error.__cause__
         return [
             *("x", self._encode_class(type(error)), self.encode(tuple(error.args)), text, self._keep(error)),
             *(getattr(error, "__helmbench_origin__", None), _line_of(error), self.encode(extra)),
@@ -207,11 +200,24 @@ class _Codec(Codec):
         error.__helmbench_origin__ = origin  # type: ignore[attr-defined]
         return error
 
+    def _lent(self, number: int, name: str, operators: list[str]) -> Any:
+        call_back = self._candidate.call_back
+
+        def operator(each: str) -> Any:
+            return lambda _, *args: call_back("operator", number, (each, *args), {})
+
+        body: dict[str, Any] = {each: operator(each) for each in operators}
+        body["__getattr__"] = lambda _, each: call_back("get", number, (each,), {})
+        body["__setattr__"] = lambda _, each, value: call_back("set", number, (each, value), {})
+        if "__eq__" in body and "__hash__" not in body:
+            body["__hash__"] = None
+        return type(name, (_Lent,), {**body, "__module__": "tests"})()
+
     def _visitor(self, tag: str, number: int, *details: Any) -> Any:
         if tag == "y":
             return _Iterator(lambda: self._candidate.call_back("next", number, (), {}))
         if tag == "o":
-            return _Opaque(lambda: self._candidate.call_back("look", number, (), {}))
+            return self._lent(number, *details)
         name, documentation, is_async = details
         visitor: Any
 
@@ -377,19 +383,19 @@ class Candidate:
         return state_of(value)
 
 
-def base_value(value: Any, base: type) -> Any:
+def base_value(value: Any, base: Any) -> Any:
     """Return what a value of a class that builds on a plain one is without that class."""
     if base is dict:
         return dict(zip(dict.keys(value), dict.values(value)))  # noqa: B905
     if base is int:
         return int.__index__(value)
     if base in (float, complex):
-        return base.__pos__(value)  # type: ignore[attr-defined]
+        return base.__pos__(value)
     if base is str:
         return str.__str__(value)
     if base is frozenset or base is set:
-        return base(base.__iter__(value))  # type: ignore[attr-defined]
-    return base.__getitem__(value, slice(None)) if base is not tuple else tuple(tuple.__iter__(value))  # type: ignore[attr-defined]
+        return base(base.__iter__(value))
+    return base.__getitem__(value, slice(None)) if base is not tuple else tuple(tuple.__iter__(value))
 
 
 def state_of(value: Any) -> dict[str, Any]:
@@ -458,7 +464,8 @@ def main() -> None:
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
     printed = _Printed()
-    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = printed  # type: ignore[assignment]
+    for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+        setattr(sys, name, printed)
     sys.argv[:] = [REPLY]
     try:
         Candidate(Wire(source, target, _FRAME_LIMIT), printed).serve()

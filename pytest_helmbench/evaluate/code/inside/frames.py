@@ -9,6 +9,16 @@ __all__ = ["BrokenWireError", "Wire", "dumps", "loads"]
 
 _HEAD = 8  # bytes of a frame's length
 _CHUNK = 1 << 16
+_ONLY_TREE = 0x400  # ast.PyCF_ONLY_AST
+_WORDS = {
+    "None": "null",
+    "True": "true",
+    "False": "false",
+    "inf": "Infinity",
+    "-inf": "-Infinity",
+    "nan": "NaN",
+}
+_MEANINGS = {"null": None, "true": True, "false": False, "Infinity": float("inf"), "NaN": float("nan")}
 
 
 class BrokenWireError(Exception):
@@ -30,7 +40,7 @@ def _quick_json() -> Any:
             "Infinity": float("inf"),
             "-Infinity": float("-inf"),
         }.__getitem__
-        memo: dict[str, str] = {}
+        memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own
 
     encode = native.make_encoder(
         None, None, native.encode_basestring_ascii, None, ":", ",", False, False, True
@@ -52,14 +62,54 @@ def _quick_json() -> Any:
 
 
 def _plain_json() -> Any:
-    json = __import__("json")
+    try:
+        json = __import__("json")
+    except ImportError:  # a minimal Python, as some images have it
+        return _to_text, _from_text
     return json.dumps, json.loads
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, str):
+        units = value.encode("utf-16-be", "surrogatepass").hex()
+        return '"' + "".join("\\u" + units[place : place + 4] for place in range(0, len(units), 4)) + '"'
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_to_text, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(_to_text(key) + ":" + _to_text(item) for key, item in value.items()) + "}"
+    text = repr(value)
+    return _WORDS.get(text, text)
+
+
+def _from_text(text: str) -> Any:
+    return _literal(compile(text, "message", "eval", _ONLY_TREE, dont_inherit=True).body)
+
+
+def _literal(node: Any) -> Any:
+    """Return what a syntax tree without names and calls stands for."""
+    kind = type(node).__name__
+    if kind == "Constant" and isinstance(node.value, str):
+        return node.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    if kind == "Constant" and type(node.value) in (int, float):
+        return node.value
+    if kind == "List":
+        return [_literal(item) for item in node.elts]
+    if kind == "Dict":
+        return {_literal(key): _literal(item) for key, item in zip(node.keys, node.values)}  # noqa: B905
+    if kind == "UnaryOp":
+        return -_literal(node.operand)
+    return _MEANINGS[node.id]
 
 
 try:
     dumps, loads = _quick_json()
 except (ImportError, AttributeError, TypeError, ValueError):  # its interface is nobody's promise
     dumps, loads = _plain_json()
+
+_UNREADABLE = (
+    *(ValueError, StopIteration, RecursionError, MemoryError, SystemError),
+    *(SyntaxError, TypeError, KeyError, AttributeError),
+)
 
 
 class Wire:
@@ -107,7 +157,7 @@ class Wire:
             raise BrokenWireError("it spoke out of turn")
         try:
             return loads(body.decode("ascii"))
-        except (ValueError, StopIteration, RecursionError, MemoryError, SystemError) as error:
+        except _UNREADABLE as error:
             raise BrokenWireError("its answer cannot be read") from error
 
     def _read(self, size: int) -> bytes:

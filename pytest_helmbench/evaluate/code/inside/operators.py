@@ -7,7 +7,17 @@ did not ask for.
 
 from __future__ import annotations
 
-__all__ = ["ASKING", "COMPUTING", "JUDGING", "KEYED", "OPERATORS", "ORDERING", "SHOWN_BY", "VALUE_METHODS"]
+__all__ = [
+    "ASKING",
+    "COMPUTING",
+    "JUDGING",
+    "KEYED",
+    "LENT_OPERATORS",
+    "OPERATORS",
+    "ORDERING",
+    "SHOWN_BY",
+    "VALUE_METHODS",
+]
 
 
 def _names(text: str) -> frozenset[str]:
@@ -30,17 +40,32 @@ ORDERING = _names("lt le gt ge")
 JUDGING = ORDERING | _names("contains sub rsub")
 """Questions that name a value which may well be the wanted one."""
 
-COMPUTING = frozenset(
-    "__%s%s__" % (prefix, word)  # noqa: UP031
-    for word in "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift".split()
-    for prefix in ("", "r", "i")
-    if (prefix, word) not in (("i", "divmod"), ("", "sub"), ("r", "sub"))
-)
+_ARITHMETIC = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift"
+COMPUTING = _names(_ARITHMETIC) | _names("r" + _ARITHMETIC.replace(" ", " r"))
+COMPUTING |= _names("i" + _ARITHMETIC.replace(" ", " i"))
+COMPUTING -= _names("idivmod sub rsub")
 
 OPERATORS = ASKING | KEYED | JUDGING | COMPUTING | _names("eq hash")
 
 VALUE_METHODS = frozenset(
-    "startswith endswith isdisjoint issubset issuperset find rfind index rindex count difference symmetric_difference "
-    "intersection".split()
+    (
+        *(
+            "startswith",
+            "endswith",
+            "isdisjoint",
+            "issubset",
+            "issuperset",
+            "find",
+            "rfind",
+            "index",
+            "rindex",
+        ),
+        *("count", "difference", "symmetric_difference", "intersection"),
+    )
 )
 """Methods of texts and sets to which a test hands what it wants."""
+
+LENT_OPERATORS = (
+    KEYED | ORDERING | _names("repr str call len iter contains bool enter exit add sub mul eq hash")
+)
+"""What the candidate may do with an object of the tests that was handed to it."""

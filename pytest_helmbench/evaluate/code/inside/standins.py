@@ -7,7 +7,8 @@ Equality is decided here, on data.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from pytest_helmbench.evaluate.code.inside.operators import (
     ASKING,
@@ -46,6 +47,10 @@ class Asker:
 
     def refuse(self, reason: str) -> Any:
         """End the tests: what they want cannot be said between two processes."""
+        raise NotImplementedError
+
+    def may_swallow(self, error: BaseException) -> bool:
+        """Return whether a context manager of the candidate may end an exception that the tests raise in it."""
         raise NotImplementedError
 
     def forget(self, number: int) -> None:
@@ -304,13 +309,22 @@ def _operator(name: str) -> Callable[..., Any]:
             return NotImplemented
         if name in ("__exit__", "__aexit__"):
             args = (*args[:2], None)  # a traceback is no business of the candidate
-        value = _facts(type(self)).asker.ask("operator", self, name, args)
+        asker = _facts(type(self)).asker
+        value = asker.ask("operator", self, name, args)
+        if name == "__exit__":
+            return bool(value) and (args[1] is None or asker.may_swallow(args[1]))
+        if name == "__aexit__":
+            return _left(asker, value, args[1])
         if name in COMPUTING and isinstance(value, Remote) and trust(self) and not trust(value):
             object.__setattr__(value, _TRUST, _COMPUTED)
         return value
 
     operate.__name__ = name
     return operate
+
+
+async def _left(asker: Asker, leaving: Any, error: BaseException | None) -> bool:
+    return bool(await leaving) and (error is None or asker.may_swallow(error))
 
 
 def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -353,7 +367,7 @@ def new_class(facts: ClassFacts, name: str, bases: tuple[Any, ...], *, mirrored:
         bases: What stands for its bases; exceptions of Python itself are their own.
         mirrored: Whether its objects are values of the plain type it builds on, here as there.
     """
-    body: dict[str, Any] = {_FACTS: facts}
+    body: dict[str, Any] = {_FACTS: facts, "__module__": "solution"}
     if any(issubclass(base, BaseException) for base in bases):
         body.update(
             {"__getattr__": _get_raised, "__str__": lambda self: vars(self).get("_helmbench_text", "")}

@@ -12,6 +12,7 @@ from pytest_helmbench.evaluate.code.inside.syntax import (
     import_lines,
     kind,
     nodes,
+    source_of,
     top_statements,
     tree_of,
     used_names,
@@ -26,6 +27,19 @@ _TESTED = frozenset(
         *("implementation", "my_module", "your_module", "mymodule", "yourmodule", "program", "task", "app"),
     )
 )
+_FILES = "the tests use files, which the candidate does not share"
+_PATCHES = "the tests patch what the candidate uses"
+_LOOKS = "the tests look into the candidate's code"
+_ACROSS = {
+    **dict.fromkeys(("open", "tempfile.NamedTemporaryFile", "tempfile.TemporaryDirectory"), _FILES),
+    **dict.fromkeys(("tempfile.mkdtemp", "tempfile.mkstemp"), _FILES),
+    **dict.fromkeys(("mock.patch", "builtins.input", "sys.stdin"), _PATCHES),
+    **dict.fromkeys(("inspect.getsource", "inspect.signature", "inspect.getfullargspec"), _LOOKS),
+    **dict.fromkeys(("dataclasses.asdict", "dataclasses.astuple", "dataclasses.fields"), _LOOKS),
+    **dict.fromkeys(
+        ("dataclasses.is_dataclass", "typing.get_type_hints", "inspect.iscoroutinefunction"), _LOOKS
+    ),
+}
 _MADE = ("FunctionDef", "AsyncFunctionDef", "ClassDef")
 
 
@@ -42,7 +56,8 @@ class Suite:
         whole = completed(starter)
         starting = tree_of(whole)
         self.declared = declared_names(starting) if starting is not None else {}
-        self.imports = "\n".join(import_lines(whole, starting)) if starting is not None else ""
+        self.given = _given(whole, starting) if starting is not None else ""
+        """What the tests take from the starter itself: imports, and helpers that it leaves nothing to write of."""
         self.used = used_names(self.tree) if self.tree is not None else frozenset()
         self.tested, self.imported = self._tested()
         """Modules by which the tests call the candidate, and what they import from them."""
@@ -59,7 +74,9 @@ class Suite:
                 modules.add(node.module)
                 if node.module in _TESTED or node.module in self.declared:
                     names |= {alias.name for alias in node.names}
-        return frozenset(name for name in modules if name in _TESTED or name in self.declared), frozenset(names)
+        return frozenset(name for name in modules if name in _TESTED or name in self.declared), frozenset(
+            names
+        )
 
     def wanted(self) -> list[str]:
         """Return the names to ask the candidate for; Python's own only where the starter declares them."""
@@ -84,6 +101,46 @@ class Suite:
             sys, "stdlib_module_names", frozenset(("math", "re", "json", "itertools", "collections"))
         )
         return sorted(name for name in self.used if name in standard and name not in self.declared)
+
+    def obstacle(self) -> str | None:
+        """Return why these tests cannot be run from another process; None when they can."""
+        imported: dict[str, str] = {}
+        for node in nodes(self.tree):
+            if kind(node) == "ImportFrom":
+                imported.update(
+                    (alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names
+                )
+        used = {imported.get(name, name) for name in self.used}
+        used |= {
+            f"{imported.get(node.value.id, node.value.id)}.{node.attr}"
+            for node in nodes(self.tree)
+            if kind(node) == "Attribute" and kind(node.value) == "Name"
+        }
+        for name, what in _ACROSS.items():
+            if name in used or any(each.endswith("." + name) for each in used if "." in name):
+                return what
+        return None
+
+    def ends_block(self, line: int) -> bool:
+        """Return whether a line of a `with` block can be left without a check being passed over.
+
+        It can if it raises by itself, uses nothing that came from the candidate, or is the last and no check.
+        """
+        blocks = [node.body for node in nodes(self.tree) if kind(node) in ("With", "AsyncWith")]
+        inner = [body for body in blocks if body[0].lineno <= line <= body[-1].end_lineno]
+        if not inner:
+            return False
+        body = max(inner, key=lambda body: body[0].lineno)
+        statement = next(node for node in body if node.lineno <= line <= node.end_lineno)
+        if kind(statement) == "Raise":
+            return True
+        names = {node.id for node in nodes(statement) if kind(node) == "Name"}
+        if names <= set(dir(builtins)) and not names & set(self.declared):
+            return kind(statement) != "Assert"
+        checks = [
+            node for node in nodes(statement) if kind(node) == "Attribute" and "assert" in node.attr.lower()
+        ]
+        return statement is body[-1] and kind(statement) in ("Expr", "Assign") and not checks
 
     def runs_cases(self) -> bool:
         """Return whether the tests run their test cases themselves."""
@@ -119,7 +176,7 @@ def _callee(call: Any) -> str:
 
 
 def _reached(tree: Any) -> frozenset[str]:
-    """Return every name and attribute that is read by what runs with the module, calls of its own functions included."""
+    """Return every name and attribute that is read by what runs with the module, calls included."""
     made = {node.name: node for node in top_statements(tree) if kind(node) in _MADE}
     todo = [node for node in tree.body if kind(node) not in _MADE]
     found: set[str] = set()
@@ -131,3 +188,27 @@ def _reached(tree: Any) -> frozenset[str]:
                 if name in made:
                     todo.append(made[name])
     return frozenset(found)
+
+
+def _given(starter: str, tree: Any) -> str:
+    """Return the imports of a starter and, where it marks what there is to write, what it has written itself."""
+    functions = [node for node in tree.body if kind(node) in ("FunctionDef", "AsyncFunctionDef")]
+    lines = import_lines(starter, tree)
+    if any(map(_is_open, functions)) and tree.body:
+        kept = [node for node in functions if not _is_open(node)]
+        kept += [node for node in tree.body if kind(node) in ("Assign", "AnnAssign")]
+        kept.sort(key=lambda node: int(node.lineno))
+        lines += [source_of(starter, node) for node in kept if not getattr(node, "decorator_list", ())]
+    return "\n".join(lines)
+
+
+def _is_open(function: Any) -> bool:
+    """Return whether a function is left to be written: it has nothing but words, `pass`, `...` or an error."""
+    for node in function.body:
+        is_words = kind(node) == "Expr" and kind(node.value) == "Constant"
+        is_error = kind(node) == "Raise" and any(
+            kind(each) == "Name" and each.id == "NotImplementedError" for each in nodes(node)
+        )
+        if not (is_words or is_error or kind(node) == "Pass"):
+            return False
+    return True

@@ -5,7 +5,8 @@ The tree is asked for through `compile`: the `ast` module costs as much as a sta
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 __all__ = [
     "completed",
@@ -15,6 +16,7 @@ __all__ = [
     "is_valid",
     "kind",
     "nodes",
+    "source_of",
     "top_statements",
     "tree_of",
     "used_names",

@@ -13,6 +13,7 @@ from _weakref import ref
 from typing import Any
 
 from pytest_helmbench.evaluate.code.inside.frames import BrokenWireError, Wire, dumps
+from pytest_helmbench.evaluate.code.inside.operators import LENT_OPERATORS
 from pytest_helmbench.evaluate.code.inside.standins import (
     Asker,
     ClassFacts,
@@ -135,7 +136,11 @@ class _Codec(Codec):
         if named is not None:
             return ["N", *named]
         cls = type(value)
-        if hasattr(cls, "__next__"):
+        if cls is object or (cls.__module__ == _MAIN and not isinstance(value, type)):
+            own = [base for base in cls.__mro__ if base is not object]
+            operators = [name for name in LENT_OPERATORS if any(name in vars(base) for base in own)]
+            return ["o", self._lend(value), cls.__name__, operators]
+        if hasattr(cls, "__next__") and cls.__module__ != "_io":
             return ["y", self._lend(value)]
         if callable(value):
             flags = getattr(getattr(value, "__code__", None), "co_flags", 0)
@@ -145,8 +150,6 @@ class _Codec(Codec):
                 *("F", self._lend(value), name if type(name) is str else cls.__name__),
                 *(document if type(document) is str else None, bool(flags & 0x80)),
             ]
-        if cls.__module__ == _MAIN or cls is object:
-            return ["o", self._lend(value)]
         return self._tester.refuse(
             "the tests hand over a " + (name_of(cls) or cls.__name__) + ", which cannot cross"
         )
@@ -197,7 +200,7 @@ class _Codec(Codec):
             return found
         if not (type(cls) is RemoteClass and issubclass(cls, Remote)):
             raise BrokenWireError("its answer makes no sense")
-        value = object.__new__(cls)
+        value: Any = object.__new__(cls)  # type: ignore[arg-type]
         object.__setattr__(value, "_helmbench_number", _whole(number))
         object.__setattr__(value, "_helmbench_trust", 0)
         self._objects[number] = ref(value)
@@ -211,7 +214,7 @@ class _Codec(Codec):
         base = next((base for base in cls.__mro__ if type(base) is not RemoteClass), object)
         if type(cls) is not RemoteClass or type(plain) is not base:
             raise BrokenWireError("its answer makes no sense")
-        value = base.__new__(cls, plain)
+        value = getattr(base, "__new__")(cls, plain)  # noqa: B009 - of the plain type
         vars(value)["_helmbench_number"] = _whole(number)
         self._objects[number] = value
         return value
@@ -237,15 +240,14 @@ class _Codec(Codec):
 
     def _exception(self, cls: Any, arguments: Any, text: str, number: int, *more: Any) -> BaseException:
         origin, line, extra = more
-        if origin is not None:
-            found = self.lent(origin)
-        else:
-            found = self._known(number)
+        found = self._known(number) if origin is None else self.lent(origin)
         if found is None:
             if not (isinstance(cls := self.decode(cls), type) and issubclass(cls, BaseException)):
                 raise BrokenWireError("its answer makes no sense")
             found = _raised(cls, self.decode(arguments), str(text))
             vars(found).update(self.decode(extra))
+            cause = vars(found).pop("_helmbench_cause", None)
+            found.__cause__ = cause if isinstance(cause, BaseException) else None
             vars(found).update(_helmbench_text=str(text), _helmbench_number=_whole(number))
             self._objects[number] = found
         if not isinstance(found, BaseException):
@@ -279,6 +281,8 @@ class Tester(Asker):
         self._wire = wire
         self._verdict = verdict
         self.codec = _Codec(self)
+        self.suite: Suite | None = None
+        """The tests, once they are read."""
         self.uses = 0
         """How often the tests have asked for anything."""
         self.blamed: dict[int, tuple[BaseException, int, str]] = {}
@@ -291,6 +295,15 @@ class Tester(Asker):
     def refuse(self, reason: str) -> Any:
         """End the tests with an error: this pack's tests cannot be run between two processes."""
         return self._verdict.end("error", "tests", "not expressible: " + reason)
+
+    def may_swallow(self, error: BaseException) -> bool:
+        """Return whether no check of the tests is passed over when an exception ends at a context manager."""
+        if isinstance(error, AssertionError) or self.suite is None:
+            return False
+        trace = error.__traceback__  # its first frame is that of the `with`
+        if trace is None or trace.tb_frame.f_code.co_filename != _TESTS:
+            return False
+        return self.suite.ends_block(trace.tb_lineno)
 
     def forget(self, number: int) -> None:
         """Tell with the next question that an object is not spoken of any more."""
@@ -388,13 +401,33 @@ class Tester(Asker):
         try:
             if kind == "next":
                 return "back", next(lent)
-            if kind == "look":
-                self.refuse("the candidate uses an attribute of an object that the tests define")
+            if kind in ("get", "set", "operator"):
+                return "back", _looked(kind, lent, *args)
             return "back", _finished(lent(*args, **kwargs))
         except StopIteration as stop:
             return ("stop", None) if kind == "next" else ("threw", RuntimeError(str(stop)))
+        except AssertionError as error:
+            if id(error) in self.blamed:
+                return "threw", error
+            # The candidate could keep it to itself: what the tests find wrong is wrong, whoever called them.
+            found = "AssertionError" + _line_of_tests(error)
+            return "threw", self._verdict.end("failed", "tests", found, _text_of(error))
         except BaseException as error:  # noqa: BLE001 - it goes on its way through the candidate
             return "threw", error
+
+
+def _looked(kind: str, lent: Any, name: Any, *args: Any) -> Any:
+    """Let the candidate use an object of a class of the tests: what is public in it, and nothing of its machinery."""
+    cls = type(lent)
+    if cls.__module__ != _MAIN or type(name) is not str or isinstance(lent, type):
+        raise AttributeError(name)
+    if kind == "operator" and name in LENT_OPERATORS:
+        return getattr(cls, name)(lent, *args)
+    if name.startswith("_"):
+        raise AttributeError(
+            "'" + cls.__name__ + "' object has no attribute '" + name + "' for the candidate"
+        )
+    return getattr(lent, name) if kind == "get" else setattr(lent, name, *args)
 
 
 def _whole(number: Any) -> int:
@@ -406,13 +439,14 @@ def _whole(number: Any) -> int:
 def _raised(cls: Any, arguments: tuple[Any, ...], text: str) -> BaseException:
     """Return an exception of a class; those that need other arguments are made without their own beginning."""
     if type(cls) is RemoteClass:
-        error = cls.__new__(cls, *arguments)
-        error.args = arguments
-        return error
+        raised: BaseException = getattr(cls, "__new__")(cls, *arguments)  # noqa: B009
+        raised.args = arguments
+        return raised
     try:
-        return cls(*arguments)
+        made: BaseException = cls(*arguments)
     except Exception:  # noqa: BLE001 - what the class makes of hostile arguments is its own
         return RuntimeError(text)
+    return made
 
 
 def _finished(value: Any) -> Any:
@@ -484,8 +518,8 @@ class _TestedModule(type(sys)):  # type: ignore[misc]
 
     def __init__(self, name: str, tester: Tester, found: dict[str, Any]) -> None:
         super().__init__(name)
-        vars(self).update(found)
-        vars(self)["_helmbench_tester"] = tester
+        space: dict[str, Any] = self.__dict__
+        space.update(found, _helmbench_tester=tester)
 
     def __getattr__(self, name: str) -> Any:
         found = vars(self)["_helmbench_tester"].ask("names", name)
@@ -507,14 +541,18 @@ class Run:
         self._job = job
         self._tester = tester
         self._verdict = verdict
-        self._suite = Suite(job["tests"], job["starter"])
-        sys.modules[_MAIN] = type(sys)(_MAIN)  # `unittest.main()` looks there
-        self._space: dict[str, Any] = vars(sys.modules[_MAIN])
+        self._suite = tester.suite = Suite(job["tests"], job["starter"])
+        module: Any = type(sys)(_MAIN)
+        sys.modules[_MAIN] = module  # `unittest.main()` looks there
+        self._space: dict[str, Any] = vars(module)
         self._space.update(__builtins__=builtins, __file__=_TESTS)
 
     def run(self) -> None:
         """Load the candidate, run the tests, report."""
         code = self._compiled_tests()
+        obstacle = self._suite.obstacle()
+        if obstacle is not None:
+            self._tester.refuse(obstacle)
         self._load()
         self._bring_names()
         uses = self._tester.uses
@@ -529,8 +567,8 @@ class Run:
 
     def _compiled_tests(self) -> Any:
         try:
-            if self._suite.imports:
-                exec(compile(self._suite.imports, "starter.py", "exec", dont_inherit=True), self._space)
+            if self._suite.given:
+                exec(compile(self._suite.given, "starter.py", "exec", dont_inherit=True), self._space)
             return compile(self._job["tests"], _TESTS, "exec", dont_inherit=True)
         except ImportError as error:
             return self._verdict.end("error", "tests", _missing_module("the starter", error))
@@ -578,8 +616,9 @@ class Run:
             if name not in self._suite.reached
         }
         entry = self._suite.entry()
-        if callable(own.get("check")) and entry is not None:
-            own["check"](self._space[entry])
+        check = own.get("check")
+        if callable(check) and entry in self._space:
+            check(self._space[entry])
         for name, value in own.items():
             if name.startswith("test") and callable(value) and not isinstance(value, type):
                 _finished(value())
@@ -597,7 +636,9 @@ class Run:
         outcome = unittest.TestResult()
         unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases).run(outcome)
         for case, trace in [*outcome.errors, *outcome.failures]:
-            lines = [line.split(",")[1].split()[1] for line in trace.splitlines() if '"tests.py", line' in line]
+            lines = [
+                line.split(",")[1].split()[1] for line in trace.splitlines() if '"tests.py", line' in line
+            ]
             where = " at line %s of the tests" % lines[-1] if lines else ""  # noqa: UP031
             name = str(getattr(case, "_testMethodName", case))
             self._verdict.end("failed", "tests", name + " fails" + where, trace.strip().rpartition("\n")[2])
@@ -616,16 +657,9 @@ class Run:
             self._verdict.end("failed", "tests", "the tests ended with an exit code" + where)
         if isinstance(error, ImportError):
             self._verdict.end("error", "tests", _missing_module("the tests", error))
-        if isinstance(error, NameError) and self._is_ours(error):
-            self._verdict.end(
-                "error", "tests", "the tests use a name that neither they nor the starter define" + where
-            )
+        if isinstance(error, NameError):
+            name = "neither the reply nor the tests define " + repr(getattr(error, "name", None))
         self._verdict.end("failed", "tests", name + where, _text_of(error))
-
-    def _is_ours(self, error: NameError) -> bool:
-        """Return whether the tests miss a name that no candidate was asked for."""
-        name = getattr(error, "name", None)
-        return bool(self._suite.declared) and name is not None and name not in self._suite.declared
 
 
 def declared_in(suite: Suite) -> list[str]:

@@ -8,7 +8,8 @@ changed in it since, so that a call sees and makes changes as if it were made in
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from pytest_helmbench.evaluate.code.inside.frames import BrokenWireError, dumps
 
@@ -322,4 +323,4 @@ class Codec:
 
     def _print(self, number: int) -> str:
         value = self.shared.objects[number]
-        return dumps(self._body(value, name_of(type(value))))
+        return str(dumps(self._body(value, name_of(type(value)))))

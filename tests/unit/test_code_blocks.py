@@ -1,0 +1,125 @@
+"""The code in a reply, and the program that it stands for. Nothing is executed."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_helmbench.evaluate.code.blocks import CodeBlock, code_blocks, fenced, without_thoughts
+from pytest_helmbench.evaluate.code.inside.compose import REPLY, STARTER, compose
+from pytest_helmbench.evaluate.code.other import chosen_block, file_names
+from pytest_helmbench.evaluate.code.programs import CANDIDATE, TESTER, program
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("no code", ()),
+        ("```python\na\n```", (CodeBlock("python", "a"),)),
+        ("```Python title=x\na\n```", (CodeBlock("python", "a"),)),
+        ("```{.python}\na\n```", (CodeBlock("python", "a"),)),
+        ("~~~\na\n```\nb\n~~~", (CodeBlock("", "a\n```\nb"),)),
+        ("````\n```\na\n```\n````", (CodeBlock("", "```\na\n```"),)),
+        ("1. So:\n   ```py\n   a\n     b\n   ```\n", (CodeBlock("py", "a\n  b"),)),
+        ("> ```\n> a\n> ```", (CodeBlock("", "a"),)),
+        ("```\r\na\r\n```\r\n", (CodeBlock("", "a"),)),
+        ("```python\nnever closed", (CodeBlock("python", "never closed"),)),
+        ("```\na\n```\n```js\nb\n```", (CodeBlock("", "a"), CodeBlock("js", "b"))),
+        ("`a` and ```b``` in a line", ()),
+    ],
+)
+def test_fenced_blocks_are_found(text: str, wanted: tuple[CodeBlock, ...]) -> None:
+    assert code_blocks(text) == wanted
+
+
+@pytest.mark.parametrize("code", ["a", "```\na\n```", "x = '````'"])
+def test_a_fence_holds_any_code(code: str) -> None:
+    assert code_blocks(fenced(code)) == (CodeBlock("", code),)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a < b", "a < b"),
+        ("<think>x</think>y", "y"),
+        ("<Thinking>x</thinking>y", "y"),
+        ("<think>x</think>y<think>z</think>", "y"),
+        ("x</think>y", "y"),
+        ("<think>never ends", ""),
+        ("```\nx = '</think>'\n```", "```\nx = '</think>'\n```"),
+    ],
+)
+def test_thoughts_are_no_code(text: str, wanted: str) -> None:
+    assert without_thoughts(text) == wanted
+
+
+_STUB = "import math\n\ndef f(x):\n    ..."
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reply", "starter", "wanted"),
+    [
+        ([], "def f(x): pass", "", [(REPLY, "def f(x): pass")]),
+        (["def f(x): pass"], "", _STUB, [(STARTER, "import math"), (REPLY, "def f(x): pass")]),
+        (["def f(x): pass", "f(1)"], "", _STUB, [(STARTER, "import math"), (REPLY, "def f(x): pass")]),
+        (["def g(x): pass"], "", _STUB, [(STARTER, _STUB), (REPLY, "def g(x): pass")]),
+        (["x = 1", "y = x"], "", "", [(REPLY, "x = 1\n\ny = x")]),
+        ([], "return x", _STUB, [(REPLY, "import math\n\ndef f(x):\n    return x\n")]),
+        ([], "    return x", _STUB, [(REPLY, "import math\n\ndef f(x):\n    return x\n")]),
+        (
+            ["def h(x): return x", "def f(x): return h(x)"],
+            "",
+            _STUB,
+            [(STARTER, "import math"), (REPLY, "def h(x): return x\n\ndef f(x): return h(x)")],
+        ),
+        (
+            ["def f(x): return 1", "def f(x): return 2"],
+            "",
+            _STUB,
+            [(STARTER, "import math"), (REPLY, "def f(x): return 2")],
+        ),
+    ],
+)
+def test_what_a_reply_stands_for(
+    blocks: list[str], reply: str, starter: str, wanted: list[tuple[str, str]]
+) -> None:
+    assert compose(blocks, reply, starter) == wanted
+
+
+@pytest.mark.parametrize(
+    ("language", "names"),
+    [
+        ("javascript", ("solution.js", "tests.js")),
+        ("c++", ("solution.cpp", "tests.cpp")),
+        ("../x", ("solution.x", "tests.x")),
+        ("…", ("solution.txt", "tests.txt")),
+    ],
+)
+def test_files_of_other_languages(language: str, names: tuple[str, str]) -> None:
+    assert file_names(language) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "starter", "wanted"),
+    [
+        (
+            "```js\nconst add = (a, b) => a + b\n```\n```js\nadd(1, 2)\n```",
+            "function add(a, b) {}",
+            "add(1, 2)",
+        ),
+        (
+            "```sh\nnpm test\n```\n```js\nfunction add(a, b) {}\n```",
+            "function add(a, b) {}",
+            "function add(a, b) {}",
+        ),
+        ("```\na\n```\n```\nb\n```", "", "a\n\nb"),
+        ("nothing", "", ""),
+    ],
+)
+def test_the_block_of_another_language(text: str, starter: str, wanted: str) -> None:
+    assert chosen_block(code_blocks(text), starter, "javascript") == wanted
+
+
+@pytest.mark.parametrize("names", [CANDIDATE, TESTER])
+def test_programs_are_small_enough_to_start_fast(names: tuple[str, ...]) -> None:
+    assert len(program(names, compiled=True)) < 150_000
+    assert compile(program(names, compiled=False), "run.py", "exec")

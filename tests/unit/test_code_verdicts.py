@@ -1,0 +1,243 @@
+"""Verdicts over code: honest replies of every shape pass, wrong ones fail with a sentence, no attack passes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+from code_rows import CodeRow, code_rows, code_task, judge_all
+from engines import Running
+
+from pytest_helmbench.bench.outcome import Verdict
+from pytest_helmbench.bench.pack import (
+    CodeTests,
+    CommandCheck,
+    Environment,
+    MaterializationError,
+    PackTask,
+    Resource,
+    Visibility,
+)
+from pytest_helmbench.evaluate.code.evaluation import code_image, evaluate_code
+from pytest_helmbench.evaluate.code.finding import CodeFinding, CodePhase
+from pytest_helmbench.evaluate.code.selfcheck import code_self_check
+
+_HONEST, _WRONG = code_rows("honest.txt"), code_rows("wrong.txt")
+_ATTACKS, _ERRORS = code_rows("attacks.txt"), code_rows("errors.txt")
+_ADD = "def add(a, b):\n    ...\n"
+_ADDS = "def add(a, b):\n    return a + b\n"
+_ADD_TESTS = "assert add(1, 2) == 3"
+
+
+@pytest.fixture(scope="module")
+def honest(bwrap: Running) -> Mapping[str, CodeFinding]:
+    return judge_all(bwrap, _HONEST, timeout_s=20.0)
+
+
+@pytest.fixture(scope="module")
+def wrong(bwrap: Running) -> Mapping[str, CodeFinding]:
+    return judge_all(bwrap, _WRONG, timeout_s=2.0)
+
+
+@pytest.fixture(scope="module")
+def attacks(bwrap: Running) -> Mapping[str, CodeFinding]:
+    return judge_all(bwrap, _ATTACKS, timeout_s=2.0)
+
+
+@pytest.fixture(scope="module")
+def errors(bwrap: Running) -> Mapping[str, CodeFinding]:
+    return judge_all(bwrap, _ERRORS, timeout_s=20.0)
+
+
+@pytest.mark.parametrize("name", [row.name for row in _HONEST])
+def test_an_honest_reply_passes(name: str, honest: Mapping[str, CodeFinding]) -> None:
+    assert honest[name] == CodeFinding(Verdict.PASSED)
+
+
+@pytest.mark.parametrize("row", _WRONG, ids=lambda row: row.name)
+def test_a_wrong_reply_fails_with_a_sentence(row: CodeRow, wrong: Mapping[str, CodeFinding]) -> None:
+    found = wrong[row.name]
+    assert found.verdict is Verdict.FAILED
+    assert row.says in found.message
+
+
+@pytest.mark.parametrize("name", [row.name for row in _ATTACKS])
+def test_no_attack_passes(name: str, attacks: Mapping[str, CodeFinding]) -> None:
+    found = attacks[name]
+    assert found.verdict is Verdict.FAILED
+    assert found.reason in ("tests_failed", "does_not_load", "timeout", "limit")
+    assert found.message
+
+
+@pytest.mark.parametrize("row", _ERRORS, ids=lambda row: row.name)
+def test_what_is_the_packs_fault_is_an_error(row: CodeRow, errors: Mapping[str, CodeFinding]) -> None:
+    found = errors[row.name]
+    assert found.verdict is Verdict.ERROR
+    assert found.reason == (
+        "not_expressible" if found.message.startswith("not expressible: ") else "unfit_tests"
+    )
+    assert row.says in found.message
+
+
+def test_the_tests_would_pass_for_the_right_code(bwrap: Running) -> None:
+    """An attack proves nothing when nothing could pass."""
+    rows = [
+        row for row in _ATTACKS if row.starter.startswith("def double(x):\n    ...") and row.tests.count("4")
+    ]
+    right = [
+        type(row)(row.name, row.starter, row.tests, "def double(x):\n    return 2 * x") for row in rows[:3]
+    ]
+    found = judge_all(bwrap, right, timeout_s=20.0)
+    assert {finding.verdict for finding in found.values()} == {Verdict.PASSED}
+
+
+def test_a_long_job_and_a_large_value_pass_the_pipes(bwrap: Running) -> None:
+    tests = (
+        f"text = {'x' * 300_000!r}\nassert echo([text] * 3) == [text] * 3\nassert echo([1] * 9999)[-1] == 1"
+    )
+    finding = bwrap.wait(evaluate_code(code_task(tests), "def echo(value):\n    return value", bwrap.engine))
+    assert finding == CodeFinding(Verdict.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("image", "needed"),
+    [
+        (None, None),
+        ("python", None),
+        ("python:3.12-slim", None),
+        ("docker.io/library/python:3", None),
+        ("library/python:3.11.7-bookworm", None),
+        ("python:2.7", "python:2.7"),
+        ("example.org/python:3", "example.org/python:3"),
+        ("pythonista:1", "pythonista:1"),
+        ("node:22", "node:22"),
+    ],
+)
+def test_a_stock_python_image_is_not_needed(image: str | None, needed: str | None) -> None:
+    assert code_image(code_task(_ADD_TESTS, environment=Environment(image=image))) == needed
+
+
+def test_an_image_that_was_not_used_is_recorded(bwrap: Running) -> None:
+    environment = Environment(image="python:3.12-slim", timeout_s=20.0)
+    task = code_task(_ADD_TESTS, _ADD, environment=environment)
+    assert bwrap.wait(evaluate_code(task, _ADDS, bwrap.engine)) == CodeFinding(
+        Verdict.PASSED, image_used=False
+    )
+
+
+def test_python_in_containers(podman: Running) -> None:
+    names = ("inline asserts", "arguments changed in place", "os._exit in a call", "always equal")
+    rows = [row for row in (*_HONEST, *_ATTACKS) if row.name in names]
+    found = judge_all(podman, rows, timeout_s=20.0)
+    assert [found[name].verdict for name in names] == [Verdict.PASSED] * 2 + [Verdict.FAILED] * 2
+
+
+def _in_shell(tests: str, command: str, image: str, timeout_s: float = 20.0) -> PackTask:
+    return PackTask(
+        *("row", "pack", "code_completion"),
+        resources={
+            "tests": Resource({"source": "inline", "code": tests}, Visibility.EVALUATION_INPUTS),
+            "starter_code": Resource("greet() {\n}", Visibility.PUBLIC),
+        },
+        environment=Environment(image=image, timeout_s=timeout_s),
+        check=CodeTests(tests, "bash", CommandCheck(("sh", "-c", command))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "reply", "wanted"),
+    [
+        ("sh tests.sh", "```bash\ngreet() { echo hi; }\n```\n```\nnothing\n```", CodeFinding(Verdict.PASSED)),
+        (
+            "sh tests.sh",
+            "greet() { echo no; }",
+            CodeFinding(
+                *(Verdict.FAILED, "tests_failed", CodePhase.TESTS),
+                "eval.tests.command ended with exit code 1",
+            ),
+        ),
+        (
+            "no-such-program",
+            "greet() { echo hi; }",
+            CodeFinding(
+                *(Verdict.ERROR, "cannot_start", CodePhase.START),
+                "eval.tests.command cannot be started (exit code 127)",
+                "sh: 1: no-such-program: not found",
+            ),
+        ),
+        (
+            "sleep 60",
+            "greet() { echo hi; }",
+            CodeFinding(
+                *(Verdict.FAILED, "timeout", CodePhase.TESTS),
+                "eval.tests.command was stopped: no end within 3 s",
+            ),
+        ),
+    ],
+)
+def test_another_language_runs_by_its_command(
+    podman: Running, command: str, reply: str, wanted: CodeFinding
+) -> None:
+    tests = '. ./solution.sh\n[ "$(greet)" = hi ]'
+    task = _in_shell(tests, command, str(podman.image), 3.0 if command == "sleep 60" else 20.0)
+    assert podman.wait(evaluate_code(task, reply, podman.engine)) == wanted
+
+
+def test_the_self_check_of_a_row(bwrap: Running) -> None:
+    tests = code_task(_ADD_TESTS, _ADD, canonical_solution="    return a + b", reference_solution=_ADDS)
+    known = code_self_check(tests)
+    assert [(each.label, each.must_pass) for each in known] == [
+        ("reference_solution", True),
+        ("canonical_solution", True),
+        ("an empty reply", False),
+        ("'I do not know'", False),
+        ("the prompt, echoed", False),
+        ("the starter code, untouched", False),
+    ]
+
+    async def judge() -> list[CodeFinding]:
+        return await asyncio.gather(*(evaluate_code(tests, each.text, bwrap.engine) for each in known))
+
+    verdicts = [finding.verdict is Verdict.PASSED for finding in bwrap.wait(judge())]
+    assert verdicts == [each.must_pass for each in known]
+
+
+def test_a_solution_that_is_no_file_of_the_pack() -> None:
+    task = code_task(_ADD_TESTS)
+    resources = {**task.resources, "reference_solution": Resource({"path": "a.py"}, Visibility.HIDDEN)}
+    lost = PackTask("row", "pack", "code_completion", resources=resources, check=task.check)
+    with pytest.raises(MaterializationError, match="row: the file of reference_solution belongs to no pack"):
+        code_self_check(lost)
+
+
+def test_solutions_stay_out_of_findings(bwrap: Running) -> None:
+    task = code_task(_ADD_TESTS, _ADD, reference_solution="HIDDEN = 1\n" + _ADDS)
+    finding = bwrap.wait(evaluate_code(task, "def add(a, b):\n    return 0", bwrap.engine))
+    assert "HIDDEN" not in repr(finding)
+    assert finding.message == "AssertionError at line 1 of the tests: assert add(1, 2) == 3"
+
+
+def test_another_family_is_refused(bwrap: Running) -> None:
+    task = PackTask("row", "pack", "short_answer")
+    with pytest.raises(TypeError, match="row: no row of code_completion"):
+        bwrap.wait(evaluate_code(task, "x", bwrap.engine))
+
+
+def test_a_cancelled_row_leaves_nothing(bwrap: Running) -> None:
+    task = code_task(_ADD_TESTS, _ADD, environment=Environment(timeout_s=60.0))
+
+    async def cancel() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(
+                evaluate_code(task, "def add(a, b):\n    while True: pass", bwrap.engine), 0.5
+            )
+
+    bwrap.wait(cancel())
+
+
+def test_without_a_sandbox_verdicts_are_the_same(unprotected: Running) -> None:
+    names = ("inline asserts", "generators", "os._exit in a call", "always equal")
+    rows = [row for row in (*_HONEST, *_ATTACKS) if row.name in names]
+    found = judge_all(unprotected, rows, timeout_s=20.0)
+    assert [found[name].verdict for name in names] == [Verdict.PASSED] * 2 + [Verdict.FAILED] * 2
