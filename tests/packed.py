@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from packs import GONE, row
 from provider import Answer, Provider, Request
 
-__all__ = ["answer_rows", "asked_rows", "choice", "free", "short", "text_of", "worded"]
+__all__ = ["answer_rows", "asked_rows", "choice", "free", "short", "worded"]
 
 _JUDGE = " judge"
 
@@ -70,8 +69,3 @@ def asked_rows(provider: Provider) -> list[str]:
     ]
     provider.requests.clear()
     return found
-
-
-def text_of(folder: Path, *names: str) -> str:
-    """Return files below a folder, joined, as bytes would read."""
-    return "\n".join((folder / name).read_bytes().decode("utf-8", "replace") for name in names)

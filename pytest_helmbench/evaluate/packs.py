@@ -99,6 +99,7 @@ def pack_rule_hash(rule: PackRule) -> str:
     """Return 16 hex digits over everything that decides about a reply: the row's `eval`, the rules, their version."""
     decisive = [
         ANSWER_RULES_VERSION,
+        CODE_RULES_VERSION,
         rule.task.task_type,
         rule.parity,
         rule.task.redacted(),
