@@ -1,0 +1,298 @@
+"""Packs on record: killed and resumed, replayed, priced, paid, timed, scored, reported and gated."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from packed import answer_rows, asked_rows, choice, free, short, worded
+from packs import write_pack
+from provider import Answer, Provider
+from records import final_state, integrity, judged_rows
+from sessions import Session, until
+from trees import clear_environment, rows, run_tree
+
+from pytest_helmbench.cli import main
+
+_JUDGE = "--helmbench-marking-model=test/judge"
+_RESUME = "--helmbench-resume"
+_CALLS_DOLLARS = (
+    "- id: test/good\n  price: {input: 0, output: 10000}\n  max_tokens: 10\n"  # 0.1 USD per reply
+)
+_REPLIES: dict[str, str | Answer] = {
+    "m1": "Answer: B",
+    "m2": "Answer: A",
+    "m3": r"\boxed{B}",
+    "s1": "Answer: 8",
+    "s2": "Answer: 6",
+    "f1": "From California.",
+    "w1": "Gladly: California.",
+    "w2": "Find out yourself!",
+    "w2 judge": "FAIL",
+}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _rows() -> list[dict[str, Any]]:
+    algebra, biology = ({"metadata": {"subject": name, "level": 1}} for name in ("algebra", "biology"))
+    return [
+        choice("m1", **algebra),
+        choice("m2", **algebra),
+        choice("m3", **biology),
+        short("s1", **algebra),
+        short("s2", **biology),
+        free("f1", **biology),
+        worded("w1"),
+        worded("w2"),
+    ]
+
+
+def test_a_killed_session_goes_on_as_if_nothing_had_happened(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    folder = pytester.path
+    write_pack(folder / "benchmark", _rows())
+    answer_rows(provider, _REPLIES)
+    options = ("-n2", "-q", _JUDGE)
+    undisturbed = Session(folder, provider.url, *options, f"--helmbench-db={folder / 'undisturbed.db'}")
+    assert undisturbed.end() == pytest.ExitCode.TESTS_FAILED, undisturbed.text
+    database = folder / "helmbench.db"
+
+    # Half of the rows hang, and so do the judges.
+    held = dict.fromkeys(("m3", "s2", "f1", "w1 judge", "w2 judge"), Answer(hang=True))
+    answer_rows(provider, {**_REPLIES, **held})
+    provider.requests.clear()
+    session = Session(folder, provider.url, *options)
+    stored = "SELECT (SELECT count(*) FROM responses) >= 5 AND (SELECT count(*) FROM results) >= 3"
+    until(lambda: provider.in_flight == len(held), "the calls that hang are out")
+    until(lambda: rows(database, stored) == [(1,)], "the others are judged")
+    assert session.kill_all()
+    assert sorted(asked_rows(provider)) == sorted({*_REPLIES, "w1 judge"})
+    judged = judged_rows(database)
+
+    answer_rows(provider, _REPLIES)
+    again = Session(folder, provider.url, *options, _RESUME)
+    assert again.end() == pytest.ExitCode.TESTS_FAILED, again.text
+    assert sorted(asked_rows(provider)) == sorted(held)
+    assert "went on with run 1: 3 judged cases were on record" in again.text
+    assert integrity(database) == "ok"
+    assert judged <= judged_rows(database)
+    assert final_state(database) == final_state(folder / "undisturbed.db")
+
+
+def test_a_resumed_session_judges_again_what_has_changed_in_the_pack(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    found = _rows()[:6]
+    pack = write_pack(pytester.path / "benchmark", found)
+    answer_rows(provider, {**_REPLIES, "f1": Answer(status=400)})
+    run_tree(pytester, url=provider.url).assert_outcomes(passed=3, failed=2, errors=1)
+    assert len(asked_rows(provider)) == 6
+
+    found[1]["eval"]["answer"] = "A"
+    found[2]["input"]["question"] += " Take your time."
+    write_pack(pack, found)
+    answer_rows(provider, _REPLIES)
+    result = run_tree(pytester, _RESUME, url=provider.url)
+
+    # One reply is held to the new answer, one question is asked anew, one error is asked again.
+    result.assert_outcomes(passed=5, failed=1)
+    assert sorted(asked_rows(provider)) == ["f1", "m3"]
+    database = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT id, status, score FROM evaluation_runs") == [
+        (1, "complete", pytest.approx(5 / 6))
+    ]
+    result.stdout.fnmatch_lines(
+        [
+            "went on with run 1: 5 judged cases were on record",
+            "request or rule has changed since *, so they ran again: m2[[]test/good], m3[[]test/good]",
+        ]
+    )
+
+
+def test_recorded_replies_replay_without_a_server(pytester: pytest.Pytester, provider: Provider) -> None:
+    pack = write_pack(pytester.path / "benchmark", _rows())
+    answer_rows(provider, _REPLIES)
+    options = (_JUDGE, "--helmbench-repeat=2")
+    run_tree(pytester, *options, url=provider.url).assert_outcomes(passed=10, failed=6)
+    before = provider.count
+    # The last row is a new one: nothing is on record.
+    write_pack(pack, [*_rows(), choice("new")])
+
+    result = run_tree(pytester, "-n2", *options, "--helmbench-cache=only", url="http://127.0.0.1:9/v1")
+
+    result.assert_outcomes(passed=10, failed=6, errors=2)
+    result.stdout.fnmatch_lines(["no reply to this request is on record (--helmbench-cache=only)"])
+    assert provider.count == before
+    verdicts = """
+        SELECT results.code, repetition, outcome, reason, rule_hash, expected, observed, justification, passed
+        FROM results JOIN evaluations ON result_id = results.id WHERE run_id = {} ORDER BY 1, 2
+    """
+    database = pytester.path / "helmbench.db"
+    assert rows(database, verdicts.format(1)) == rows(database, verdicts.format(2))
+    assert rows(database, "SELECT min(from_cache), total(cost_usd) FROM calls WHERE run_id = 2") == [(1, 0.0)]
+
+
+def test_a_dry_run_prices_rows_by_list_and_then_by_what_they_have_cost(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    pack = write_pack(pytester.path / "benchmark", _rows())
+    (pack / "models.yml").write_text(
+        "models:\n  - {id: test/good, price: {input: 1000, output: 1000}, max_tokens: 100}\nmarking_model: test/judge\n"
+    )
+    listed = run_tree(pytester, "--helmbench-dry-run", f"--helmbench-base-url={provider.url}")
+    listed.assert_outcomes(skipped=8)
+    assert provider.count == 0
+    assert not (pytester.path / "helmbench.db").exists()
+    prompts, judge_calls, tokens, *usd = _table(listed, "test/good")
+    assert (prompts, judge_calls, usd) == ("8", "2", ["unknown"] * 3)
+    assert 300 < int(tokens.removeprefix("~")) < 3_000
+
+    answer_rows(provider, _REPLIES)
+    run_tree(pytester, f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good")
+    remembered = run_tree(pytester, "--helmbench-dry-run", f"--helmbench-base-url={provider.url}")
+    assert _table(remembered, "test/good")[3:] == ["0.0100", "0.0100", "0.0100"]
+
+
+def _table(result: pytest.RunResult, model: str) -> list[str]:
+    return next(line for line in result.outlines if line.startswith(f"{model} ")).split()[1:]
+
+
+def test_a_budget_pays_for_some_rows_and_a_resumed_session_for_the_rest(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    provider.cost_usd = 0.1
+    pack = write_pack(pytester.path / "benchmark", _rows()[:6])
+    (pack / "models.yml").write_text(_CALLS_DOLLARS)
+    answer_rows(provider, _REPLIES)
+
+    short_of = run_tree(pytester, "-rs", "--helmbench-max-cost=0.41", url=provider.url)
+    counts = short_of.parseoutcomes()
+    assert counts["skipped"] == 2
+    assert counts["passed"] + counts["failed"] == 4
+    assert short_of.ret == pytest.ExitCode.TESTS_FAILED
+    short_of.stdout.fnmatch_lines(["the budget was spent: what it could not pay was skipped"])
+    assert len(asked_rows(provider)) == 4
+    rest = run_tree(pytester, _RESUME, "--helmbench-max-cost=0.41", url=provider.url)
+    rest.assert_outcomes(passed=4, failed=2)
+    assert len(asked_rows(provider)) == 2
+    run = "SELECT id, status, round(cost_usd, 6) FROM evaluation_runs"
+    assert rows(pytester.path / "helmbench.db", run) == [(1, "complete", 0.6)]
+
+
+def test_timeout_seconds_of_a_text_row_bounds_its_request(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    manifest = (
+        "id: slow\nversion: 1\ndefaults:\n  environment: {timeout_seconds: 0.4, image: 'nobody/has-it:1'}\n"
+    )
+    own = {"environment": {"timeout_seconds": 30}}
+    write_pack(pytester.path / "benchmark", [choice("hasty"), choice("patient", **own)], manifest)
+    provider.answers(text="B", latency_s=1.0)
+
+    result = run_tree(pytester, "--helmbench-max-retries=0", url=provider.url)
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["the provider gave no whole answer within 0.4 s"])
+    assert set(rows(pytester.path / "helmbench.db", "SELECT code, outcome, reason FROM results")) == {
+        ("hasty", "error", "timeout"),
+        ("patient", "passed", None),
+    }
+
+
+def test_scores_are_shares_by_family_and_metadata_in_every_report(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hostile = {"self": "a|b <img src=x> @all", "\u202elive": "\x1b[31mred"}
+    found = [*_rows(), choice("x1", metadata=hostile)]
+    write_pack(pytester.path / "benchmark", found, "id: mixed\nversion: 4\n")
+    answer_rows(provider, {**_REPLIES, "x1": Answer(status=400)})
+    reports = ("--helmbench-markdown=report.md", "--helmbench-json=report.json")
+
+    result = run_tree(pytester, "-v", "-m", "helmbench", _JUDGE, *reports, url=provider.url)
+
+    shares = {
+        "multiple_choice": (2, 3, 4),
+        "short_answer": (1, 2, 2),
+        "free_response": (2, 3, 3),
+        "subject=algebra": (2, 3, 3),
+        "subject=biology": (2, 3, 3),
+        "level=1": (4, 6, 6),
+    }
+    for name, (passed, judged, planned) in shares.items():
+        part = f"{100 * judged / planned:.1f} %"
+        result.stdout.re_match_lines(
+            [rf"  {name} +{100 * passed / judged:.1f} % .* {part} +{judged}/{planned}$"]
+        )
+    document = json.loads((pytester.path / "report.json").read_text())
+    monkeypatch.chdir(pytester.path)
+    capsys.readouterr()
+    assert main(["schema", "report"]) == 0
+    jsonschema.Draft202012Validator(json.loads(capsys.readouterr().out)).validate(document)
+    score = document["runs"][0]["score"]
+    assert (score["score"], score["coverage"]) == (pytest.approx(5 / 8), pytest.approx(8 / 9))
+    assert (score["bounds"]["low"], score["bounds"]["high"]) == (pytest.approx(5 / 9), pytest.approx(6 / 9))
+    groups = {
+        group["code"]: (group["passed_rows"], group["judged_rows"], group["planned_rows"])
+        for group in score["groups"]
+    }
+    assert groups == {**shares, **{f"{name}={value}": (0, 0, 1) for name, value in hostile.items()}}
+    markdown = (pytester.path / "report.md").read_text()
+    for text in ("mixed", "| subject=algebra |", "62.5 %", "`<redacted>`"):
+        assert text in markdown
+    for text in ("\x1b", "\u202e"):
+        assert text not in markdown + result.stdout.str()
+    assert "| self=a\\|b &lt;img src=x&gt; @\u200ball |" in markdown
+    assert main(["score"]) == 0
+    assert "  subject=algebra" in capsys.readouterr().out
+    kept = "SELECT name, version, kind FROM benchmarks", "SELECT score, coverage FROM evaluation_runs"
+    assert [rows(pytester.path / "helmbench.db", query) for query in kept] == [
+        [("mixed", "4", "pack")],
+        [(pytest.approx(0.625), pytest.approx(8 / 9))],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "replies", "ending", "line"),
+    [
+        (["--helmbench-min-score=0.6"], {}, 0, "gate test/good: score 0.6667 *, threshold 0.6000: holds*"),
+        (["--helmbench-min-score=0.7"], {}, 1, "gate test/good: score 0.6667 *: does not hold: *"),
+        (
+            ["--helmbench-min-score=0.5"],
+            {"m1": Answer(status=400)},
+            1,
+            "gate test/good: * does not hold: *coverage*",
+        ),
+        (
+            ["--helmbench-min-coverage=0.9"],
+            {"m1": Answer(status=400)},
+            1,
+            "coverage of test/good is 83.3 %, below 90.0 %",
+        ),
+    ],
+    ids=["holds", "does-not-hold", "not-covered", "coverage-alone"],
+)
+def test_gates_hold_packs_to_their_share(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    options: list[str],
+    replies: dict[str, Answer],
+    ending: int,
+    line: str,
+) -> None:
+    write_pack(pytester.path / "benchmark", _rows()[:6])
+    answer_rows(provider, {**_REPLIES, **replies})
+
+    result = run_tree(pytester, *options, "--tb=no", url=provider.url)
+
+    assert result.ret == ending
+    result.stdout.fnmatch_lines([line])
