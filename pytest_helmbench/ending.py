@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.desks import Office, in_ci
+from pytest_helmbench.runs import Plan
 
 __all__ = ["ExitRule", "scores_by_name"]
 
@@ -92,11 +95,23 @@ def scores_by_name(office: Office) -> Mapping[str, RunScore | None]:
     plan = office.book.plan
     if plan is None:
         return {}
-    benchmarks = {run.benchmark for run in plan.runs}
+    names = _names_of_benchmarks(office, plan)
     found: dict[str, RunScore | None] = {}
     for run in plan.runs:
         run_id = office.book.targets[run.key].run_id
         if run_id is not None:
-            name = run.model if len(benchmarks) == 1 else f"{run.model} on {office.book.name_of(run)}"
+            name = run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
             found[name] = office.book.scores.get(run_id)
     return found
+
+
+def _names_of_benchmarks(office: Office, plan: Plan) -> Mapping[str, str]:
+    """Return what each benchmark is called, by its folder: those of the same name with that folder, in brackets."""
+    names = {run.benchmark: office.book.name_of(run) for run in plan.runs}
+    for shown in (lambda benchmark: Path(benchmark).name, lambda benchmark: benchmark):
+        often = Counter(names.values())
+        names = {
+            benchmark: f"{name} ({shown(benchmark)})" if often[name] > 1 else name
+            for benchmark, name in names.items()
+        }
+    return names

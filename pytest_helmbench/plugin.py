@@ -5,8 +5,10 @@ It imports nothing of the package until somebody asks.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -115,7 +117,8 @@ OPTIONS = (
     Option("with-text", "flag", "", "prompt and reply texts in JUnit, reports and CI logs"),
 )
 
-_SIGNS = ("scenarios", "manifest.yaml", "manifest.yml", "manifest.json")
+_MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
+_SIGNS = ("scenarios", *_MANIFESTS)
 _INI_TYPES: dict[str, Literal["string", "linelist", "bool"]] = {"list": "linelist", "flag": "bool"}
 _PARSERS: dict[str, type] = {"int": int, "float": float}
 
@@ -146,20 +149,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Refuse a pack that brings a conftest.py, which pytest would run before anybody could look at it."""
-    for argument in early_config.known_args_namespace.file_or_dir:
-        path = Path(str(argument).split("::")[0])
-        folder = path if path.is_dir() else path.parent
-        if (folder / "conftest.py").is_file() and any((folder / name).is_file() for name in _SIGNS[1:]):
-            from pytest_helmbench.formats.pack_places import is_pack  # noqa: PLC0415 - see above
+    """Keep pytest from running a conftest.py of a pack: an empty plugin stands for it.
 
-            if is_pack(folder):
-                import pytest  # noqa: PLC0415 - this module imports nothing at the top
+    pytest names the plugin of a conftest.py by its path, and imports none that it has.
+    """
+    start = early_config.invocation_params.dir
+    given = early_config.known_args_namespace.file_or_dir or (".", *early_config.getini("testpaths"))
+    for folder in dict.fromkeys(_pack_folders(start / str(path).split("::")[0] for path in given)):
+        name = str(folder / "conftest.py")
+        if not early_config.pluginmanager.has_plugin(name):
+            early_config.pluginmanager.register(ModuleType("conftest"), name)
 
-                raise pytest.UsageError(
-                    f"{folder}: a benchmark pack must not bring a conftest.py: pytest would run it\n"
-                    "  hint: look at it, then remove it; packs are data, nothing in them is imported"
-                )
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave packs alone where nobody asks: Python files in them are data, whatever they are named."""
+    if config.pluginmanager.has_plugin("helmbench-session") or not _has_manifest(collection_path):
+        return None
+    has_python = next(collection_path.rglob("*.py"), None) is not None
+    return True if has_python and _is_pack(collection_path) else None
+
+
+def _pack_folders(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the folders in packs whose conftest.py pytest would run before it collects: these paths, and `test*`."""
+    for path in paths:
+        place = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
+        folders = (place, *place.parents)
+        packs = [folder for folder in folders if _has_manifest(folder) and _is_pack(folder)]
+        below = [folder for folder in place.glob("test*") if folder.is_dir()] if place.is_dir() else []
+        if packs:
+            yield from (folder for folder in folders if folder.is_relative_to(packs[-1]))
+            yield from below
+        else:
+            yield from (folder for folder in below if _has_manifest(folder) and _is_pack(folder))
+
+
+def _has_manifest(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _MANIFESTS)
+
+
+def _is_pack(folder: Path) -> bool:
+    from pytest_helmbench.formats.pack_places import is_pack  # noqa: PLC0415 - only where a manifest stands
+
+    return is_pack(folder)
 
 
 def pytest_configure(config: pytest.Config) -> None:

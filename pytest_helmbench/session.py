@@ -24,7 +24,7 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.engine.trees import LoadedTree
 from pytest_helmbench.evaluate.judge import load_template
-from pytest_helmbench.formats.pack_places import is_pack
+from pytest_helmbench.formats.pack_places import is_pack, manifests_of
 from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
 from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates
@@ -140,12 +140,13 @@ def _choose_paths(config: pytest.Config) -> None:
         if here is not None
         else [config.rootpath / path for path in config.getini("helmbench_paths") or ["benchmark"]]
     )
-    found = [path for path in paths if benchmark_root(path) is not None]
+    found = [path for path in paths if benchmark_root(path) is not None or benchmarks_below(path)]
     if not found:
         places = ", ".join(str(path) for path in paths)
         raise pytest.UsageError(
             f"no benchmark at {places}\n"
-            "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…"
+            "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…,"
+            " or a pack: manifest.yaml and tasks.jsonl"
         )
     config.args[:] = [str(path) for path in found]
 
@@ -205,13 +206,26 @@ class SessionPlugin:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file of a benchmark."""
-        loaded = self._benchmark_of(file_path)
+        try:
+            loaded = self._library.of_file(file_path)
+        except UnreadableBenchmarkError as error:
+            if is_pack(file_path.parent):
+                # One pack among others: its own item errors, and the others run.
+                broken = ((file_path.parent.name, error.problems),)
+                return (
+                    BrokenFile.build(parent, file_path, broken)
+                    if file_path in manifests_of(file_path.parent)
+                    else None
+                )
+            raise pytest.Collector.CollectError(self._text_of(error)) from error
+        except HelmbenchError as error:
+            raise pytest.Collector.CollectError(self._text_of(error)) from error
         if loaded is None:
             return None
         if loaded.cases_in(file_path):
             return CaseFile.build(parent, file_path, loaded)
-        broken = loaded.broken_in(file_path) or self._named_but_broken(loaded, file_path)
-        return BrokenFile.build(parent, file_path, broken) if broken else None
+        found = loaded.broken_in(file_path) or self._named_but_broken(loaded, file_path)
+        return BrokenFile.build(parent, file_path, found) if found else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -278,6 +292,8 @@ class SessionPlugin:
             report.keywords = {escaped_path(name): value for name, value in report.keywords.items()}
         if isinstance(item, CaseItem):
             self._complete(report, item)
+        elif isinstance(item, SelfCheckItem) and report.skipped and fault is not None:
+            report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(fault)))
         elif isinstance(item, BrokenItem) and report.when == "setup":
             report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
         return report
@@ -409,13 +425,9 @@ class SessionPlugin:
                 try:
                     self._library.load(root)
                 except HelmbenchError as error:
+                    if isinstance(error, UnreadableBenchmarkError) and is_pack(root):
+                        continue  # it becomes an item that errors
                     raise pytest.UsageError(self._text_of(error)) from error
-
-    def _benchmark_of(self, path: Path) -> Loaded | None:
-        try:
-            return self._library.of_file(path)
-        except HelmbenchError as error:
-            raise pytest.Collector.CollectError(self._text_of(error)) from error
 
     def _text_of(self, error: HelmbenchError) -> str:
         if not isinstance(error, UnreadableBenchmarkError):
@@ -424,8 +436,12 @@ class SessionPlugin:
         return scrub("\n".join(problem.text(base) for problem in error.problems))
 
     def _named_but_broken(self, loaded: Loaded, path: Path) -> Broken:
-        """A healthy prompt file whose scenario is broken elsewhere must not run silently empty."""
-        if path.resolve() not in self._named_files or not is_prompt_file(path):
+        """A healthy file whose scenario or pack is broken elsewhere must not run silently empty."""
+        if path.resolve() not in self._named_files:
+            return ()
+        if loaded.outline.kind == "pack":
+            return loaded.broken_in(manifests_of(loaded.root)[0])
+        if not is_prompt_file(path):
             return ()
         if not isinstance(loaded, LoadedTree):
             return ()

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.bench.scrub import REDACTED
 
 __all__ = [
     "EVAL_VISIBILITY",
-    "REDACTED",
     "Asset",
     "BrokenRow",
     "Check",
@@ -35,9 +35,6 @@ __all__ = [
     "Visibility",
     "visibility_of",
 ]
-
-REDACTED = "<redacted>"
-"""What stands for a hidden value wherever people look."""
 
 
 class ConfigError(HelmbenchError):

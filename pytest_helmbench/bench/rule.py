@@ -61,10 +61,17 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRule:
-    """Structured qualitative evaluation: one judge call and one evaluation row per criterion."""
+    """Structured qualitative evaluation: one judge call and one evaluation row per criterion.
+
+    Args:
+        criteria: In file order.
+        by_severity: Below a base severity of 0, what passes is inverted.
+        hidden: The rubric is hidden, and so are the judge's words, which may quote it.
+    """
 
     criteria: tuple[Criterion, ...]
     by_severity: bool = False
+    hidden: bool = False
 
 
 Rule = FieldRule | JudgeRule

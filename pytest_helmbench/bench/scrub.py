@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["excerpt", "scrub", "without_surrogates"]
+__all__ = ["REDACTED", "excerpt", "scrub", "without_surrogates"]
+
+REDACTED = "<redacted>"
+"""What stands for a hidden value wherever people look."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HARMFUL = re.compile(

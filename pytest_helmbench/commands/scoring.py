@@ -19,6 +19,7 @@ from pytest_helmbench.commands.output import (
 )
 from pytest_helmbench.commands.records import database_of, run_of
 from pytest_helmbench.commands.trees import benchmark_option
+from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.places import benchmark_root
 from pytest_helmbench.gating import Gates
 from pytest_helmbench.report.json_report import score_record
@@ -136,6 +137,11 @@ def _root_of(detail: RunDetail, given: Path | None) -> Path:
         raise CommandError(
             f"the rules of run {detail.summary.id} cannot be read: {where}\n"
             "  hint: name the benchmark with --benchmark PATH"
+        )
+    if is_pack(root):
+        raise CommandError(
+            f"run {detail.summary.id} is of a benchmark pack, whose replies cannot be judged anew\n"
+            "  hint: --helmbench-cache=only replays them through the rules of now, without a call"
         )
     return root
 

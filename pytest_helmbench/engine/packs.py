@@ -204,7 +204,8 @@ class LoadedPack:
         reference = _reference_answer(task)
         if reference:
             rubric = f"{rubric}\n\nReference answer:\n{reference}"
-        return JudgeRule((Criterion("", rubric, (_PASS, _FAIL), (_PASS,)),))
+        criterion = Criterion("", rubric, (_PASS, _FAIL), (_PASS,))
+        return JudgeRule((criterion,), hidden=not self.work.settings.show_hidden)
 
 
 def _reference_answer(task: PackTask) -> str:

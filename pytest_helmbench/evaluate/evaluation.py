@@ -11,9 +11,10 @@ from typing import Any
 from pytest_helmbench.bench.case import Case, Message
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.bench.scrub import REDACTED, excerpt
 from pytest_helmbench.evaluate.judge import (
     JudgeTemplate,
+    OffMenuError,
     judge_messages,
     judge_response_format,
     judged_text,
@@ -116,13 +117,14 @@ async def evaluate_judged(
     async def judged(criterion: Criterion) -> Evaluation:
         messages = judge_messages(template, criterion, case, text)
         answer = await ask(criterion, messages, judge_response_format(criterion))
-        return judgement(
-            criterion,
-            answer,
-            rule_hash=judged_rule_hash(rule, criterion, template, judge_model),
-            parse=parse,
-            inverted=inverted,
-        )
+        rule_hash = judged_rule_hash(rule, criterion, template, judge_model)
+        try:
+            found = judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
+        except OffMenuError:
+            if not rule.hidden:
+                raise
+            raise OffMenuError("its answer is not on the menu, and hidden as its rubric is") from None
+        return replace(found, justification=found.justification and REDACTED) if rule.hidden else found
 
     found = await asyncio.gather(*map(judged, rule.criteria), return_exceptions=True)
     evaluations: list[Evaluation] = []

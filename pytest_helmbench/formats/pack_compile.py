@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ FAMILIES: Mapping[str, Family] = {family.value: family for family in Family}
 _KEYS = ("id", "family", "input", "eval", "assets", "environment", "metadata")
 _KEY_SET = frozenset(_KEYS)
 _ASSET_KEYS = ("path", "mount", "read_only")
+_BREAK = re.compile(r"[\x00\r\n]")
 _LONGEST_ID = 500
 _NOTHING: Mapping[str, Any] = {}
 
@@ -284,6 +286,9 @@ def _identity(faults: RowFaults, row: Mapping[str, Any]) -> str | None:
         faults.error("id", "this is blank text", "every row has an id of its own")
     elif len(identity) > _LONGEST_ID:
         faults.error("id", f"it has {len(identity):,} characters", f"at most {_LONGEST_ID} are allowed")
+    elif _BREAK.search(identity):
+        hint = "ids stand in node ids and lists, one per line"
+        faults.error("id", f"{named(identity)} holds a line break or NUL", hint)
     elif identity.isascii() or is_encodable(identity):
         return identity
     return None  # half a character in it was filed when the line was decoded

@@ -98,7 +98,7 @@ _EXPECTED = {
     ("t-wrong", "failed", "check_failed"),
     ("t-denied", "skipped", "denied_command"),
     ("r-right", "passed", None),
-    ("r-empty", "failed", "empty"),
+    ("r-empty", "failed", "empty_patch"),
     ("r-lost", "error", "wrong_base_commit"),
 }
 

@@ -34,7 +34,6 @@ _LATE = {
     ("plugin", "pytest_helmbench.session"),
     ("plugin", "pytest_helmbench.formats.places"),
     ("plugin", "pytest_helmbench.formats.pack_places"),
-    ("plugin", "pytest"),
     ("library", "pytest_helmbench.packing"),  # sessions of scenario trees do without
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours
@@ -85,7 +84,7 @@ def test_every_module_keeps_to_its_layer(path: Path) -> None:
         if top in _SOLE_USERS:
             assert place == _SOLE_USERS[top], where
         if top in ("pytest", "xdist", "pluggy") and node not in _typing_only(tree):
-            assert place in _PYTEST_MODULES | {"plugin"}, where
+            assert place in _PYTEST_MODULES, where
         if top == "pytest_helmbench" and place in _ROOMS:
             target = name.split(".")[1]
             allowed = _ROOMS[place] | {place} | (_SHARED if place == "engine" else set())
@@ -114,7 +113,9 @@ def test_the_plugin_module_imports_nothing_of_ours_at_the_top() -> None:
     typing_only = _typing_only(tree)
     for node, name in _imports(tree):
         if node.col_offset == 0 and node not in typing_only:
-            assert name.split(".")[0] in {"__future__", "dataclasses", "pathlib", "typing"}, name
+            assert name.split(".")[0] in {"__future__", "dataclasses", "os", "pathlib", "types", "typing"}, (
+                name
+            )
 
 
 def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_nothing(

@@ -1031,3 +1031,11 @@ def test_no_message_shows_a_hidden_value(tmp_path: Path, family: str, changes: d
     assert found
     assert pack is not None
     assert _SECRET not in "\n".join([*found, *shown(tmp_path, pack.warnings), repr(pack)])
+
+
+@pytest.mark.parametrize("identity", ["two\nlines", "nul\0", "carriage\rreturn"])
+def test_an_id_that_would_break_a_list_of_ids_is_refused(tmp_path: Path, identity: str) -> None:
+    pack = load_pack(write_pack(tmp_path, [row("multiple_choice", {"id": identity})]))
+    (problem,) = pack.broken[0].problems
+    assert problem.message == f"id: {identity!r} holds a line break or NUL"
+    assert problem.hint == "ids stand in node ids and lists, one per line"

@@ -93,7 +93,7 @@ def test_without_a_sandbox_it_is_the_same(bench: Bench, unprotected: Running) ->
 @pytest.mark.parametrize("patch", ["", "  \n\t\n"])
 def test_an_empty_patch_fails_before_anything_else(bench: Bench, patch: str) -> None:
     finding = bench.judge(patch, commit="abc123", repository=Path("/nowhere"))
-    _is(finding, _FAILED, PatchPhase.EMPTY_PATCH, "empty", "the patch is empty")
+    _is(finding, _FAILED, PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
 
 
 def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(bench: Bench, tmp_path: Path) -> None:

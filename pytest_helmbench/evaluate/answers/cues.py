@@ -153,22 +153,13 @@ _RETRACTION = re.compile(
 )
 
 
-def _links() -> Iterator[tuple[str, re.Pattern[str]]]:
-    for nouns, others, copulas in _LANGUAGES:
-        linked = one_of(copulas.split()) if copulas else r"(?!)"
-        link = re.compile(
-            rf"(?P<separator>{_SEPARATOR})"
-            rf"|(?P<gap>[^.!?:;\n]{{0,80}}?)(?:(?<!\w){linked}(?!\w|'t)|(?P<late>:))"
-        )
-        for noun in word_set(nouns, others):
-            yield noun, link
-
-
-_LINK_OF: Mapping[str, re.Pattern[str]] = MappingProxyType(dict(_links()))
-_SPACED_WORDS = (*_LINK_OF, *_VERB_SET)
-_ASCII_NOUNS = tuple(noun for noun in _LINK_OF if noun.isascii())
-_ACCENTED_NOUNS = tuple(noun for noun in _LINK_OF if not noun.isascii() and max(noun) < "\u0370")
-_OTHER_NOUNS = tuple(noun for noun in _LINK_OF if max(noun) >= "\u0370")
+_COPULAS_OF: Mapping[str, str] = MappingProxyType(
+    {noun: copulas for nouns, others, copulas in _LANGUAGES for noun in word_set(nouns, others)}
+)
+_SPACED_WORDS = (*_COPULAS_OF, *_VERB_SET)
+_ASCII_NOUNS = tuple(noun for noun in _COPULAS_OF if noun.isascii())
+_ACCENTED_NOUNS = tuple(noun for noun in _COPULAS_OF if not noun.isascii() and max(noun) < "\u0370")
+_OTHER_NOUNS = tuple(noun for noun in _COPULAS_OF if max(noun) >= "\u0370")
 # Letters of other scripts than Latin; mathematical symbols lie between the two ranges.
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1fff\u3040-\ud7ff]")
 _ENDINGS = ("s", "en", "es", "e", "")
@@ -206,7 +197,7 @@ def find_cues(low: str) -> Iterator[Cue]:
 def _cues_at(low: str, found: re.Match[str]) -> Iterator[Cue]:
     start, end = found.span()
     word = _WORD_OF.get(found[0], found[0])
-    if word in _LINK_OF:
+    if word in _COPULAS_OF:
         yield from _noun_cues(low, word, start, end)
     elif word == MARK:
         stop = low.find(MARK_END, end, end + _LONGEST_MARK)
@@ -233,10 +224,20 @@ def _scan_for(words: tuple[str, ...], unspaced: tuple[str, ...]) -> re.Pattern[s
     return re.compile("|".join(branches))
 
 
+@lru_cache(maxsize=64)
+def _link(copulas: str) -> re.Pattern[str]:
+    """Return the pattern of what stands between a noun and the answer, for a language's verbs."""
+    linked = one_of(copulas.split()) if copulas else r"(?!)"
+    return re.compile(
+        rf"(?P<separator>{_SEPARATOR})"
+        rf"|(?P<gap>[^.!?:;\n]{{0,80}}?)(?:(?<!\w){linked}(?!\w|'t)|(?P<late>:))"
+    )
+
+
 def _noun_cues(low: str, word: str, start: int, end: int) -> Iterator[Cue]:
     if not _announces(low, start):
         return
-    link = _LINK_OF[word].match(low, end)
+    link = _link(_COPULAS_OF[word]).match(low, end)
     separated = link is not None and link["separator"] is not None
     if word == "pick" and not separated and (link is None or link["gap"].strip()):
         if _NEGATED_VERB.search(low, max(0, start - 12), start) is None:
@@ -265,7 +266,7 @@ def _linked_cues(low: str, word: str, link: re.Match[str] | None, cue: Cue) -> I
         yield Cue(CueKind.NOUN, cue.start, link.end(), final=cue.final, heading=heading, word=word)
         if late:
             return
-        link = _LINK_OF[word].match(low, link.end())
+        link = _link(_COPULAS_OF[word]).match(low, link.end())
 
 
 def _announces(low: str, start: int) -> bool:

@@ -257,7 +257,8 @@ def _opening(lines: Sequence[tuple[int, str]], choices: Choices) -> frozenset[in
     found = pattern.match(lines[0][1])
     if found is None:
         first = next(iter(sentences(lines[0][1][: 2 * choices.longest + _SHORT])), "")
-        return _whole_line(_ASIDE.sub("", first), choices) if first.endswith((".", "!")) else None
+        more = len(first) < len(lines[0][1]) and first.endswith((".", "!"))
+        return _whole_line(_ASIDE.sub("", first), choices) if more else None
     letter = found["label"].strip("()[]")
     for _, line in lines[1:]:
         other = pattern.match(line)

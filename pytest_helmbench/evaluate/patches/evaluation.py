@@ -117,7 +117,7 @@ async def evaluate_patch(
     """
     tests = patch_tests_of(task)
     if not candidate.strip():
-        return PatchFinding(Verdict.FAILED, PatchPhase.EMPTY_PATCH, "empty", "the patch is empty")
+        return PatchFinding(Verdict.FAILED, PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
     run: _Run | None = None
     try:
         async with opened_checkout(task, engine, assets) as checkout:

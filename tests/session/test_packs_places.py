@@ -1,0 +1,127 @@
+"""Packs where they stand: what in them is never run, and how they are found, named and told apart."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from packed import answer_rows, choice, worded
+from packs import write_pack
+from provider import Answer, Provider
+from trees import clear_environment, rows, run_tree
+
+from pytest_helmbench.cli import main
+
+_BOMB = "raise SystemExit('something of a pack was imported')\n"
+_BOMBS = dict.fromkeys(
+    ("conftest.py", "test_bomb.py", "tests/conftest.py", "tests/test_bomb.py", "hidden/a/conftest.py"), _BOMB
+)
+_PACK = "benchmark/packs/test-quiz"  # pytest runs the conftest.py of test* folders before it collects
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("place", "arguments", "ids"),
+    [
+        ("", [f"{_PACK}/tasks.jsonl::q1[test/good]"], ["q1[test/good]"]),
+        ("", ["benchmark/packs"], ["q1[test/good]"]),
+        ("", [_PACK, "--helmbench-repeat=2"], ["q1[test/good]", "q1[test/good-r2]"]),
+        (f"{_PACK}/hidden/a", [], ["q1[test/good]"]),
+        ("", None, []),
+    ],
+    ids=["row", "folder", "pack", "inside", "nobody-asks"],
+)
+def test_nothing_of_a_pack_is_ever_run(
+    pytester: pytest.Pytester, place: str, arguments: list[str] | None, ids: list[str]
+) -> None:
+    write_pack(pytester.path / _PACK, [choice("q1")], files=_BOMBS)
+    pytester.makeini("[pytest]\ntestpaths = benchmark/packs\n")
+    os.chdir(pytester.path / place)
+    asks = [] if arguments is None else [*arguments, "--helmbench-model=test/good"]
+
+    result = pytester.runpytest_subprocess(*asks, "--collect-only", "-q", "-p", "no:cacheprovider")
+
+    shown = result.stdout.str() + result.stderr.str()
+    assert "something of a pack" not in shown
+    assert [line.rpartition("::")[2] for line in result.outlines if "::" in line] == ids, shown
+
+
+def test_packs_of_the_same_id_are_told_apart_and_each_is_gated(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    for name in ("bad", "good"):
+        write_pack(pytester.path / "benchmark" / name, [choice(name)])
+    answer_rows(provider, {"bad": "A", "good": "B"})
+
+    result = run_tree(pytester, "--helmbench-min-score=0.5", "--tb=no", url=provider.url)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "test/good on demo (bad) *0.0 %*",
+            "test/good on demo (good) *100.0 %*",
+            "gate test/good on demo (bad): *does not hold*",
+            "gate test/good on demo (good): *: holds*",
+        ]
+    )
+
+
+def test_a_folder_of_packs_is_found_and_a_broken_one_says_why(pytester: pytest.Pytester) -> None:
+    write_pack(pytester.path / "benchmark" / "good", [choice("q1")])
+    write_pack(pytester.path / "benchmark" / "bad", [choice("q2")], "id: bad\nversion: 1\nasset_roots: 5\n")
+    options = ("--helmbench-model=baseline/first", "-p", "no:cacheprovider")
+
+    found = pytester.runpytest_subprocess(*options)
+    found.assert_outcomes(failed=1, errors=1)
+    named = pytester.runpytest_subprocess("benchmark/bad/tasks.jsonl", *options)
+    named.assert_outcomes(errors=1)
+    for result in (found, named):
+        result.stdout.fnmatch_lines(
+            ["benchmark/bad/manifest.yaml:3: asset_roots: this is a number, not a mapping"]
+        )
+
+
+def test_the_words_of_a_judge_are_as_hidden_as_its_rubric(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_pack(pytester.path / "benchmark", [worded("wrong"), worded("odd")])
+    said = {"judgment": "FAIL", "justification": "The rubric wants CANARY.", "evidence": []}
+    answers = {
+        "wrong judge": Answer(text=json.dumps(said)),
+        "odd judge": Answer(text=json.dumps({**said, "judgment": "CANARY"})),
+    }
+    answer_rows(provider, answers)
+    options = (
+        "--helmbench-marking-model=test/judge",
+        "--helmbench-with-text",
+        "--helmbench-json=report.json",
+    )
+
+    for asks in ((), ("--helmbench-show-hidden",)):
+        result = run_tree(pytester, *options, *asks, url=provider.url)
+        result.assert_outcomes(failed=1, errors=1)
+        kept = rows(pytester.path / "helmbench.db", "SELECT justification FROM evaluations ORDER BY id")
+        text = result.stdout.str() + (pytester.path / "report.json").read_text() + str(kept[-1])
+        assert text.count("CANARY") == (0 if not asks else 4), text
+    assert kept == [("<redacted>",), ("The rubric wants CANARY.",)]
+
+
+def test_rescore_says_that_it_reads_no_packs(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_pack(pytester.path / "benchmark", [choice("q1")])
+    run_tree(pytester, url=provider.url)
+    monkeypatch.chdir(pytester.path)
+
+    assert main(["rescore"]) == 2
+    assert "run 1 is of a benchmark pack, whose replies cannot be judged anew" in capsys.readouterr().err
+    assert Path("helmbench.db").exists()

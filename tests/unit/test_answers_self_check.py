@@ -1,0 +1,133 @@
+"""Replies by which a row proves itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.pack import ConfigError, Family
+from pytest_helmbench.evaluate.answers.rules import evaluate_answer
+from pytest_helmbench.evaluate.answers.self_check import self_check_replies
+from pytest_helmbench.formats.pack_prompts import render
+
+_CHOICES = {"question": "Which city is the capital of Australia?", "choices": ["Sydney", "Canberra"]}
+_SHORT = {"question": "What is the capital of France?", "context": "Its capital is Paris, on the Seine."}
+_FREE = {"prompt": "Is it safe?", "context": {"case": "Gum is safe.", "year": 1990}}
+
+
+def violations(family: str, given: Any, wanted: Any, *, parity: bool = False, prompt: str = "") -> list[str]:
+    return [
+        label
+        for label, reply, must_pass in self_check_replies(family, given, wanted, prompt)
+        if evaluate_answer(family, given, wanted, reply, parity=parity).passed is not must_pass
+    ]
+
+
+def test_the_replies_of_a_multiple_choice_row() -> None:
+    assert [*self_check_replies("multiple_choice", _CHOICES, {"answer": "Canberra"}, "The prompt.")] == [
+        ("the letter of the answer", "B", True),
+        ("the text of the answer", "Canberra", True),
+        ("the letter of another choice", "A", False),
+        (
+            "the question and its choices",
+            "Which city is the capital of Australia?\n\nA) Sydney\nB) Canberra",
+            False,
+        ),
+        ("a list of all choices", "A) Sydney\nB) Canberra", False),
+        ("a list of all letters", "A, B", False),
+        ("the whole prompt", "The prompt.", False),
+        ("an empty reply", "", False),
+        ("'I do not know'", "I do not know", False),
+    ]
+
+
+def test_the_replies_of_a_short_answer_row() -> None:
+    assert [*self_check_replies("short_answer", _SHORT, {"accepted_answers": ["Paris", 7]})] == [
+        ("accepted answer 1", "Paris", True),
+        ("accepted answer 2", "7", True),
+        ("the question", "What is the capital of France?", False),
+        ("the context", "Its capital is Paris, on the Seine.", False),
+        ("an empty reply", "", False),
+        ("'I do not know'", "I do not know", False),
+    ]
+
+
+def test_the_replies_of_a_free_response_row() -> None:
+    rubric = {"accepted_answers": ["safe"], "rejected_answers": ["dangerous"]}
+    wanted = {"rubric": rubric, "reference_answer": "It is safe."}
+    assert [*self_check_replies("free_response", _FREE, wanted)] == [
+        ("accepted answer 1", "safe", True),
+        ("the reference answer", "It is safe.", True),
+        ("rejected answer 1", "dangerous", False),
+        ("the prompt", "Is it safe?", False),
+        ("the context", "case: Gum is safe.\nyear: 1990", False),
+        ("the context as JSON", '{"case": "Gum is safe.", "year": 1990}', False),
+        ("an empty reply", "", False),
+        ("'I do not know'", "I do not know", False),
+    ]
+
+
+def test_rubrics_in_words_and_other_families_have_no_replies() -> None:
+    assert self_check_replies("free_response", {"prompt": "Why?"}, {"rubric": "Be kind."}) == ()
+    assert self_check_replies("code_completion", {"prompt": "Why?"}, {}) == ()
+
+
+def test_a_row_that_cannot_be_judged_cannot_be_checked() -> None:
+    with pytest.raises(ConfigError, match=r"^eval\.answer: names none of the 2 choices"):
+        self_check_replies("multiple_choice", _CHOICES, {"answer": 9})
+
+
+@pytest.mark.parametrize("parity", [False, True])
+@pytest.mark.parametrize(
+    ("family", "given", "wanted", "labels"),
+    [
+        ("multiple_choice", _CHOICES, {"answer": [0, 1]}, []),
+        ("multiple_choice", {"question": "?", "choices": ["B", "A"]}, {"answer": "A"}, []),
+        ("multiple_choice", {"question": "?", "choices": ["x", "x"]}, {"answer": "A"}, []),
+        ("short_answer", {"question": "?"}, {"accepted_answers": ["I do not know"]}, ["'I do not know'"]),
+        (
+            "short_answer",
+            {"question": "?", "context": "Paris"},
+            {"accepted_answers": ["Paris"]},
+            ["the context"],
+        ),
+        (
+            "free_response",
+            {"prompt": "Why?"},
+            {"rubric": {"accepted_answers": ["red and blue"], "rejected_answers": ["red"]}},
+            ["accepted answer 1"],
+        ),
+        (
+            "free_response",
+            {"prompt": "Why?"},
+            {"rubric": {"accepted_answers": ["because"]}, "reference_answer": "For no reason"},
+            ["the reference answer"],
+        ),
+    ],
+)
+def test_rows_that_contradict_themselves_are_found(
+    family: str, given: Any, wanted: Any, labels: list[str], *, parity: bool
+) -> None:
+    found = violations(family, given, wanted, parity=parity)
+    if parity:  # the published rules let a dump and a spray through
+        assert set(labels) - {"the context"} <= set(found)
+    else:
+        assert found == labels
+
+
+@pytest.mark.parametrize(
+    ("pack", "family"),
+    [
+        ("science-quiz", Family.MULTIPLE_CHOICE),
+        ("school-numbers", Family.SHORT_ANSWER),
+        ("study-help", Family.FREE_RESPONSE),
+    ],
+)
+def test_the_packs_of_the_demo_are_sound(pack: str, family: Family) -> None:
+    tasks = Path(__file__).parents[2] / "benchmark" / "packs" / pack / "tasks.jsonl"
+    for line in tasks.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        assert violations(family, row["input"], row["eval"], prompt=render(family, row["input"])) == []

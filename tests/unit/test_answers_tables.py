@@ -1,0 +1,71 @@
+"""Replies as models write them: the default rule says what a person says, the parity rule what was published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_helmbench.bench.pack import ConfigError
+from pytest_helmbench.evaluate.answers.rules import evaluate_answer
+
+_DATA = Path(__file__).parents[1] / "data"
+_FAMILIES = ("multiple_choice", "short_answer", "free_response")
+_GOLDENS = json.loads((_DATA / "pack-scoring.json").read_text(encoding="utf-8"))["scoring"]
+
+
+def groups(family: str) -> list[dict[str, Any]]:
+    """Return the questions of a family's table, each with `input`, `eval` and its replies."""
+    loaded: list[dict[str, Any]] = yaml.safe_load((_DATA / "answers" / f"{family}.yaml").read_text("utf-8"))
+    return loaded
+
+
+def questions() -> Iterator[Any]:
+    for family in _FAMILIES:
+        for number, group in enumerate(groups(family), 1):
+            yield pytest.param(family, group, id=f"{family}-{number}")
+
+
+@pytest.mark.parametrize(("family", "group"), [*questions()])
+def test_both_rules_give_the_verdicts_of_the_table(family: str, group: dict[str, Any]) -> None:
+    wrong = []
+    for person, published, reply in group["replies"]:
+        for parity, expected in ((False, person), (True, published)):
+            finding = evaluate_answer(family, group["input"], group["eval"], reply, parity=parity)
+            if finding.passed is not expected:
+                wrong.append((reply, "parity" if parity else "default", finding))
+    assert not wrong
+
+
+@pytest.mark.parametrize("family", _FAMILIES)
+def test_tables_are_large_and_repeat_nothing(family: str) -> None:
+    rows = [
+        (json.dumps(group["input"]), reply) for group in groups(family) for _, _, reply in group["replies"]
+    ]
+    assert len(rows) >= 300
+    assert len(set(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("row", _GOLDENS, ids=[f"{row['family']}: {row['note']}" for row in _GOLDENS])
+def test_the_parity_rule_gives_the_published_verdict(row: dict[str, Any]) -> None:
+    if row["upstream"] == "ConfigError":
+        with pytest.raises(ConfigError):
+            evaluate_answer(row["family"], row["input"], row["eval"], row["candidate"], parity=True)
+        return
+    finding = evaluate_answer(row["family"], row["input"], row["eval"], row["candidate"], parity=True)
+    shapes: dict[str, Any] = {
+        "multiple_choice": finding.passed,
+        "short_answer": [finding.passed, finding.matched, finding.strategy],
+        "free_response": [
+            finding.passed,
+            finding.matched,
+            finding.rejected,
+            round(finding.accepted_f1 or 0.0, 6),
+            round(finding.rejected_f1 or 0.0, 6),
+        ],
+    }
+    assert shapes[row["family"]] == row["upstream"]
