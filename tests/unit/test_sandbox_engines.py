@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import time
 from asyncio import create_task, sleep
 from pathlib import Path
@@ -468,18 +466,6 @@ def test_auto_uses_containers_for_images_and_bubblewrap_for_the_rest(podman: Run
     assert here == "bwrap"
     assert there in ("docker", "podman")
     assert name == f"{there}+bwrap"
-
-
-def test_a_container_starts_fast_enough(podman: Running) -> None:
-    def python_s() -> float:
-        started = time.monotonic()
-        subprocess.run([sys.executable, "-c", "pass"], check=True)
-        return time.monotonic() - started
-
-    box = podman.open()
-    # A busy machine is given as much more time as starting Python takes there, which is 0.02 s on an idle one.
-    allowed_s = 0.4 * max(1.0, min(python_s() for _ in range(3)) / 0.02)
-    assert min(podman.run(box, "true").wall_s for _ in range(4)) < allowed_s
 
 
 def test_default_limits_are_those_that_are_documented() -> None:

@@ -459,7 +459,7 @@ def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: 
         store.record_attempt(attempt(run_id))
         store.record_result(result(run_id, verdict=verdict, reply_key="key-1"))
 
-    assert len(queries) == 7
+    assert len(queries) == 8
     for query in queries:
         assert ask(query), query
 
