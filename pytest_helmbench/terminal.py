@@ -272,15 +272,17 @@ def _reason_lines(plan: Plan, office: Office) -> list[str]:
 
 
 def _judge_lines(plan: Plan) -> list[str]:
-    lines = []
+    judged: Counter[tuple[str, str]] = Counter()
     for run in plan.runs:
-        if run.judge_calls and run.judge == run.model:
-            lines.append(f"warning: {run.model} judged its own replies")
-        if run.judge_calls and run.judge.startswith("baseline/"):
-            lines.append(
-                f"{run.model}: {run.judge_calls} answers of {run.judge} stand in for a judge: not a judgement"
-            )
-    return list(dict.fromkeys(lines))
+        if run.judge_calls:
+            judged[run.model, run.judge] += run.judge_calls
+    lines = [f"warning: {model} judged its own replies" for model, judge in judged if judge == model]
+    lines += [
+        f"{model}: {calls} answers of {judge} stand in for a judge: not a judgement"
+        for (model, judge), calls in judged.items()
+        if judge.startswith("baseline/")
+    ]
+    return lines
 
 
 def _dry_lines(plan: Plan, office: Office) -> list[str]:

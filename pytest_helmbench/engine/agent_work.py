@@ -57,9 +57,10 @@ class AgentWork:
         """
         patience = bench.gateway.patience
         # A case is one question elsewhere; here it is a whole piece of work.
-        patience = replace(patience, case_timeout_s=patience.case_timeout_s or self.limits.wall_s)
+        limits = replace(self.limits, wall_s=patience.case_timeout_s or self.limits.wall_s)
+        patience = replace(patience, case_timeout_s=limits.wall_s)
         line = ItemLine(bench.origin, bench.entry, bench.endpoint, "agent")
-        session = _Session(self, case, rule, engine)
+        session = _Session(self, case, rule, engine, limits)
         async with Conversation(bench.gateway, line, CaseClock(patience), bench.watch) as conversation:
             try:
                 finding = await session.finding(conversation)
@@ -87,6 +88,7 @@ class _Session:
     case: Case
     rule: PackRule
     engine: Engine
+    limits: AgentLimits
     events: tuple[Event, ...] = ()
     open_faults: tuple[HelmbenchError, ...] = ()
 
@@ -127,13 +129,13 @@ class _Session:
         if command is not None:
             address = await self.work.relay.open(conversation)
             message = "\n\n".join(part.content for part in self.case.messages)
-            model, wall_s = conversation.line.entry.id, self.work.limits.wall_s
+            model, wall_s = conversation.line.entry.id, self.limits.wall_s
             run = await run_external(command, ExternalTask(message, workspace, address, model, wall_s))
             self.events = run.events()
             self.open_faults = conversation.sums.open_faults
             return ""
         async with await self.engine.open(spec) as box:
-            transcript = await run_agent(self.case.messages, conversation, box, self.work.limits)
+            transcript = await run_agent(self.case.messages, conversation, box, self.limits)
         self.events = transcript.events
         if transcript.fault is not None:
             outcome = replace(fault_outcome(transcript.fault), events=self.events)

@@ -67,7 +67,7 @@ class UnprotectedEngine(Engine):
     async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
         """Run a command as this user."""
         limits = command.limits or spec.limits
-        settings = limits_text(limits, count_pids=False) + ",reap=1"
+        settings = limits_text(limits, count_pids=False) + f",reap={os.getpid()}"
         folder = self.inside(command.workdir or spec.workdir, spec, workspace)
         with Workspace(self._local.new_folder()) as temporary:
             env = dict((*local_environment(), *spec.env, *command.env))

@@ -66,22 +66,20 @@ def without_listing(text: str, question: str, choices: Sequence[str]) -> str:
         return text
     kept: list[str] = []
     position = 0
-    while (found := _next_listing(text, question, choices, position)) is not None:
-        start, end = found
-        asked = text.find(question, position, start) if question else -1
-        if asked >= 0:
-            kept.append(text[position:asked])
-            position = asked + len(question)
-        kept.append(text[position:start])
-        position = end
+    asked = text.find(question) if question else -1
+    while (found := _listing(text, choices, position)) is not None:
+        if 0 <= asked < position:
+            asked = text.find(question, position)
+        if asked >= 0 and asked <= found[0]:
+            behind = asked + len(question)
+            if found[0] < behind:  # choices so short that they occur in the question
+                found = _listing(text, choices, behind) or found
+            if behind <= found[0]:
+                kept.append(text[position:asked])
+                position = behind
+        kept.append(text[position : found[0]])
+        position = found[1]
     return "\n".join([*kept, text[position:]]) if kept else text
-
-
-def _next_listing(text: str, question: str, choices: Sequence[str], position: int) -> tuple[int, int] | None:
-    """Return the next listing, one behind the question before one that the question itself may be part of."""
-    asked = text.find(question, position) if question else -1
-    found = _listing(text, choices, asked + len(question)) if asked >= 0 else None
-    return _listing(text, choices, position) if found is None else found
 
 
 def _listing(text: str, choices: Sequence[str], search: int) -> tuple[int, int] | None:

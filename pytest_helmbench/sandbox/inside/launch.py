@@ -1,7 +1,8 @@
 """The first program in a sandbox: takes the limits on, drops privileges, then becomes the command.
 
 Arguments: limits as `name=value` joined by commas, the folder to start in, then the command. Names are those of the
-RLIMIT constants, and `uid` (the user to become) and `reap` (stay, and kill what the command leaves behind).
+RLIMIT constants, and `uid` (the user to become) and `reap` (the process that starts us: stay, kill what the command
+leaves behind, and end with that process).
 """
 
 from __future__ import annotations
@@ -77,10 +78,12 @@ def _run_compiled(argv: list[str]) -> None:
     exec(code, {"__name__": "__main__", "__builtins__": __builtins__})
 
 
-def _stay(folder: str, argv: list[str]) -> None:
+def _stay(folder: str, argv: list[str], parent: int) -> None:
     """Run the command as a child and adopt what it leaves behind, then kill that."""
     signal.signal(signal.SIGTERM, _give_up)
     _adopt_orphans()
+    if os.getppid() != parent:
+        os._exit(128 + signal.SIGTERM)  # it died before we asked to be told
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -127,7 +130,8 @@ def _children() -> list[int]:
 
 
 if __name__ == "__main__":
-    if take_on(sys.argv[1]).get("reap"):
-        _stay(sys.argv[2], sys.argv[3:])
+    reap = take_on(sys.argv[1]).get("reap")
+    if reap:
+        _stay(sys.argv[2], sys.argv[3:], reap)
     else:
         _become(sys.argv[2], sys.argv[3:])
