@@ -1,0 +1,224 @@
+"""`--helmbench-agent`: a program of the user's works on rows, and reaches its model through us alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import Running
+from packs import write_pack
+from provider import Answer, Provider, Request
+from scripted import answer_turns, item_of, left_alive, task_row
+from sessions import Session, until
+from trees import clear_environment, rows, run_tree
+
+_BWRAP = "--helmbench-sandbox=bwrap"
+_KEY = "sk-REALKEY"
+_LATENCY_S = 0.2
+_AGENT = """
+import json, os, pathlib, re, subprocess, sys, urllib.request
+
+task = pathlib.Path(os.environ["HELMBENCH_TASK_FILE"]).read_text()
+item = re.search(r"[(]item ([a-z0-9-]+)[)]", task)[1]
+seen = {"environ": dict(os.environ), "arguments": sys.argv[2:], "files": sorted(os.listdir("."))}
+pathlib.Path(sys.argv[1], item + ".json").write_text(json.dumps(seen))
+
+def ask(stream):
+    body = {"model": "gpt-other", "stream": stream, "messages": [{"role": "user", "content": task}]}
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps(body).encode(),
+        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as reply:
+        if not stream:
+            return json.load(reply)["choices"][0]["message"]["content"]
+        assert reply.headers["Content-Type"].startswith("text/event-stream"), reply.headers
+        lines = [line[6:].strip() for line in reply.read().decode().splitlines() if line.startswith("data: ")]
+    assert lines.pop() == "[DONE]", lines
+    deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
+    return "".join(delta.get("content") or "" for delta in deltas)
+
+if item.startswith("hangs"):
+    subprocess.run(["sleep", sys.argv[2]])
+try:
+    said = ask(item.startswith("stream"))
+except OSError:
+    sys.exit(0 if item == "gives-up" else 1)
+pathlib.Path("answer.txt").write_text(said)
+if item.startswith("again"):
+    pathlib.Path("answer.txt").write_text(said + ask(False))
+if item.startswith("leaves"):
+    print("out of ideas", file=sys.stderr)
+    sys.exit(3)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _prepare(folder: Path, found: list[dict[str, Any]]) -> str:
+    """Write pack and agent; return the option that names it."""
+    write_pack(folder / "benchmark", found)
+    (folder / "agent.py").write_text(_AGENT)
+    (folder / "seen").mkdir()
+    return f"--helmbench-agent={sys.executable} agent.py {folder / 'seen'} 9{os.getpid()} {{model}} {{workspace}}"
+
+
+def _row(identity: str, wanted: str) -> dict[str, Any]:
+    return task_row(identity, **{"eval.checker": {"command": f"test \"$(cat answer.txt)\" = '{wanted}'"}})
+
+
+def _word(request: Request) -> Answer:
+    return Answer(text=f"word of {item_of(request)}.", latency_s=_LATENCY_S)
+
+
+def test_a_program_works_on_rows_without_a_key_and_is_metered(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    bwrap: Running,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HELMBENCH_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GITHUB_TOKEN"):
+        monkeypatch.setenv(name, _KEY)
+    plain = ["json-1", "json-2", "stream-1", "stream-2"]
+    found = [_row(name, f"word of {name}.") for name in plain]
+    found += [_row("json-wrong", "another"), _row("leaves", "any"), _row("again", "word of again." * 2)]
+    option = _prepare(pytester.path, found)
+    provider.reply = _word
+    database = pytester.path / "helmbench.db"
+    expected: list[tuple[str, str, str | None]] = [
+        ("again", "passed", None),
+        *((name, "passed", None) for name in plain),
+    ]
+    expected += [("json-wrong", "failed", "check_failed"), ("leaves", "error", "agent_failed")]
+
+    result = run_tree(pytester, "-n2", _BWRAP, option, "-rA", url=provider.url)
+
+    query = "SELECT code, outcome, reason FROM results WHERE run_id = {} ORDER BY code"
+    assert rows(database, query.format(1)) == sorted(expected), result.stdout.str()
+    result.stdout.fnmatch_lines(
+        [f"the agent ended with exit code 3: {sys.executable} agent.py *", "*out of ideas*"]
+    )
+    assert provider.max_in_flight > 1
+    _check_secrecy(pytester.path, provider, result.stdout.str())
+    asked = {name: 2 if name == "again" else 1 for name, *_ in expected}
+    calls = rows(
+        database, "SELECT code, purpose, count(*), max(sequence), count(cost_usd) FROM calls GROUP BY code"
+    )
+    assert calls == [(name, "agent", count, count, count) for name, count in sorted(asked.items())]
+    assert {request.model for request in provider.requests} == {"test/good"}
+    per_item = "SELECT code, round(cost_usd * 1000), prompt_tokens > 0 FROM results ORDER BY code"
+    assert rows(database, per_item) == [(name, count, 1) for name, count in sorted(asked.items())]
+
+    count = provider.count
+    replayed = run_tree(pytester, _BWRAP, option, "--helmbench-cache=only", url="http://127.0.0.1:9/v1")
+    assert rows(database, query.format(2)) == sorted(expected), replayed.stdout.str()
+    assert provider.count == count
+
+
+def _check_secrecy(folder: Path, provider: Provider, shown: str) -> None:
+    """Every agent had an address and a token of its own, and nothing else of value."""
+    seen = [json.loads(file.read_text()) for file in (folder / "seen").iterdir()]
+    assert _KEY not in json.dumps(seen) + shown
+    assert _KEY.encode() not in (folder / "helmbench.db").read_bytes()
+    assert {request.headers["authorization"] for request in provider.requests} == {f"Bearer {_KEY}"}
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HELMBENCH_WORKSPACE", "TMPDIR"):
+        assert len({one["environ"][name] for one in seen}) == len(seen)
+    for one in seen:
+        environ = one["environ"]
+        assert "GITHUB_TOKEN" not in environ
+        assert one["arguments"][1:] == ["test/good", environ["HELMBENCH_WORKSPACE"]]
+        assert one["files"] == []
+        for name in ("HELMBENCH_WORKSPACE", "TMPDIR", "HELMBENCH_TASK_FILE"):
+            assert not Path(environ[name]).exists()
+
+
+def test_ctrl_c_ends_programs_that_hang_with_their_children(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    option = _prepare(pytester.path, [_row("hangs-1", ""), _row("hangs-2", "")])
+    mark = f"sleep 9{os.getpid()}"
+    for _attempt in range(3):
+        session = Session(pytester.path, provider.url, "-n2", "-q", _BWRAP, option)
+        until(lambda: left_alive(mark) == [mark] * 2, "the agents hang")
+        started = time.monotonic()
+        session.interrupt(everybody=True)
+        assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+        needed_s = time.monotonic() - started
+        assert left_alive(mark) == []
+        assert left_alive(f"agent.py {pytester.path}") == []
+        if needed_s < 1.5:
+            break
+    else:
+        pytest.fail(f"the session took {needed_s:.1f} s to end")
+    runs = rows(pytester.path / "helmbench.db", "SELECT DISTINCT status FROM evaluation_runs")
+    assert runs == [("interrupted",)]
+
+
+def test_what_a_program_could_not_ask_is_no_failure(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    option = _prepare(pytester.path, [_row("json", "x"), _row("gives-up", "x")])
+    provider.answers(status=503)
+
+    result = run_tree(pytester, _BWRAP, option, "--helmbench-max-retries=0", "-rA", url=provider.url)
+
+    result.assert_outcomes(errors=2)
+    found = rows(pytester.path / "helmbench.db", "SELECT code, outcome, reason FROM results ORDER BY code")
+    assert found == [("gives-up", "error", "overloaded"), ("json", "error", "agent_failed")]
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("no-such-agent --fast", "--helmbench-agent: the program 'no-such-agent' is not there"),
+        ("'unclosed", '--helmbench-agent: "\'unclosed" cannot be split: no closing quotation'),
+    ],
+)
+def test_a_command_that_cannot_be_started_is_said_before_anything_is_asked(
+    pytester: pytest.Pytester, provider: Provider, command: str, sentence: str
+) -> None:
+    write_pack(pytester.path / "benchmark", [task_row("t")])
+    result = run_tree(pytester, _BWRAP, f"--helmbench-agent={command}", url=provider.url)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert sentence in result.stderr.str() + result.stdout.str()
+    assert provider.count == 0
+
+
+def test_chroot_works_where_the_user_allows_it(
+    pytester: pytest.Pytester, provider: Provider, podman: Running
+) -> None:
+    needs = {"eval.needed_commands": ["chroot"], "environment": {"image": podman.image}}
+    write_pack(pytester.path / "benchmark", [task_row("t", **needs)])
+    answer_turns(provider, {"t": ["chroot / true && echo 42 > answer.txt"]})
+    options = ("--helmbench-sandbox=podman", "-rs")
+
+    denied = run_tree(pytester, *options, url=provider.url)
+    denied.assert_outcomes(skipped=1)
+    assert provider.count == 0
+    denied.stdout.fnmatch_lines(["*it needs chroot, which --helmbench-allow-command=chroot would allow"])
+
+    allowed = run_tree(pytester, *options, "--helmbench-allow-command=chroot", "-vv", url=provider.url)
+    allowed.assert_outcomes(passed=1)
+
+
+def test_an_agent_that_does_not_end_is_stopped_at_the_time_limit_and_what_it_left_is_judged(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    option = _prepare(pytester.path, [_row("hangs-1", "x"), _row("hangs-2", "x")])
+    timeout = "--helmbench-case-timeout=2"
+
+    result = run_tree(pytester, _BWRAP, option, timeout, url=provider.url)
+
+    result.assert_outcomes(failed=2)
+    assert left_alive(f"sleep 9{os.getpid()}") == []
+    ends = rows(pytester.path / "helmbench.db", "SELECT payload FROM events WHERE type = 'end'")
+    assert [json.loads(payload)["exit_code"] for (payload,) in ends] == [None, None]

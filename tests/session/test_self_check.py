@@ -1,0 +1,179 @@
+"""What a pack says of itself: its own answers pass, empty talk does not, and nobody is asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import Running
+from packs import GONE, row, write_pack
+from provider import Provider
+from repositories import bundle_of, git, make_repository
+from scripted import code_row, task_row
+from trees import clear_environment, run_tree
+
+_BWRAP = "--helmbench-sandbox=bwrap"
+_PODMAN = "--helmbench-sandbox=podman"
+_SELF_CHECK = "--helmbench-self-check"
+_SHARED = Path(os.environ.get("HELMBENCH_SHARED") or Path(__file__).parents[3] / "shared") / "data" / "packs"
+_TESTS = {
+    "source": "command",
+    "command": "python3 -c 'from src.calculator import add; assert add(1, 2) == 3'",
+}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _check(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """Run `helmbench check` in a process of its own."""
+    return pytester.run(sys.executable, "-W", "error", "-m", "pytest_helmbench", "check", *arguments)
+
+
+def _write_pack(folder: Path, found: Sequence[Mapping[str, Any] | str]) -> None:
+    write_pack(folder / "benchmark", found, "id: demo\nversion: 1\n")
+
+
+def _repository(folder: Path) -> tuple[str, str]:
+    """Make the bundle of a repository; return its commit, and the patch that repairs it."""
+    commit = make_repository(folder / "repository")
+    (folder / "benchmark" / "assets").mkdir(parents=True)
+    bundle_of(folder / "repository", folder / "benchmark" / "assets" / "calculator.bundle")
+    source = folder / "repository" / "src" / "calculator.py"
+    source.write_text(source.read_text().replace("a - b", "a + b"))
+    return commit, git(folder / "repository", "diff")
+
+
+def _patch_row(identity: str, commit: str, gold: str) -> dict[str, Any]:
+    changes = {
+        "input.base_commit": commit,
+        "eval.tests": _TESTS,
+        "eval.gold_patch": gold,
+        "eval.candidate_policy": GONE,
+        "environment": {"repository": "calculator.bundle"},
+    }
+    return row("repo_patch", changes, identity)
+
+
+def test_a_healthy_pack_passes_without_a_model_or_a_record(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    commit, gold = _repository(pytester.path)
+    found = [
+        *(row(family, {}, family) for family in ("multiple_choice", "short_answer", "free_response")),
+        code_row("code"),
+        _patch_row("patch", commit, gold),
+        task_row("task"),
+    ]
+    _write_pack(pytester.path, found)
+
+    checked = _check(pytester, "benchmark")
+    assert checked.ret == 0, checked.stdout.str() + checked.stderr.str()
+    checked.stdout.fnmatch_lines(["demo: 6 healthy rows; 0 errors, 0 warnings"])
+    assert checked.stderr.str() == ""
+
+    result = run_tree(pytester, "-n2", _SELF_CHECK, _BWRAP)
+    result.assert_outcomes(passed=6)
+    assert result.ret == pytest.ExitCode.OK
+    assert "warning" not in result.stdout.str().lower()
+    assert provider.count == 0
+    assert not list(pytester.path.glob("helmbench*"))
+
+
+def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
+    pytester: pytest.Pytester, bwrap: Running
+) -> None:
+    commit, gold = _repository(pytester.path)
+    no_gold = gold.replace("a + b", "a * b  # CANARY")
+    both = {
+        "eval.rubric": {
+            "type": "contains_any",
+            "accepted_answers": ["CANARY"],
+            "rejected_answers": ["CANARY"],
+        },
+        "eval.reference_answer": GONE,
+    }
+    unknown = {
+        "eval.rubric.accepted_answers": ["I do not know"],
+        "eval.reference_answer": "Nobody says CANARY.",
+    }
+    wrong = {"eval.reference_solution": "def add(a, b):\n    return a - b  # CANARY\n"}
+    starter = "def add(a, b):\n    pass\n"
+    lenient = {"input.starter_code": starter, "eval.tests.code": "add(1, 2)  # CANARY"}
+    endless = {"eval.canonical_solution": "def add(a, b):\n    while True: pass  # CANARY\n"}
+    found: list[Mapping[str, Any] | str] = [
+        row("multiple_choice", {}, "fine"),
+        row("free_response", both, "contradicts"),
+        "",
+        row("free_response", unknown, "unknown"),
+        code_row("wrong", **wrong),
+        code_row("lenient", **lenient),
+        code_row("endless", **endless),
+        _patch_row("no-gold", commit, no_gold),
+        _patch_row("lost", "0123456789abcdef0123456789abcdef01234567", gold),
+    ]
+    _write_pack(pytester.path, found)
+    expected = [
+        (2, "contradicts: accepted answer 1 must pass, but it fails"),
+        (4, "unknown: the reference answer must pass, but it fails"),
+        (4, "unknown: 'I do not know' must fail, but it passes"),
+        (5, "wrong: reference_solution must pass, but it fails"),
+        (6, "lenient: the starter code, untouched must fail, but it passes"),
+        (7, "endless: canonical_solution must pass, but it fails"),
+        (8, "no-gold: eval.gold_patch must pass, but it fails"),
+        (9, "lost: eval.gold_patch must pass, but it cannot be judged (base_commit is"),
+    ]
+
+    checked = _check(pytester, "benchmark")
+    result = run_tree(pytester, "-n2", _SELF_CHECK, _BWRAP, "-vv", "-rA", "--junitxml=junit.xml")
+
+    assert checked.ret == 1, checked.stderr.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=1, failed=7)
+    for line, sentence in expected:
+        assert f"benchmark/tasks.jsonl:{line}: error: {sentence}" in checked.stdout.str()
+        assert f"benchmark/tasks.jsonl:{line}: {sentence}" in result.stdout.str()
+    kept = (pytester.path / "junit.xml").read_text()
+    assert "CANARY" not in checked.stdout.str() + result.stdout.str() + kept
+    assert not (pytester.path / "helmbench.db").exists()
+
+
+def test_what_cannot_be_checked_here_is_said_and_broken_rows_are_errors(pytester: pytest.Pytester) -> None:
+    found: list[Mapping[str, Any] | str] = [
+        row("code_completion", {"environment": {"image": "own:1"}}, "image"),
+        '{"id": "cut"',
+    ]
+    _write_pack(pytester.path, found)
+
+    result = run_tree(pytester, _SELF_CHECK, _BWRAP, "-rs")
+
+    result.assert_outcomes(skipped=1, errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["SKIPPED * the image own:1 needs docker or podman*"])
+
+
+@pytest.mark.skipif(not _SHARED.is_dir(), reason="the packs of others are not here")
+def test_packs_of_others_are_sound_and_the_fault_of_one_is_an_error(
+    pytester: pytest.Pytester, provider: Provider, podman: Running
+) -> None:
+    checked = _check(pytester, str(_SHARED))
+    assert checked.ret == 0, checked.stdout.str()
+    assert checked.stdout.str().count("; 0 errors, ") == 3
+    for name in ("audit-repo-patch", "audit-terminal-task", "mmlu-abstract-algebra-mini"):
+        shutil.copytree(_SHARED / name, pytester.path / "benchmark" / name, copy_function=shutil.copyfile)
+    healthy = run_tree(pytester, _SELF_CHECK, "-rs")
+    assert healthy.ret == pytest.ExitCode.OK, healthy.stdout.str()
+    assert provider.count == 0
+
+    provider.answers(text="```bash\nmkdir -p src; echo pass > src/bug.py\n```")
+    result = run_tree(pytester, _PODMAN, "benchmark/audit-repo-patch", url=provider.url)
+    result.assert_outcomes(errors=1)
+    assert "base_commit" in result.stdout.str()
+    assert "1 failed" not in result.stdout.str()
