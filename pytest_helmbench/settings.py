@@ -163,7 +163,7 @@ def resolve_settings(
         allow_commands=_allowed(value("allow-command") or ()),
         show_hidden=bool(value("show-hidden")),
         self_check=bool(value("self-check")),
-        agent=reader.text("agent"),
+        agent=reader.command("agent"),
     )
 
 
@@ -219,6 +219,12 @@ class _Reader:
     def text(self, name: str) -> str | None:
         value = self._value(name)
         return str(value).strip() or None if value is not None else None
+
+    def command(self, name: str) -> str | None:
+        """Return a command; an empty one is a slip, such as an unset shell variable."""
+        if self._value(name) is not None and self.text(name) is None:
+            raise self._error(name, self._value(name), "a command that can be started")
+        return self.text(name)
 
     def number(self, name: str) -> float | None:
         value = self._value(name)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pytest_helmbench.bench.outcome import Evaluation, Outcome
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Verdict
 from pytest_helmbench.bench.scrub import scrub
 
 __all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
 
 _JUDGED = "sqe"
+_WORKED = ("repo_patch", "terminal_task")
 _REASONS = {
     "invalid_json": "the reply is not valid JSON",
     "schema_violation": "the reply breaks the schema",
@@ -52,7 +53,13 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
         for evaluation in outcome.evaluations
         if evaluation.justification and not evaluation.passed and evaluation.rule == _JUDGED
     ]
-    return [*judges, *([("reply", scrub(outcome.excerpt))] if outcome.excerpt else [])]
+    # Where an agent has worked, the excerpt is what the checker, or the agent itself, wrote last.
+    name = "output" if outcome.verdict is Verdict.ERROR or _is_work(outcome) else "reply"
+    return [*judges, *([(name, scrub(outcome.excerpt))] if outcome.excerpt else [])]
+
+
+def _is_work(outcome: Outcome) -> bool:
+    return any(evaluation.rule.startswith(_WORKED) for evaluation in outcome.evaluations)
 
 
 def error_text(outcome: Outcome) -> str:

@@ -18,6 +18,7 @@ _PIECE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
 _WIDEST_GAP = 24
 _GAP = re.compile(r"[\W_]*(?:(?:option|choice)?[\W_]*\w)?[\W_]*", re.IGNORECASE)
 _LEAD = re.compile(r"(?<!\w)[(\[]?\w[)\].:]?[\s*_]*$")
+_DELIMITER = re.compile(r"[)\].:]+\s*")
 _TICKS = "✓✔✅☑"
 
 
@@ -87,12 +88,12 @@ def _listing(text: str, choices: Sequence[str], search: int) -> tuple[int, int] 
     if len(choices) < 2:
         return None
     while (start := text.find(choices[0], search)) >= 0:
-        end = start + len(choices[0])
+        end = _behind_its_letter(text, start, choices[0]) + len(choices[0])
         for choice in choices[1:]:
             place = text.find(choice, end + 1, end + _WIDEST_GAP + len(choice))
             if place < 0 or _GAP.fullmatch(text, end, place) is None:
                 break
-            end = place + len(choice)
+            end = _behind_its_letter(text, place, choice) + len(choice)
         else:
             lead = _LEAD.search(text, max(search, start - 8), start)
             begin = start if lead is None else lead.start()
@@ -100,6 +101,14 @@ def _listing(text: str, choices: Sequence[str], search: int) -> tuple[int, int] 
                 return begin, end
         search = start + 1
     return None
+
+
+def _behind_its_letter(text: str, place: int, choice: str) -> int:
+    """Return where a choice really begins that is a letter like the one in front of it: `B) B`."""
+    if len(choice) > 1:
+        return place
+    behind = _DELIMITER.match(text, place + 1)
+    return behind.end() if behind is not None and text.startswith(choice, behind.end()) else place
 
 
 def is_dump(text: str, context: Sequence[str]) -> bool:
