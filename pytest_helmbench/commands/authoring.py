@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -71,8 +72,9 @@ def check(path: Path | None, *, as_json: bool) -> int:
 def _places(path: Path | None) -> tuple[Path, ...]:
     if path is None:
         return Project.at(Path.cwd()).benchmarks(None)
-    root = benchmark_root(path)
-    below = tuple(benchmarks_below(path)) if path.is_dir() else ()
+    place = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
+    root = benchmark_root(place)
+    below = tuple(benchmarks_below(place)) if place.is_dir() else ()
     if root is not None:
         return tuple(dict.fromkeys((root, *below)))
     if (path / "scenarios").is_dir() or (manifests_of(path) and row_files_of(path)):

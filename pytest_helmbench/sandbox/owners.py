@@ -63,6 +63,10 @@ class Owner:
         return start is not None and start != self.start
 
 
+_ENDED = "ended"
+_ENDED_STATES = ("Z", "X")
+
+
 @cache
 def this_process() -> Owner:
     """Return the mark of the running process."""
@@ -113,7 +117,8 @@ def _start_of(pid: int) -> str | None:
         fields = (
             Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         )
-        return f"{int(fields[19]):x}"
+        # What has ended stays in the table until its parent looks, which may take its time.
+        return _ENDED if fields[0] in _ENDED_STATES else f"{int(fields[19]):x}"
     except OSError:
         pass
     with suppress(OSError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from soak.soak import run_soak
 
-_CASES = int(os.environ.get("HELMBENCH_SOAK_CASES", "500"))
+_CASES = int(os.environ.get("HELMBENCH_SOAK_CASES", "300"))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
