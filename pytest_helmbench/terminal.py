@@ -262,13 +262,16 @@ def _model_row(model: str, tallies: list[Tally]) -> ModelRow:
 
 
 def _reason_lines(plan: Plan, office: Office) -> list[str]:
-    lines = []
+    by_model: dict[str, Counter[str]] = {}
     for run in plan.runs:
         run_id = office.book.targets[run.key].run_id
-        reasons = office.book.tallies[run_id].reasons if run_id is not None else Counter()
-        if any(reasons.values()):
-            lines.append(f"{run.model}: not judged: {reasons_text(reasons)}")
-    return lines
+        if run_id is not None:
+            by_model.setdefault(run.model, Counter()).update(office.book.tallies[run_id].reasons)
+    return [
+        f"{model}: not judged: {reasons_text(reasons)}"
+        for model, reasons in by_model.items()
+        if any(reasons.values())
+    ]
 
 
 def _judge_lines(plan: Plan) -> list[str]:
