@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.pack import PackRule
 from pytest_helmbench.bench.pack_outline import RowRef
 from pytest_helmbench.formats.pack import Pack
-from pytest_helmbench.formats.pack_prompts import prompt_of
+from pytest_helmbench.formats.pack_prompts import messages_of
 from pytest_helmbench.report.tables import table
 
 __all__ = ["find_row", "first_rows", "pack_rows", "pack_table", "row_case"]
@@ -62,9 +62,7 @@ def row_case(pack: Pack, ref: RowRef, system_prompt: str | None) -> Case:
         ConfigError: The row cannot be read.
     """
     task = pack.task(ref)
-    user = Message("user", prompt_of(task))
-    messages = (user,) if system_prompt is None else (Message("system", system_prompt), user)
-    return Case(ref.id, messages, None, PackRule(task))
+    return Case(ref.id, messages_of(task, system_prompt), None, PackRule(task))
 
 
 def first_rows(pack: Pack) -> list[RowRef]:

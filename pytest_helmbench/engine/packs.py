@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.case import Case, Message
+from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.pack import BrokenRow, ConfigError, Family, PackRule, PackTask
 from pytest_helmbench.bench.pack_outline import PackOutline, RowRef
 from pytest_helmbench.bench.problem import Problem
@@ -18,7 +18,7 @@ from pytest_helmbench.evaluate.evaluation import rule_hashes
 from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.evaluate.packs import pack_rule_hash
 from pytest_helmbench.formats.pack import Pack
-from pytest_helmbench.formats.pack_prompts import prompt_of
+from pytest_helmbench.formats.pack_prompts import messages_of
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -74,10 +74,9 @@ class PackJob(CaseJob):
     def case(self, system_prompt: str | None) -> Case:
         """See `CaseJob.case`; for an agent, the message that it starts from."""
         task = self.task()
-        user = Message("user", prompt_of(task))
         return Case(
             code=self.ref.id,
-            messages=(user,) if system_prompt is None else (Message("system", system_prompt), user),
+            messages=messages_of(task, system_prompt),
             response_format=None,
             rule=self.loaded.rule(task),
             timeout_s=None

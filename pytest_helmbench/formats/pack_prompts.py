@@ -12,9 +12,10 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from pytest_helmbench.bench.case import Message
 from pytest_helmbench.bench.pack import ConfigError, Family, PackTask
 
-__all__ = ["TEMPLATE_VERSIONS", "prompt_of", "render", "template_hash"]
+__all__ = ["TEMPLATE_VERSIONS", "messages_of", "prompt_of", "render", "template_hash"]
 
 TEMPLATE_VERSIONS: Mapping[Family, int] = dict.fromkeys(Family, 1)
 """Version of the template in use. A template that is changed is a new file and a new version."""
@@ -36,6 +37,16 @@ def prompt_of(task: PackTask) -> str:
         return render(task.family, task.public())
     except ConfigError as error:
         raise ConfigError(f"{task.id}: {error}") from error
+
+
+def messages_of(task: PackTask, system_prompt: str | None) -> tuple[Message, ...]:
+    """Return what a row's model is asked: a system message of the user's, if there is one, and the prompt.
+
+    Raises:
+        ConfigError: See `prompt_of`.
+    """
+    user = Message("user", prompt_of(task))
+    return (user,) if system_prompt is None else (Message("system", system_prompt), user)
 
 
 def render(family: Family, public: Mapping[str, Any]) -> str:
