@@ -25,9 +25,19 @@ from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, G
 from pytest_helmbench.gateway.passage import Passage
 from pytest_helmbench.gateway.providers import Endpoint
 
-__all__ = ["Conversation", "ItemLine", "RawReply", "Sums"]
+__all__ = ["ClientGaveUpError", "Conversation", "ItemLine", "RawReply", "Sums"]
 
 _GRACE_S = 2.0
+
+
+class ClientGaveUpError(HelmbenchError):
+    """A request whose client hung up before there was a reply."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"{model} had not answered when the code that asked gave up waiting"
+            "\n  hint: a larger --helmbench-timeout may help, or fewer calls at a time"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,8 @@ class Sums:
         usage: Of all replies, those that moderation cut too; a figure that one of them lacks is unknown.
         latency_ms: Of all replies, without our own waiting; None when there was none.
         finish_reason: Of the last reply; `provider_model` and `reply_key` likewise.
-        open_faults: Errors that the item was told and that no reply to the same request has followed.
+        open_faults: Errors that the item was told, and requests that it gave up, which no reply to the same
+            request has followed.
     """
 
     requests: int = 0
@@ -124,7 +135,8 @@ class Conversation:
     Used on the event loop only, as a context manager or with `end`.
 
     Inside of an item the n-th identical request is one of its own: it has its own reply, and a replay gives
-    the same replies in the same order. A request that brought none gives its number to the next.
+    the same replies in the same order. A request that brought none gives its number to the next. With a
+    journal, code that starts over is given the replies that it had, see `rewind`.
 
     Args:
         gateway: Where calls go.
@@ -132,10 +144,18 @@ class Conversation:
         clock: Of the item.
         watch: Told while a call is on the wire. The item holds its place while one of its calls sleeps.
         grace_s: How long a call goes on whose client has hung up; an identical request takes it over.
+        journal: Keep every reply until the item ends.
     """
 
     def __init__(
-        self, gateway: Gateway, line: ItemLine, clock: CaseClock, watch: Watch, grace_s: float = _GRACE_S
+        self,
+        gateway: Gateway,
+        line: ItemLine,
+        clock: CaseClock,
+        watch: Watch,
+        *,
+        grace_s: float = _GRACE_S,
+        journal: bool = False,
     ) -> None:
         self.line = line
         self._gateway = gateway
@@ -149,6 +169,8 @@ class Conversation:
         self._tasks: set[asyncio.Task[RawReply]] = set()
         self._abandoned: defaultdict[str, list[_Exchange]] = defaultdict(list)
         self._open_faults: dict[str, HelmbenchError] = {}
+        self._journal: dict[tuple[str, int], RawReply] | None = {} if journal else None
+        self._era = 0
         self._on_end: list[Callable[[], None]] = []
         self._bug: BaseException | None = None
         self.ended = False
@@ -185,20 +207,27 @@ class Conversation:
         except BadRequestError as error:
             self._open_faults[f"refused {self._sums.requests}"] = error
             return self._failure(error)
-        exchange = self._taken_over(key) or self._start(call, key)
-        try:
-            raw = await asyncio.shield(exchange.task)
-        except asyncio.CancelledError:
-            if not exchange.task.cancelled():
-                self._abandon(exchange)
-            elif self.ended and not _is_cancelled():
-                return self._failure(ItemEndedError())
-            raise
+        raw = self._journaled(key)
+        if raw is None:
+            with self._clock.asking():
+                raw = await self._asked(call, key)
         if raw.error is None:
             self._open_faults.pop(key, None)
-        else:
+        elif not isinstance(raw.error, ItemEndedError):
             self._open_faults[key] = raw.error
         return raw
+
+    def rewind(self) -> None:
+        """Begin anew for code that starts over: what it was told is forgotten, and each reply is given again.
+
+        Raises:
+            RuntimeError: It keeps no journal.
+        """
+        if self._journal is None:
+            raise RuntimeError("there is no journal to begin anew from")
+        self._era += 1
+        self._open_faults.clear()
+        self._taken.clear()
 
     def call_at_end(self, function: Callable[[], None]) -> None:
         """Have a function called once, when the item ends; at once when it has."""
@@ -222,6 +251,8 @@ class Conversation:
             if exchange.patience is not None:
                 exchange.patience.cancel()
         self._abandoned.clear()
+        if self._journal is not None:
+            self._journal.clear()
         callbacks, self._on_end = self._on_end, []
         for function in callbacks:
             function()
@@ -254,6 +285,31 @@ class Conversation:
         except RecursionError:
             raise BadRequestError("the request body is nested too deeply") from None
 
+    async def _asked(self, call: Call, key: str) -> RawReply:
+        era = self._era
+        exchange = self._taken_over(key) or self._start(call, key)
+        try:
+            return await asyncio.shield(exchange.task)
+        except asyncio.CancelledError:
+            if not exchange.task.cancelled():
+                self._abandon(exchange, in_vain=era == self._era)
+            elif self.ended and not _is_cancelled():
+                return self._failure(ItemEndedError())
+            raise
+
+    def _journaled(self, key: str) -> RawReply | None:
+        """Return the reply to this request from before the code started over."""
+        if self._journal is None:
+            return None
+        number = _smallest_free(self._taken[key])
+        raw = self._journal.get((key, number))
+        if raw is not None:
+            self._taken[key].add(number)
+            # What its client has not waited for is in the journal too.
+            self._abandoned[key] = [one for one in self._abandoned[key] if not one.task.done()]
+            self._sums = replace(self._sums, recalled=self._sums.recalled + 1)
+        return raw
+
     def _start(self, call: Call, key: str) -> _Exchange:
         self._sequence += 1
         task = asyncio.get_running_loop().create_task(self._exchange(call, key))
@@ -277,7 +333,10 @@ class Conversation:
                 self._pay(error.fault.usage)
             return self._failure(error)
         self._take_note(reply, recalled=passage.recalled)
-        return RawReply(200, passage.answer or b"", reply)
+        raw = RawReply(200, passage.answer or b"", reply)
+        if self._journal is not None:
+            self._journal[key, number] = raw
+        return raw
 
     def _take_note(self, reply: Reply, *, recalled: bool) -> None:
         self._pay(reply.usage)
@@ -309,10 +368,17 @@ class Conversation:
                 return exchange
         return None
 
-    def _abandon(self, exchange: _Exchange) -> None:
-        """Let a call go on for a moment; a reply that comes is kept for who asks for it again."""
+    def _abandon(self, exchange: _Exchange, *, in_vain: bool) -> None:
+        """Let a call go on for a moment; a reply that comes is kept for who asks for it again.
+
+        Args:
+            exchange: It.
+            in_vain: The code that asked is still there, and has no reply.
+        """
         if self.ended:
             return
+        if in_vain:
+            self._open_faults[exchange.key] = ClientGaveUpError(self.line.entry.id)
         self._abandoned[exchange.key].append(exchange)
         # Without effect on a call that is done by then.
         exchange.patience = asyncio.get_running_loop().call_later(self._grace_s, exchange.task.cancel)

@@ -9,7 +9,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -164,6 +164,10 @@ class CaseClock:
         """Return what is left; may be below 0."""
         running_s = self._clock() - self._since if self._running and self._counts else 0.0
         return self._limit_s - self._spent_s - running_s
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Entered while a request of somebody else's code is open, on the wire or waiting."""
+        return nullcontext()
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord, Usage
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.client_errors import BadRequestError, ItemEndedError, failure_of
-from pytest_helmbench.gateway.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.conversation import ClientGaveUpError, Conversation, RawReply
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.gate import (
     BudgetSpentError,
@@ -30,6 +30,7 @@ from pytest_helmbench.gateway.gate import (
 )
 from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Patience
 from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.item_clock import ItemClock
 from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.wire import ParsedReply, parse_reply, passed_body
 
@@ -364,7 +365,7 @@ def test_the_end_of_an_item_ends_its_calls_and_nothing_more_is_passed_on(provide
             assert called == ["once"]
             assert office.gate.in_flight == 0
             assert [record.error for record in office.attempts] == ["cancelled"] * 2
-            assert item.sums.open_faults == ()
+            assert [type(fault) for fault in item.sums.open_faults] == [ClientGaveUpError]
             item.call_at_end(lambda: called.append("late"))
             assert called == ["once", "late"]
 
@@ -529,3 +530,101 @@ def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -
                 assert secret not in text
 
     asyncio.run(check())
+
+
+async def _told(item: Conversation, *texts: str) -> list[str]:
+    return [str((await item.complete(body(text))).message()["content"]) for text in texts]
+
+
+def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) -> None:
+    numbers = iter(range(100))
+    provider.reply = lambda _request: Answer(f"reply {next(numbers)}")
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url, journal=True) as item,
+        ):
+            first = await _told(item, "a", "b", "a")
+            before = item.sums
+            item.rewind()
+            assert await _told(item, "a", "a", "b", "a", "c") == [*first[::2], first[1], "reply 3", "reply 4"]
+            assert first == ["reply 0", "reply 1", "reply 2"]
+            assert (before.recalled, item.sums.recalled) == (0, 3)
+            assert item.sums.answered == 5
+            assert item.sums.usage.prompt_tokens == sum(
+                record.usage.prompt_tokens or 0 for record in office.attempts
+            )
+            item.rewind()
+            assert await _told(item, "c", "a") == ["reply 4", "reply 0"]
+
+    asyncio.run(run())
+
+
+def test_without_a_journal_nothing_starts_over(provider: Provider) -> None:
+    async def run() -> None:
+        async with wired([Lane("test/good", 8)]) as office:
+            with pytest.raises(RuntimeError, match="no journal"):
+                converse(office.gateway, provider.url).rewind()
+
+    asyncio.run(run())
+
+
+def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_that_follows(
+    provider: Provider,
+) -> None:
+    provider.reply = lambda _request: Answer("late", latency_s=0.2)
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url, journal=True) as item,
+        ):
+            dead = asyncio.ensure_future(item.complete(body()))
+            await until(lambda: provider.in_flight)
+            item.rewind()
+            dead.cancel()
+            await asyncio.sleep(0)
+            assert await _told(item, "Hello") == ["late"]
+            assert provider.count == 1
+            assert item.sums.open_faults == ()
+
+    asyncio.run(run())
+
+
+def test_a_request_that_its_client_gave_up_is_a_fault_until_the_same_is_answered(provider: Provider) -> None:
+    provider.reply = lambda _request: Answer("slow", latency_s=0.2)
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url) as item,
+        ):
+            impatient = asyncio.ensure_future(item.complete(body()))
+            await until(lambda: provider.in_flight)
+            impatient.cancel()
+            await asyncio.wait((impatient,))
+            (fault,) = item.sums.open_faults
+            assert "test/good had not answered when the code that asked gave up waiting" in str(fault)
+            assert await _told(item, "Hello") == ["slow"]
+            assert item.sums.open_faults == ()
+
+    asyncio.run(run())
+
+
+def test_the_clock_of_an_item_leaves_out_what_its_requests_wait_for_leave() -> None:
+    now = [0.0]
+    clock = ItemClock(Patience(), lambda: now[0])
+    clock.begin()
+    now[0] = 1.0
+    with clock.asking():
+        now[0] = 11.0  # waits for leave
+        with clock.asking(), clock.running():
+            now[0] = 13.0  # one is on the wire, the other waits
+        assert clock.used_s() == 3.0
+        now[0] = 20.0
+        assert clock.used_s() == 3.0
+    now[0] = 21.0
+    assert clock.used_s() == 4.0
+    clock.begin()
+    assert clock.used_s() == 0.0

@@ -1,0 +1,207 @@
+"""Bench Packs (Bench Protocol v1) as every room may know them: what a pack is, and what it says of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "HostedManifest",
+    "HostedOutline",
+    "PackScore",
+    "PackStatus",
+    "ScenarioMeta",
+    "ScenarioResult",
+    "VerifierDefault",
+    "VerifierEndpoint",
+    "VerifierSpec",
+]
+
+
+class PackStatus(StrEnum):
+    """What a pack says of a model's work on a scenario."""
+
+    PASS = "pass"
+    PARTIAL = "partial"
+    FAIL = "fail"
+
+
+class VerifierDefault(StrEnum):
+    """Where a manifest expects its verifier."""
+
+    CLOUD = "cloud"
+    DOCKER = "docker"
+    CUSTOM_URL = "custom_url"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierSpec:
+    """A service that a pack has its answers checked by.
+
+    Args:
+        id: Unique in the pack.
+        required: Without it nothing runs.
+        default_mode: As the manifest says.
+        cloud_url: Empty for none; `custom_url` likewise.
+        custom_url: See `cloud_url`.
+        image: Container image to run; empty for none.
+        build_context: Folder with a Dockerfile, inside of the pack; None for none.
+        listen_port: Inside of the container; None where no container is described.
+        health_path: Begins with `/`.
+        description: For people; empty for none.
+    """
+
+    id: str
+    required: bool
+    default_mode: VerifierDefault
+    cloud_url: str = ""
+    custom_url: str = ""
+    image: str = ""
+    build_context: Path | None = None
+    listen_port: int | None = None
+    health_path: str = "/health"
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierEndpoint:
+    """A verifier as a pack is told of it.
+
+    Args:
+        id: As in the manifest.
+        mode: `docker`, `custom_url` or `cloud`.
+        required: As in the manifest.
+        status: `running`, `stopped`, `failed`, `missing_dependency` or `dependency_not_running`.
+        url: Where the pack reaches it; empty for nowhere.
+        port: Of that URL; None for none.
+        details: For people, such as why it does not run; empty for nothing.
+    """
+
+    id: str
+    mode: str
+    required: bool
+    status: str
+    url: str = ""
+    port: int | None = None
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostedManifest:
+    """`benchlocal.pack.json`, checked.
+
+    Args:
+        root: Its folder.
+        path: The file.
+        id: As written; `name`, `version`, `author` and `description` likewise, empty where there is none.
+        entry: The module that it names.
+        sampling_defaults: As written; unknown keys too.
+        verifiers: In order; legacy `sidecars` are among them.
+        obstacle: Why no host like us can run it, in a sentence; None when one can.
+        hash: SHA-256 (hex) over the files of the pack.
+    """
+
+    root: Path
+    path: Path
+    id: str
+    name: str
+    version: str
+    author: str
+    description: str
+    entry: Path
+    sampling_defaults: Mapping[str, Any]
+    verifiers: tuple[VerifierSpec, ...]
+    obstacle: str | None
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioMeta:
+    """A scenario as its pack lists it.
+
+    Args:
+        id: Unique in the pack.
+        title: For people.
+        category: Empty for none; `description` and `prompt_text` likewise.
+        tags: In order.
+        cards: Title and content of each detail card.
+        stated: Everything that the pack said of it: it is handed back when the scenario runs.
+    """
+
+    id: str
+    title: str
+    category: str = ""
+    description: str = ""
+    prompt_text: str = ""
+    tags: tuple[str, ...] = ()
+    cards: tuple[tuple[str, str], ...] = ()
+    stated: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioResult:
+    """What a pack says of one run of a scenario, checked.
+
+    Args:
+        scenario: Its id.
+        status: Pass, partial or fail.
+        score: On the pack's own scale; None for none. `points` likewise.
+        points: See `score`.
+        summary: For people; `note` and `raw_log` likewise, empty for none.
+        stated: Everything that the pack said, unknown keys too.
+        timings_valid: False when a reply came from the record: its time is not the model's.
+    """
+
+    scenario: str
+    status: PackStatus
+    score: float | None
+    points: float | None
+    summary: str
+    note: str
+    raw_log: str
+    stated: Mapping[str, Any]
+    timings_valid: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PackScore:
+    """What a pack makes of all results of a model.
+
+    Args:
+        total: On the pack's own scale.
+        categories: Each with `id`, `label`, `score` and perhaps `weight`; unknown keys are kept.
+        summary: For people; empty for none.
+        partial: Not every scenario of the pack is in it.
+        unit: What the pack says of its scale; empty for nothing.
+    """
+
+    total: float
+    categories: tuple[Mapping[str, Any], ...]
+    summary: str = ""
+    partial: bool = False
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostedOutline:
+    """A Bench Pack as the record keeps it.
+
+    Args:
+        root: The folder.
+        name: The manifest's `id`.
+        version: The manifest's.
+        description: Empty where there is none.
+        hash: See `HostedManifest.hash`.
+        scenarios: By id, in the pack's order.
+    """
+
+    root: Path
+    name: str
+    version: str
+    description: str
+    hash: str
+    scenarios: Mapping[str, ScenarioMeta]
+    kind: str = "bench_pack"

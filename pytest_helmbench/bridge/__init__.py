@@ -1,0 +1,1 @@
+"""The Node host for Bench Packs, and their verifiers."""
