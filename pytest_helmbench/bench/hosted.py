@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Any
 
 __all__ = [
     "HostedManifest",
     "HostedOutline",
+    "HostedRule",
     "PackScore",
     "PackStatus",
+    "PartialPolicy",
     "ScenarioMeta",
     "ScenarioResult",
     "VerifierDefault",
@@ -50,7 +53,7 @@ class VerifierSpec:
         image: Container image to run; empty for none.
         build_context: Folder with a Dockerfile, inside of the pack; None for none.
         listen_port: Inside of the container; None where no container is described.
-        health_path: Begins with `/`.
+        health_path: Begins with `/`; empty where the manifest names none: to listen is enough then.
         description: For people; empty for none.
     """
 
@@ -205,3 +208,44 @@ class HostedOutline:
     hash: str
     scenarios: Mapping[str, ScenarioMeta]
     kind: str = "bench_pack"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialPolicy:
+    """What a partial result counts as.
+
+    Args:
+        least: The pack's own score from which it passes; None: it fails whatever its score is.
+    """
+
+    least: float | None = None
+
+    def passes(self, result: ScenarioResult) -> bool:
+        """Return whether a result passes."""
+        if result.status is not PackStatus.PARTIAL or self.least is None:
+            return result.status is PackStatus.PASS
+        return self.least == -inf or (result.score is not None and result.score >= self.least)
+
+    def __str__(self) -> str:
+        if self.least is None:
+            return "fail"
+        return "pass" if self.least == -inf else f"{self.least:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostedRule:
+    """A scenario that its own pack runs and judges.
+
+    Args:
+        scenario: It.
+        number: Its place in the pack's list, from 1.
+        total: How many the pack lists.
+        partial: What a partial result counts as.
+        hash: 16 hex digits over pack, scenario and policy.
+    """
+
+    scenario: ScenarioMeta
+    number: int
+    total: int
+    partial: PartialPolicy
+    hash: str

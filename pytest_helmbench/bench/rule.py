@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from pytest_helmbench.bench.hosted import HostedRule
     from pytest_helmbench.bench.pack import PackRule
 
-__all__ = ["CaseRule", "Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]
+__all__ = ["AssertionRule", "CaseRule", "Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]
 
 FieldRuleType = Literal["category_match", "list_includes", "tag_threshold"]
 
@@ -74,8 +75,19 @@ class JudgeRule:
     hidden: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AssertionRule:
+    """A hand-written test: its own assertions decide.
+
+    Args:
+        hash: 16 hex digits over its source file.
+    """
+
+    hash: str
+
+
 Rule = FieldRule | JudgeRule
 """What a scenario of a tree is held to."""
 
-CaseRule: TypeAlias = "FieldRule | JudgeRule | PackRule"
+CaseRule: TypeAlias = "FieldRule | JudgeRule | PackRule | HostedRule | AssertionRule"
 """What a case of any benchmark is held to."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.bench.codes import natural_key, scenario_code_of
+from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 from pytest_helmbench.formats.pack_places import MANIFEST_NAMES, is_pack
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "benchmark_root",
     "benchmarks_below",
     "is_benchmark",
+    "is_closed",
     "is_prompt_file",
     "is_tree",
     "words_of_suffix",
@@ -36,8 +38,13 @@ def words_of_suffix(name: str) -> str:
 
 
 def is_benchmark(path: Path) -> bool:
-    """Return whether a folder is a scenario tree or a benchmark pack."""
-    return is_tree(path) or is_pack(path)
+    """Return whether a folder is a scenario tree, a benchmark pack or a Bench Pack."""
+    return is_tree(path) or is_closed(path)
+
+
+def is_closed(path: Path) -> bool:
+    """Return whether a folder is a benchmark in which nothing else is looked for: a pack or a Bench Pack."""
+    return is_hosted(path) or is_pack(path)
 
 
 def is_tree(path: Path) -> bool:
@@ -52,18 +59,22 @@ def is_tree(path: Path) -> bool:
 def benchmark_root(path: Path) -> Path | None:
     """Return the benchmark that a path is, or lies inside of; the innermost one where they nest.
 
+    Whatever lies inside of a Bench Pack is part of it.
+
     Args:
         path: Any path; it need not exist.
     """
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
-    return next((place for place in (absolute, *absolute.parents) if is_benchmark(place)), None)
+    places = (absolute, *absolute.parents)
+    around = [place for place in places if is_hosted(place)]
+    return around[-1] if around else next((place for place in places if is_benchmark(place)), None)
 
 
 def benchmarks_below(path: Path) -> list[Path]:
     """Return the benchmarks at or below a folder, in natural order.
 
     Hidden folders, `node_modules` and virtual environments are skipped, and so are the scenarios of a tree and
-    the inside of a pack.
+    the inside of a pack or Bench Pack.
     """
     return sorted(_walk(path), key=lambda place: natural_key(place.as_posix()))
 
@@ -87,6 +98,10 @@ def _is_scenario_folder(entry: os.DirEntry[str]) -> bool:
 def _walk(path: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(path):
         place = Path(folder)
+        if MANIFEST in files and is_hosted(place):
+            yield place
+            folders.clear()
+            continue
         if not set(files).isdisjoint(MANIFEST_NAMES) and is_pack(place):
             yield place
             folders.clear()

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["SCHEMA_NAMES", "schema"]
 
-SCHEMA_NAMES = ("benchmark", "component", "criteria", "models", "scenario", "scoring")
+SCHEMA_NAMES = ("bench_pack", "benchmark", "component", "criteria", "models", "scenario", "scoring")
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -1,0 +1,228 @@
+"""A Bench Pack as the engine uses it: its scenarios, its runs, its score, whatever its processes do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pytest_helmbench.bridge.child import BridgeBounds, Child, ChildLostError, frozen
+from pytest_helmbench.bridge.command import BridgePlace, PackCommand
+from pytest_helmbench.bridge.faults import PackFailedError
+from pytest_helmbench.bridge.node import Node
+
+__all__ = ["Attempt", "Bridge", "BridgeBounds", "BridgePlace", "PackFailedError"]
+
+_BOUNDS = BridgeBounds()
+_SHORTEST_WAIT_S = 0.01
+
+
+class Attempt(Protocol):
+    """One item on its way through the pack; begun anew when its process died under it."""
+
+    async def begin(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the HostContext (without `logger`) and the ScenarioRunInput (without `abortSignal`)."""
+
+    def spent_s(self) -> float:
+        """Return the item's time used since it began, as the caller counts it."""
+
+    def emitted(self, event: Mapping[str, Any]) -> None:
+        """Take a progress event of the pack, or a line of its log: type `log`, `level`, `message`, `meta`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """How long an answer may take: seconds, counted by a clock that may stand still."""
+
+    seconds: float
+    spent_s: Callable[[], float]
+    what: str
+
+
+class Bridge:
+    """A Bench Pack in a Node process, which is replaced as often as it takes.
+
+    Args:
+        node: What runs it.
+        place: Where it is.
+        permission: Hold it to its own folders with Node's permission model; it can start no process then.
+        bounds: How long it is waited for.
+    """
+
+    def __init__(
+        self, node: Node, place: BridgePlace, *, permission: bool, bounds: BridgeBounds = _BOUNDS
+    ) -> None:
+        self._command = PackCommand(node, place, permission)
+        self._bounds = bounds
+        self._current: asyncio.Task[Child] | None = None
+        self._children: set[Child] = set()
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._alone = asyncio.Semaphore(bounds.alone_at_once)
+        self._unloadable: PackFailedError | None = None
+        self._closed = False
+
+    async def scenarios(self) -> Any:
+        """Return the JSON of `listScenarios()`.
+
+        Raises:
+            PackFailedError: It gives none.
+        """
+        return await self._asked({"op": "list"}, "listScenarios()")
+
+    async def score(self, results: Sequence[Mapping[str, Any]]) -> Any:
+        """Return the JSON of `scoreModelResults()`.
+
+        Raises:
+            PackFailedError: It gives none.
+        """
+        return await self._asked({"op": "score", "results": list(results)}, "scoreModelResults()")
+
+    async def run(self, attempt: Attempt, limit_s: float, prepared: str | None = None) -> Any:
+        """Run a scenario and return the JSON of what the pack made of it, which nobody has checked.
+
+        Args:
+            attempt: The item.
+            limit_s: Time it may use up, by its own count.
+            prepared: Items of the same key share one `prepare()` per process, and the caller runs them one by one;
+                None for one of its own, disposed of after the run.
+
+        Raises:
+            PackFailedError: This item failed; others go on.
+            asyncio.CancelledError: The item was told to stop, and is not waited for.
+        """
+
+        async def act(child: Child, freeze_s: float) -> Any:
+            context, given = await attempt.begin()
+            message = {"op": "run", "key": prepared, "context": context, "input": given}
+            number, answer = child.ask(message, min(freeze_s, limit_s), attempt.emitted)
+            return await self._within(child, number, answer, _Limit(limit_s, attempt.spent_s, "the scenario"))
+
+        return await self._done(act)
+
+    async def close(self) -> None:
+        """Dispose of what is prepared, within bounds, and end all processes."""
+        self._closed = True
+        if self._current is not None:
+            self._current.cancel()
+            await asyncio.gather(self._current, return_exceptions=True)
+        await asyncio.gather(*(child.close() for child in tuple(self._children)))
+        await asyncio.gather(*self._retiring)
+        self._children.clear()
+
+    async def _asked(self, message: Mapping[str, Any], what: str) -> Any:
+        seconds = self._bounds.answer_s
+
+        async def act(child: Child, freeze_s: float) -> Any:
+            started = time.monotonic()
+            number, answer = child.ask(message, min(freeze_s, seconds))
+            limit = _Limit(seconds, lambda: time.monotonic() - started, what)
+            return await self._within(child, number, answer, limit)
+
+        return await self._done(act)
+
+    async def _done(self, act: Callable[[Child, float], Awaitable[Any]]) -> Any:
+        """Do something beside others; when the process is lost, do it again, alone."""
+        child = await self._shared()
+        child.begun += 1
+        child.users += 1
+        try:
+            return await act(child, self._bounds.freeze_s)
+        except ChildLostError as lost:
+            if child.begun == 1:
+                raise _culprit(lost) from None  # it was alone
+        finally:
+            child.users -= 1
+            self._retire_if_done(child)
+        async with self._alone:
+            child = await self._started()
+            try:
+                return await act(child, self._bounds.alone_freeze_s)
+            except ChildLostError as lost:
+                raise _culprit(lost) from None
+            finally:
+                self._retire(child)
+
+    async def _within(self, child: Child, number: int, answer: asyncio.Future[Any], limit: _Limit) -> Any:
+        """Wait for an answer as long as it may take, then abort it."""
+        try:
+            while (left := limit.seconds - limit.spent_s()) > 0:
+                await asyncio.wait((answer,), timeout=max(left, _SHORTEST_WAIT_S))
+                if answer.done():
+                    return answer.result()
+            child.abort(number)
+            await asyncio.wait((answer,), timeout=self._bounds.grace_s)
+        except asyncio.CancelledError:
+            child.abandon(number)
+            raise
+        if answer.done():
+            if isinstance(lost := answer.exception(), ChildLostError):
+                raise lost
+            ending = "it ended when it was aborted"
+        elif child.silent_s() >= min(self._bounds.grace_s, 3 * self._bounds.heartbeat_s):
+            child.lose(frozen(child.silent_s()))
+            raise answer.exception() or RuntimeError("a lost process answered")
+        else:
+            child.tainted = True
+            ending = "it ignored the abort signal"
+        message = f"{limit.what} gave no result within {limit.seconds:g} s, and {ending}"
+        raise PackFailedError("too_slow", message, child.output())
+
+    async def _shared(self) -> Child:
+        """Return the process that takes new items, started when there is none."""
+        if self._current is None or self._is_spent(self._current):
+            self._current = asyncio.create_task(self._started())
+            self._current.add_done_callback(_retrieve)
+        return await asyncio.shield(self._current)
+
+    @staticmethod
+    def _is_spent(current: asyncio.Task[Child]) -> bool:
+        if not current.done():
+            return False
+        if current.cancelled() or current.exception() is not None:
+            return True
+        child = current.result()
+        return child.tainted or child.lost
+
+    async def _started(self) -> Child:
+        if self._unloadable is not None:
+            raise self._unloadable
+        if self._closed:
+            raise PackFailedError("crashed", "the Bench Pack is closed already")
+        child = Child(self._command, self._bounds)
+        self._children.add(child)
+        try:
+            await child.start()
+        except BaseException as error:
+            await asyncio.shield(self._ended(child))
+            if isinstance(error, PackFailedError):
+                self._unloadable = error
+            raise
+        return child
+
+    def _retire_if_done(self, child: Child) -> None:
+        if (child.tainted or child.lost) and child.users == 0:
+            self._retire(child)
+
+    def _retire(self, child: Child) -> None:
+        """End a process without waiting for it."""
+        if child in self._children:
+            task = asyncio.create_task(self._ended(child))
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+
+    async def _ended(self, child: Child) -> None:
+        self._children.discard(child)
+        await child.close()
+
+
+def _retrieve(task: asyncio.Task[Child]) -> None:
+    """Look at how a start ended: whoever waited for it may be gone."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _culprit(lost: ChildLostError) -> PackFailedError:
+    loss = lost.loss
+    return PackFailedError(loss.reason, f"{loss.said} while this scenario ran alone", lost.output, loss.stack)

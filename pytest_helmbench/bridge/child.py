@@ -1,0 +1,413 @@
+"""One Node process with one Bench Pack in it: its start, its lines, its signs of life, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.bridge.command import BridgePlace, PackCommand
+from pytest_helmbench.bridge.faults import PackFailedError
+from pytest_helmbench.bridge.wire import HAS_INHERITANCE, InheritedWire, Lines, LoopbackWire, Wire
+
+__all__ = ["BridgeBounds", "BridgePlace", "Child", "ChildLostError", "Loss", "frozen"]
+
+_MESSAGE = 500
+_STACK = 4_000
+_LATE_S = 1.0  # a check that comes later than this is our own fault, not the process's
+_AFTER_END_S = 0.5
+_KILL_S = 5.0
+_SIGNALLED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeBounds:
+    """How long a pack is waited for, and how much is kept of it.
+
+    Args:
+        start_s: From the start of Node to the loaded pack.
+        answer_s: For the list of scenarios and for the score.
+        freeze_s: Without a sign of life; then the process is killed and its items run again, each alone.
+        alone_freeze_s: Likewise for an item that runs alone: its work may block, and hurts nobody else.
+        grace_s: Between the abort signal and giving up on an item.
+        close_s: For disposing of what is prepared.
+        heartbeat_s: Between two signs of life.
+        alone_at_once: Processes for items that run alone.
+        output_bytes: Kept of what is printed.
+        loopback: Reach processes by a loopback server even where they can inherit sockets.
+    """
+
+    start_s: float = 60.0
+    answer_s: float = 60.0
+    freeze_s: float = 10.0
+    alone_freeze_s: float = 30.0
+    grace_s: float = 1.0
+    close_s: float = 1.0
+    heartbeat_s: float = 0.25
+    alone_at_once: int = 4
+    output_bytes: int = 16 * 1024
+    loopback: bool = not HAS_INHERITANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How a process was lost to its items.
+
+    Args:
+        reason: As in `PackFailedError`.
+        said: What happened; it holds a pack's own words, scrubbed and cut.
+        stack: Where it was thrown, if it was.
+    """
+
+    reason: str
+    said: str
+    stack: str = ""
+
+
+class ChildLostError(Exception):
+    """The process is gone, and nobody can say which of its items was to blame."""
+
+    def __init__(self, loss: Loss, output: str) -> None:
+        self.loss = loss
+        self.output = output
+        super().__init__(loss.said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that is not answered yet; after `patience_s` of silence the process counts as frozen."""
+
+    answer: asyncio.Future[Any]
+    emitted: Callable[[Mapping[str, Any]], None]
+    patience_s: float
+
+
+class Child:
+    """A process with a pack. Made by `start`.
+
+    Args:
+        command: What it runs.
+        bounds: How long it is waited for.
+    """
+
+    def __init__(self, command: PackCommand, bounds: BridgeBounds) -> None:
+        self.tainted = False  # something in it never ended: it takes no new items
+        self.begun = 0  # questions so far
+        self.users = 0
+        self._command, self._bounds = command, bounds
+        self._loop = asyncio.get_running_loop()
+        self._wire: Wire = LoopbackWire() if bounds.loopback else InheritedWire()
+        self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
+        self._lines = Lines(self._received, self._ended.set)
+        self._process = _Process(bounds.output_bytes, self._exited)
+        self._watching: asyncio.Task[None] | None = None
+        self._asked: dict[int, _Asked] = {}
+        self._numbers = 0
+        self._loss: Loss | None = None
+        self._last_life = self._loop.time()
+        self._pulse: asyncio.TimerHandle | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is gone or going."""
+        return self._loss is not None
+
+    @property
+    def forged_lines(self) -> int:
+        """Lines on our channel that were not ours."""
+        return self._lines.dropped
+
+    @property
+    def pid(self) -> int | None:
+        """Its number, which is that of its process group."""
+        return self._process.pid
+
+    def output(self) -> str:
+        """Return the end of what was printed, scrubbed."""
+        return self._process.text()
+
+    async def start(self) -> None:
+        """Start Node and load the pack.
+
+        Raises:
+            PackFailedError: `not_loadable`.
+        """
+        name = self._command.place.entry.name
+        try:
+            await self._spawn()
+            self._wire.send(self._hello())
+            async with asyncio.timeout(self._bounds.start_s):
+                await self._loaded
+        except TimeoutError:
+            raise self._unloadable(
+                f"{name} did not finish loading within {self._bounds.start_s:g} s"
+            ) from None
+        except OSError as error:
+            raise self._unloadable(f"Node.js cannot be started: {excerpt(str(error))}") from error
+        except ChildLostError as lost:
+            raise self._unloadable(lost.loss.said, lost.loss.stack) from None
+
+    def ask(
+        self,
+        message: Mapping[str, Any],
+        patience_s: float,
+        emitted: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> tuple[int, asyncio.Future[Any]]:
+        """Send a question; return its number and its answer to come.
+
+        Args:
+            message: Without its number.
+            patience_s: Silence of the whole process that is borne while the answer is open.
+            emitted: Called with the events of the item.
+
+        Raises:
+            ChildLostError: The process is gone; the answer raises it likewise.
+        """
+        if self._loss is not None:
+            raise ChildLostError(self._loss, self.output())
+        if not self._asked:
+            self._last_life = self._loop.time()  # an idle process is silent
+        self._numbers += 1
+        number = self._numbers
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._asked[number] = _Asked(answer, emitted, patience_s)
+        self._wire.send({**message, "id": number})
+        self._watch_pulse()
+        return number, answer
+
+    def abort(self, number: int) -> None:
+        """Send the abort signal to an item."""
+        if number in self._asked:
+            self._wire.send({"op": "abort", "id": number})
+
+    def abandon(self, number: int) -> None:
+        """Abort an item that nobody waits for any more; when it ignores that, the process takes no new ones."""
+        if self._asked.get(number) is None or self.lost:
+            return
+        self.abort(number)
+        self._loop.call_later(self._bounds.grace_s, self._taint_if_open, number)
+
+    def silent_s(self) -> float:
+        """Return how long the process has given no sign of life."""
+        return self._loop.time() - self._last_life
+
+    def lose(self, loss: Loss) -> None:
+        """Give the process up: everything it was asked fails, and it is killed."""
+        if self._loss is not None:
+            return
+        self._loss = loss
+        error = ChildLostError(loss, self.output())
+        for answer in (self._loaded, *(asked.answer for asked in self._asked.values())):
+            if not answer.done():
+                answer.set_exception(error)
+                answer.exception()  # whoever waits for it gets it; that nobody does is no fault
+        self._asked.clear()
+        if self._pulse is not None:
+            self._pulse.cancel()
+        self._kill()
+
+    async def close(self) -> None:
+        """Dispose of what is prepared, if that goes quickly, and end the process and its group."""
+        if not self.lost and self._loaded.done():
+            with suppress(TimeoutError, ChildLostError, PackFailedError):
+                async with asyncio.timeout(self._bounds.close_s):
+                    await self.ask({"op": "dispose"}, self._bounds.close_s)[1]
+        self.lose(Loss("crashed", "the process was ended by us"))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_KILL_S):
+                await self._exited.wait()
+        self._kill_group()  # what the launcher or the process left behind
+        if self._watching is not None:
+            self._watching.cancel()
+        self._wire.close()
+        self._process.close()
+
+    async def _spawn(self) -> None:
+        command, wire = self._command, self._wire
+        await self._loop.subprocess_exec(
+            lambda: self._process,
+            *command.argv(wire.argument),
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=command.environment(wire.environment),
+            cwd=command.folder,
+            pass_fds=wire.descriptors,
+            start_new_session=True,
+        )
+        self._watching = asyncio.create_task(self._watch_end())
+        await wire.connect(self._lines)
+
+    def _hello(self) -> dict[str, Any]:
+        return {
+            "op": "load",
+            "secret": self._lines.secret.decode(),
+            "entry": self._command.entry,
+            "heartbeatMs": round(self._bounds.heartbeat_s * 1000),
+            "watch": not self._command.reaped,
+            "guarded": self._command.permission,
+        }
+
+    def _unloadable(self, said: str, stack: str = "") -> PackFailedError:
+        place = self._command.place
+        entry = place.entry.relative_to(place.root) if place.entry.is_relative_to(place.root) else place.entry
+        return PackFailedError(
+            "not_loadable",
+            f"the Bench Pack cannot be loaded from {scrub(str(entry))}: {said}",
+            self.output(),
+            stack,
+        )
+
+    def _received(self, message: Mapping[str, Any]) -> None:
+        self._last_life = self._loop.time()
+        if "event" in message:
+            asked = self._asked.get(message["id"])
+            if asked is not None and isinstance(message["event"], dict):
+                asked.emitted(message["event"])
+        elif "id" in message:
+            self._answered(message)
+        elif "loaded" in message:
+            if not self._loaded.done():
+                self._loaded.set_result(None)
+        elif "unloadable" in message or "lost" in message:
+            told = message.get("unloadable") or message["lost"]
+            self.lose(Loss(told["reason"], excerpt(told["said"], _MESSAGE), excerpt(told["stack"], _STACK)))
+
+    def _answered(self, message: Mapping[str, Any]) -> None:
+        asked = self._asked.pop(message["id"], None)
+        if asked is None or asked.answer.done():
+            return
+        failed = message.get("failed")
+        if failed is None:
+            asked.answer.set_result(message["value"])
+            return
+        if failed["reason"] in ("unhandled", "exited"):
+            self.tainted = True  # its own code may never come to an end
+        output = scrub(failed["output"]).strip() or self.output()
+        told = excerpt(failed["said"], _MESSAGE)
+        asked.answer.set_exception(
+            PackFailedError(failed["reason"], told, output, excerpt(failed["stack"], _STACK))
+        )
+        asked.answer.exception()
+
+    def _watch_pulse(self) -> None:
+        if self._pulse is None and self._asked:
+            self._pulse = self._loop.call_later(self._patience_s(), self._check_pulse, self._loop.time())
+
+    def _patience_s(self) -> float:
+        shortest = min(asked.patience_s for asked in self._asked.values())
+        return max(shortest, 3 * self._bounds.heartbeat_s)
+
+    def _check_pulse(self, since: float) -> None:
+        self._pulse = None
+        if not self._asked:
+            return
+        patience = self._patience_s()
+        late = self._loop.time() - since - patience > _LATE_S  # our own loop was busy: look again
+        if self.silent_s() >= patience and not late:
+            self.lose(frozen(self.silent_s()))
+            return
+        delay = max(patience - self.silent_s(), self._bounds.heartbeat_s)
+        self._pulse = self._loop.call_later(delay, self._check_pulse, self._loop.time() + delay - patience)
+
+    def _taint_if_open(self, number: int) -> None:
+        self.tainted = self.tainted or number in self._asked
+
+    async def _watch_end(self) -> None:
+        waits = [asyncio.create_task(self._exited.wait()), asyncio.create_task(self._ended.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=_AFTER_END_S)  # what it said last is still to be read
+        finally:
+            for wait in waits:
+                wait.cancel()
+        self.lose(Loss("crashed", self._how_it_ended()))
+
+    def _how_it_ended(self) -> str:
+        code = self._process.returncode
+        if code is None:
+            return "the process closed its channel to us"
+        if "heap out of memory" in self.output():
+            return "the process ran out of memory"
+        if self._command.reaped and code > _SIGNALLED:
+            code = _SIGNALLED - code
+        if code >= 0:
+            return f"the process ended with exit code {code}"
+        with suppress(ValueError):
+            return f"the process was ended by {signal.Signals(-code).name}"
+        return f"the process was ended by signal {-code}"
+
+    def _kill(self) -> None:
+        """End the process: through the launcher where there is one, since that finds what has left the group."""
+        if self._exited.is_set() or not self._command.reaped:
+            self._kill_group()
+        elif self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+
+    def _kill_group(self) -> None:
+        if self.pid is None:
+            return
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
+
+
+class _Process(asyncio.SubprocessProtocol):
+    """A process as asyncio knows it, and the end of what it prints."""
+
+    def __init__(self, kept: int, exited: asyncio.Event) -> None:
+        self.pid: int | None = None
+        self._kept, self._exited = kept, exited
+        self._output = bytearray()
+        self._transport: asyncio.SubprocessTransport | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended; negative for a signal."""
+        return None if self._transport is None else self._transport.get_returncode()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember the process."""
+        assert isinstance(transport, asyncio.SubprocessTransport)  # what a subprocess gets
+        self._transport = transport
+        self.pid = transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep the end of what is printed."""
+        del fd
+        self._output += data
+        if len(self._output) > 2 * self._kept:
+            del self._output[: -self._kept]
+
+    def process_exited(self) -> None:
+        """Say so."""
+        self._exited.set()
+
+    def text(self) -> str:
+        """Return what is kept, scrubbed."""
+        return scrub(bytes(self._output[-self._kept :]).decode("utf-8", "replace")).strip()
+
+    def kill(self) -> None:
+        """Kill it alone."""
+        if self._transport is not None:
+            with suppress(ProcessLookupError):
+                self._transport.kill()
+
+    def close(self) -> None:
+        """Stop reading, whoever else still holds the other ends."""
+        if self._transport is not None:
+            self._transport.close()
+
+
+def frozen(silent_s: float) -> Loss:
+    """Return the loss of a process that gives no sign of life."""
+    return Loss("hung", f"the process gave no sign of life for {silent_s:.3g} s")

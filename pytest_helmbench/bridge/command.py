@@ -1,0 +1,106 @@
+"""How a Node process for a Bench Pack is started: its arguments, what it may touch, its environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.bridge.node import Node
+from pytest_helmbench.sandbox import inside as sandbox_inside
+from pytest_helmbench.sandbox.local import host_python
+
+__all__ = ["BridgePlace", "PackCommand"]
+
+_INSIDE = Path(__file__).resolve().with_name("inside")
+_LAUNCHER = Path(sandbox_inside.__file__).with_name("launch.py")
+_PASSED_ON = ("PATH", "TZ", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT")
+_NO_PROXY = "127.0.0.1,localhost,::1"
+
+
+@dataclass(frozen=True, slots=True)
+class BridgePlace:
+    """Where a pack is and may write. All paths are absolute and exist.
+
+    Args:
+        root: The pack's folder.
+        entry: The module that it names.
+        data_dir: Its own, kept; `cache_dir` and `runs_dir` likewise.
+        cache_dir: See `data_dir`.
+        runs_dir: See `data_dir`.
+    """
+
+    root: Path
+    entry: Path
+    data_dir: Path
+    cache_dir: Path
+    runs_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class PackCommand:
+    """A pack, and how it is run.
+
+    Args:
+        node: What runs it.
+        place: Where it is.
+        permission: Hold it to its own folders with Node's permission model; it can start no process then.
+    """
+
+    node: Node
+    place: BridgePlace
+    permission: bool
+
+    @property
+    def reaped(self) -> bool:
+        """Whether our launcher stands above the process: it also ends what has left the process group."""
+        return sys.platform == "linux" and not self.permission
+
+    @property
+    def folder(self) -> str:
+        """Where it starts: a pack that writes files without saying where may do so here."""
+        return os.path.realpath(self.place.data_dir)
+
+    @property
+    def entry(self) -> str:
+        """The module, without links: Node names it so, and allows no other name."""
+        return os.path.realpath(self.place.entry)
+
+    def argv(self, argument: str) -> tuple[str, ...]:
+        """Return program and arguments; `argument` says where the process finds its wire."""
+        flags = self._permission_flags() if self.permission else ()
+        node = (self.node.path, "--no-warnings", *flags, str(_INSIDE / "main.cjs"), argument)
+        if not self.reaped:
+            return node
+        return (str(host_python()), "-ISE", str(_LAUNCHER), f"reap={os.getpid()}", self.folder, *node)
+
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        """Return the whole environment: no key of a provider is in it, and no home with more of them."""
+        passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        temporary = os.path.realpath(self.place.cache_dir)
+        return {
+            "LANG": "C.UTF-8",
+            **passed,
+            **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), temporary),
+            **dict.fromkeys(("HOME", "USERPROFILE"), self.folder),
+            **dict.fromkeys(("NO_PROXY", "no_proxy"), _NO_PROXY),
+            "NODE_PATH": str(_INSIDE / "modules"),
+            **extra,
+        }
+
+    def _permission_flags(self) -> tuple[str, ...]:
+        major = self.node.version[0]
+        place = self.place
+        writable = [os.path.realpath(path) for path in (place.data_dir, place.cache_dir, place.runs_dir)]
+        # Both names of the folder: files are opened by the one that the pack was told.
+        readable = {os.path.realpath(place.root), str(place.root), str(_INSIDE), *writable}
+        return (
+            "--permission" if self.node.version >= (22, 13, 0) else "--experimental-permission",
+            *(f"--allow-fs-read={os.path.join(path, '*')}" for path in sorted(readable)),  # noqa: PTH118 - a pattern
+            *(f"--allow-fs-write={os.path.join(path, '*')}" for path in writable),  # noqa: PTH118
+            "--allow-worker",
+            *("--require", str(_INSIDE / "guard.cjs")),
+            *(("--allow-net",) if major >= 25 else ()),
+        )

@@ -1,0 +1,197 @@
+"""What a Bench Pack is told: the HostContext of an item and the input of a run, as JSON mappings.
+
+Of the model it learns an address of ours and a token that is good for one item. No key can get in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_helmbench.bench.hosted import HostedManifest, ScenarioMeta, VerifierEndpoint
+from pytest_helmbench.bench.model import Sampling
+from pytest_helmbench.bridge.command import BridgePlace
+
+__all__ = ["ItemEndpoints", "host_context", "merged_generation", "run_input"]
+
+_PROTOCOL_VERSION = 1
+
+# Packs name their providers, and some treat OpenRouter, Ollama or llama.cpp in ways of their own: headers,
+# fields of the request, other paths. Behind the relay any of them may stand, so the neutral kind is the one
+# that fits all. Id and kind are the same word, since some packs look at the one and some at the other.
+_PROVIDER = "openai_compatible"
+
+_PLAIN = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEndpoints:
+    """How the code of one item reaches its model.
+
+    Args:
+        model: Id of the model under test, as the relay lists it.
+        base_url: Of the relay, with the item's path.
+        token: Good for that path only, and until the item ends.
+        docker_base_url: Where a container reaches the same with the same token; empty for nowhere.
+    """
+
+    model: str
+    base_url: str
+    token: str = field(repr=False)
+    docker_base_url: str = ""
+
+
+def merged_generation(
+    manifest_defaults: Mapping[str, Any],
+    overrides: Sampling,
+    timeout_s: float,
+    *,
+    user_timeout_s: float | None = None,
+) -> dict[str, Any]:
+    """Return a GenerationRequest: the host's default, then the pack's, then the user's.
+
+    A key that is there may be sent to the model, any other may not; null is as good as absent. A later value
+    replaces the whole earlier one, save that `extra_body` is a bag of fields, each of which is one.
+
+    Args:
+        manifest_defaults: `samplingDefaults` as written.
+        overrides: What the user set.
+        timeout_s: For one request, where neither pack nor user says.
+        user_timeout_s: For one request, as the user set it; None where the user did not.
+
+    Source:
+        Bench Packs, section 2.
+    """
+    merged: dict[str, Any] = {"request_timeout_seconds": _whole(timeout_s)}
+    merged |= {key: value for key, value in manifest_defaults.items() if value is not None}
+    stated = {key: getattr(overrides, key) for key in _PLAIN}
+    merged |= {key: value for key, value in stated.items() if value is not None}
+    if overrides.reasoning_effort is not None:
+        merged["reasoning"] = {"effort": overrides.reasoning_effort}
+    if overrides.extra_body is not None:
+        earlier = merged.get("extra_body")
+        merged["extra_body"] = {**(earlier if isinstance(earlier, Mapping) else {}), **overrides.extra_body}
+    if user_timeout_s is not None:
+        merged["request_timeout_seconds"] = _whole(user_timeout_s)
+    return merged
+
+
+def host_context(
+    manifest: HostedManifest,
+    place: BridgePlace,
+    line: ItemEndpoints,
+    verifiers: Sequence[VerifierEndpoint],
+) -> dict[str, Any]:
+    """Return the HostContext of an item, without its `logger`.
+
+    Args:
+        manifest: Of the pack.
+        place: Where the pack is and may write.
+        line: To the model.
+        verifiers: Those of the manifest, running or not.
+
+    Source:
+        Bench Packs, section 2.
+    """
+    endpoints = [_verifier(endpoint) for endpoint in verifiers]
+    return {
+        "protocolVersion": _PROTOCOL_VERSION,
+        "benchPack": {
+            "id": manifest.id,
+            "version": manifest.version,
+            "installDir": str(place.root),
+            "dataDir": str(place.data_dir),
+            "cacheDir": str(place.cache_dir),
+            "runsDir": str(place.runs_dir),
+        },
+        "providers": [
+            {
+                "id": _PROVIDER,
+                "kind": _PROVIDER,
+                "name": "OpenAI Compatible",
+                "enabled": True,
+                "baseUrl": line.base_url.rstrip("/"),
+                "authMode": "bearer",
+            }
+        ],
+        "models": [_model(line.model)],
+        "secrets": [{"providerId": _PROVIDER, "keyName": "api_key", "value": line.token, "source": "config"}],
+        "verifiers": endpoints,
+        "sidecars": endpoints,
+        "inferenceEndpoints": [_inference(line)],
+    }
+
+
+def run_input(
+    run_id: str,
+    manifest: HostedManifest,
+    scenario: ScenarioMeta,
+    model: str,
+    generation: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return a ScenarioRunInput, without its `abortSignal`.
+
+    Args:
+        run_id: Of the run; a part of file names in some packs.
+        manifest: Of the pack.
+        scenario: Handed back as the pack listed it.
+        model: Id of the model under test.
+        generation: Of `merged_generation`.
+
+    Source:
+        Bench Packs, section 2.
+    """
+    return {
+        "runId": run_id,
+        "benchPackId": manifest.id,
+        "scenario": {**scenario.stated, "id": scenario.id, "title": scenario.title},
+        "model": _model(model),
+        "generation": dict(generation),
+    }
+
+
+def _model(model: str) -> dict[str, Any]:
+    return {
+        "id": model,
+        "provider": _PROVIDER,
+        "model": model,
+        "label": model,
+        "enabled": True,
+        "group": "default",
+    }
+
+
+def _inference(line: ItemEndpoints) -> dict[str, Any]:
+    endpoint = {
+        "modelId": line.model,
+        "providerId": _PROVIDER,
+        "transport": "openai_compatible",
+        "status": "running",
+        "baseUrl": _with_slash(line.base_url),
+        "authMode": "bearer",
+        "apiKey": line.token,
+        "exposedModel": line.model,
+    }
+    return endpoint | ({"dockerBaseUrl": _with_slash(line.docker_base_url)} if line.docker_base_url else {})
+
+
+def _verifier(endpoint: VerifierEndpoint) -> dict[str, Any]:
+    stated: dict[str, Any] = {
+        "id": endpoint.id,
+        "transport": "http",
+        "mode": endpoint.mode,
+        "required": endpoint.required,
+        "status": endpoint.status,
+    }
+    known = {"url": endpoint.url, "port": endpoint.port, "details": endpoint.details}
+    return stated | {key: value for key, value in known.items() if value}
+
+
+def _with_slash(url: str) -> str:
+    """Return an address to which `chat/completions` can be appended, as the desktop app gives it."""
+    return url if url.endswith("/") else f"{url}/"
+
+
+def _whole(seconds: float) -> float:
+    return int(seconds) if float(seconds).is_integer() else seconds

@@ -1,0 +1,26 @@
+"""What goes wrong with a Bench Pack, in words for people."""
+
+from __future__ import annotations
+
+from pytest_helmbench.bench.problem import HelmbenchError
+
+__all__ = ["PackFailedError"]
+
+
+class PackFailedError(HelmbenchError):
+    """A Bench Pack failed at what it was asked: nothing that a model did.
+
+    Args:
+        reason: One word: `threw`, `unhandled`, `exited`, `too_slow`, `hung`, `crashed`, `malformed` or
+            `not_loadable`.
+        message: What happened, in one or two sentences; the pack's own words in it are scrubbed and cut.
+        output: The end of what was printed, scrubbed: the item's own where that is known, else the process's.
+        stack: Where it was thrown, as Node says, scrubbed; empty where nothing was thrown.
+    """
+
+    def __init__(self, reason: str, message: str, output: str = "", stack: str = "") -> None:
+        self.reason = reason
+        self.message = message
+        self.output = output
+        self.stack = stack
+        super().__init__(message)

@@ -1,0 +1,124 @@
+"use strict";
+// The pack as the protocol has it: found in its module, asked for scenarios, prepared, run, scored, disposed of.
+
+const { quote, text } = require("./captured.cjs");
+const { brief, encode } = require("./encode.cjs");
+
+const DEEPEST_DEFAULT = 4;
+const MOST_EVENTS = 10_000; // of an item
+const MOST_EVENT_TEXT = 8 * 1024 * 1024;
+const LEVELS = ["debug", "info", "warn", "error"];
+
+/** Return the pack of an imported module, however its default export is wrapped; or say what is missing. */
+function packOf(imported) {
+  let found = imported;
+  for (let depth = 0; depth < DEEPEST_DEFAULT && !is(found, "listScenarios"); depth += 1) {
+    const next = found?.default;
+    if ((typeof next !== "object" && typeof next !== "function") || next === null) break;
+    found = next;
+  }
+  if (found === imported && !is(found, "listScenarios")) return { missing: "it has no default export" };
+  for (const name of ["listScenarios", "prepare", "scoreModelResults"]) {
+    if (!is(found, name)) return { missing: `its default export has no function ${name}()` };
+  }
+  return { pack: found };
+}
+
+const is = (value, name) => typeof value?.[name] === "function";
+
+/** Answer what the host asks of a pack. */
+function hostPack(pack, send, { begin, unattributed }) {
+  const shared = { __proto__: null };
+  const disposals = new Set();
+
+  function list(id) {
+    begin(id, (work) => {
+      work.where = "listScenarios()";
+      return pack.listScenarios();
+    });
+  }
+
+  function score(id, results) {
+    begin(id, (work) => {
+      work.where = "scoreModelResults()";
+      return pack.scoreModelResults(results);
+    });
+  }
+
+  function run({ id, key, context, input }) {
+    begin(id, async (work) => {
+      work.where = "prepare()";
+      const emit = emitter(work);
+      const prepared = key === null ? await prepare(context, emit) : await prepareOnce(key, context, emit);
+      if (!is(prepared, "runScenario")) {
+        work.malformed = "prepare() gave nothing with a function runScenario()";
+        return undefined;
+      }
+      work.where = "runScenario()";
+      try {
+        return await prepared.runScenario({ ...input, abortSignal: work.controller.signal }, async (event) => emit(event));
+      } finally {
+        if (key === null) dispose(prepared);
+      }
+    });
+  }
+
+  const prepare = (context, emit) => pack.prepare({ ...context, logger: loggerOf(emit) });
+
+  /** Prepare for several items: none of them is to blame for what happens in the background. */
+  function prepareOnce(key, context, emit) {
+    shared[key] ??= unattributed(async () => prepare(context, emit));
+    shared[key].catch(() => { delete shared[key]; }); // the next item tries again
+    return shared[key];
+  }
+
+  /** Dispose of what is prepared, behind the back of everybody: the result is there already. */
+  function dispose(prepared) {
+    if (!is(prepared, "dispose")) return;
+    const disposal = (async () => prepared.dispose())().catch(() => {});
+    disposals.add(disposal);
+    disposal.then(() => disposals.delete(disposal));
+  }
+
+  /** Dispose of everything and answer when that is done. */
+  function disposeAll(id) {
+    begin(id, async (work) => {
+      work.where = "dispose()";
+      for (const key of Object.keys(shared)) {
+        const prepared = await shared[key].catch(() => undefined);
+        dispose(prepared);
+      }
+      await Promise.allSettled([...disposals]);
+    });
+  }
+
+  /** Return what hands an item's events on until it has its result, within bounds. */
+  function emitter(work) {
+    let events = 0;
+    let room = MOST_EVENT_TEXT;
+    return (event) => {
+      if (work.settled || room <= 0) return;
+      const written = encode(event, room);
+      events += 1;
+      room = events < MOST_EVENTS ? room - written.length : 0;
+      send(`{"id":${text(work.id)},"event":${written}}`);
+      if (room <= 0) send(`{"id":${text(work.id)},"event":${quoteCut()}}`);
+    };
+  }
+
+  return { disposeAll, list, run, score };
+}
+
+const quoteCut = () => `{"type":"log","level":"warn","message":${quote("[cut: this item emits too much]")}}`;
+
+/** The host's logger: its lines are events of their own. */
+function loggerOf(emit) {
+  const logger = {};
+  for (const level of LEVELS) {
+    logger[level] = (message, meta) =>
+      emit({ type: "log", level, message: typeof message === "string" ? message : brief(message), meta });
+  }
+  return logger;
+}
+
+module.exports = { hostPack, packOf };

@@ -1,0 +1,10 @@
+"use strict";
+// What Bench Packs import of @benchlocal/core: mostly types, which are gone by now, and these constants.
+
+const DEFAULT_BENCHLOCAL_REQUEST_TIMEOUT_SECONDS = 300;
+
+module.exports = {
+  ...require("../sdk/index.cjs"),
+  DEFAULT_BENCHLOCAL_REQUEST_TIMEOUT_SECONDS,
+  DEFAULT_BENCHLOCAL_GENERATION: { request_timeout_seconds: DEFAULT_BENCHLOCAL_REQUEST_TIMEOUT_SECONDS },
+};

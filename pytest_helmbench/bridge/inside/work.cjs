@@ -1,0 +1,91 @@
+"use strict";
+// What is under way in this process: each piece of work has one answer, and what comes after it is discarded.
+// Errors that nobody catches and calls of process.exit are those of the work in whose context they happen.
+
+const { AsyncLocalStorage } = require("node:async_hooks");
+const { syncBuiltinESMExports } = require("node:module");
+const { abort, quote, runWithin, slice, storeOf, text } = require("./captured.cjs");
+const { brief, encode, stackOf } = require("./encode.cjs");
+
+const KEPT = 16 * 1024;
+
+/** Keep account of the work. `send` takes the text of a JSON object. */
+function openWork(send) {
+  const storage = new AsyncLocalStorage();
+  const works = { __proto__: null };
+  const ended = new Error("process.exit() ends this scenario"); // thrown, so that the code behind it does not run
+  let active = 0;
+  let loaded = false;
+
+  function answer(work, json) {
+    if (work.settled) return;
+    work.settled = true;
+    send(`{"id":${work.id},${json}}`);
+  }
+
+  function fail(work, reason, said, thrown) {
+    const output = quote(slice(work.output, -KEPT));
+    answer(work, `"failed":{${fault(reason, said, thrown)},"output":${output}}`);
+  }
+
+  const fault = (reason, said, thrown) => `"reason":"${reason}","said":${quote(said)},"stack":${quote(stackOf(thrown))}`;
+
+  /** Something happened outside of any call of ours. */
+  function blame(reason, said, thrown) {
+    const work = storeOf(storage);
+    if (work !== undefined) fail(work, reason, said, thrown);
+    else if (!loaded) send(`{"unloadable":{${fault(reason, said, thrown)}}}`);
+    else if (active > 0) send(`{"lost":{${fault(reason, said, thrown)}}}`); // it cannot be said whose it is
+  }
+
+  function watchProcess() {
+    process.on("uncaughtException", (thrown) => {
+      if (thrown !== ended) blame("unhandled", `an error was never caught: ${brief(thrown)}`, thrown);
+    });
+    process.on("unhandledRejection", (thrown) => {
+      if (thrown !== ended) blame("unhandled", `a rejected promise was never handled: ${brief(thrown)}`, thrown);
+    });
+    process.exit = process.reallyExit = function exit(code = process.exitCode) {
+      const given = typeof code === "number" ? text(code) : "";
+      blame("exited", `it called process.exit(${given})`, new Error("process.exit"));
+      throw ended;
+    };
+    syncBuiltinESMExports();
+  }
+
+  /** Do a piece of work and send its one answer: the value that `act` promises, or why there is none. */
+  function begin(id, act) {
+    const work = { id, settled: false, output: "", controller: new AbortController(), where: "", malformed: "" };
+    works[id] = work;
+    active += 1;
+    runWithin(storage, work, async () => {
+      try {
+        const value = await act(work);
+        if (work.malformed) fail(work, "malformed", work.malformed);
+        else answer(work, `"value":${encode(value)}`);
+      } catch (thrown) {
+        if (thrown !== ended) fail(work, "threw", `${work.where} threw ${brief(thrown)}`, thrown);
+      }
+      delete works[id];
+      active -= 1;
+    });
+  }
+
+  /** Ask a piece of work to stop, with the default reason. */
+  function stop(id) {
+    const work = works[id];
+    if (work !== undefined) runWithin(storage, work, () => abort(work.controller));
+  }
+
+  return {
+    begin,
+    busy: () => active > 0,
+    current: () => storeOf(storage),
+    stop,
+    unattributed: (act) => runWithin(storage, undefined, act),
+    wasLoaded: () => { loaded = true; },
+    watchProcess,
+  };
+}
+
+module.exports = { openWork };

@@ -1,0 +1,204 @@
+"""Lines between us and a Node process: over inherited sockets, or a loopback server where nothing is inherited."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+__all__ = ["HAS_INHERITANCE", "InheritedWire", "Lines", "LoopbackWire", "Wire"]
+
+HAS_INHERITANCE = os.name == "posix"
+"""Whether a process can inherit open sockets by number."""
+
+_LONGEST_LINE = 64 * 1024 * 1024
+_LONGEST_GREETING = 200
+
+
+class Lines(asyncio.Protocol):
+    """What a Node process says, line by line.
+
+    Args:
+        received: Called with each message.
+        ended: Called when nothing more can come.
+    """
+
+    def __init__(self, received: Callable[[Mapping[str, Any]], None], ended: Callable[[], None]) -> None:
+        self.secret = secrets.token_hex(16).encode()
+        self.dropped = 0  # lines of somebody else
+        self._received = received
+        self._ended = ended
+        self._rest = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; a line without the secret is a forgery or a pack's own output, and is dropped."""
+        self._rest += data
+        if b"\n" not in data:
+            if len(self._rest) > _LONGEST_LINE:
+                self._rest.clear()
+                self.dropped += 1
+            return
+        *lines, rest = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(rest)
+        for line in lines:
+            if line:
+                self._take(line)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The process is gone, or has closed its end."""
+        del exc
+        self._ended()
+
+    def _take(self, line: bytes) -> None:
+        if not line.startswith(self.secret):
+            self.dropped += 1
+            return
+        self._received(json.loads(line[len(self.secret) :]))
+
+
+class Wire(Protocol):
+    """How one process is reached."""
+
+    argument: str
+    """What tells the process where its ends are."""
+
+    descriptors: tuple[int, ...]
+    """What it inherits."""
+
+    environment: Mapping[str, str]
+    """What its environment has to hold."""
+
+    async def connect(self, lines: Lines) -> None:
+        """Begin to listen, once the process has been started."""
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message."""
+
+    def close(self) -> None:
+        """Close our ends; the process ends too."""
+
+
+class InheritedWire:
+    """Three pairs of sockets: there, back, and a lifeline whose end says that we are gone."""
+
+    def __init__(self) -> None:
+        pairs = [socket.socketpair() for _ in range(3)]
+        self._ours = [ours for ours, _ in pairs]
+        self._theirs = [theirs for _, theirs in pairs]
+        self._transports: list[asyncio.Transport] = []
+        self.descriptors = tuple(end.fileno() for end in self._theirs)
+        self.argument = "fds:" + ",".join(map(str, self.descriptors))
+        self.environment: Mapping[str, str] = {}
+
+    async def connect(self, lines: Lines) -> None:
+        """Begin to listen; their ends are theirs alone from now on."""
+        loop = asyncio.get_running_loop()
+        for end in self._theirs:
+            end.close()
+        there, back, _ = self._ours
+        for end, protocol in ((there, asyncio.Protocol()), (back, lines)):
+            transport, _ = await loop.create_connection(lambda chosen=protocol: chosen, sock=end)  # type: ignore[misc]
+            self._transports.append(transport)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message."""
+        _send(self._transports[0], message)
+
+    def close(self) -> None:
+        """Close all ends."""
+        for transport in self._transports:
+            transport.abort()
+        for end in (*self._theirs, *self._ours[len(self._transports) :]):
+            end.close()
+
+
+class LoopbackWire:
+    """A server on the loopback device for two guests with a token: the lines, and the lifeline."""
+
+    descriptors: tuple[int, ...] = ()
+
+    def __init__(self) -> None:
+        self._token = secrets.token_hex(16)
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self._server: asyncio.Server | None = None
+        self._lifelines: list[asyncio.Transport] = []
+        self._transport: asyncio.Transport | None = None
+        self._waiting: list[Mapping[str, Any]] = []
+        self.argument = f"port:{self._socket.getsockname()[1]}"
+        self.environment: Mapping[str, str] = {"HELMBENCH_BRIDGE_TOKEN": self._token}
+        self._socket.listen()
+
+    async def connect(self, lines: Lines) -> None:
+        """Begin to serve."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: _Guest(self._token, self._admit, lines), sock=self._socket
+        )
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message, as soon as the process has come."""
+        if self._transport is None:
+            self._waiting.append(message)
+        else:
+            _send(self._transport, message)
+
+    def close(self) -> None:
+        """Close everything."""
+        for transport in (self._transport, *self._lifelines):
+            if transport is not None:
+                transport.abort()
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
+
+    def _admit(self, role: str, transport: asyncio.Transport) -> None:
+        if role != "wire":
+            self._lifelines.append(transport)
+            return
+        self._transport = transport
+        for message in self._waiting:
+            _send(transport, message)
+
+
+class _Guest(asyncio.Protocol):
+    """Somebody who has connected, until the first line tells who it is."""
+
+    def __init__(self, token: str, admit: Callable[[str, asyncio.Transport], None], lines: Lines) -> None:
+        self._token, self._admit, self._lines = token, admit, lines
+        self._said = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember whom to send away."""
+        assert isinstance(transport, asyncio.Transport)  # TCP
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Admit whoever has the token."""
+        transport = self._transport
+        if transport is None:
+            return
+        self._said += data
+        greeting, newline, rest = self._said.partition(b"\n")
+        if not newline and len(greeting) < _LONGEST_GREETING:
+            return
+        token, _, role = greeting.decode("ascii", "replace").partition(" ")
+        if not hmac.compare_digest(token.encode(), self._token.encode()):
+            transport.abort()
+            return
+        if role == "wire":
+            transport.set_protocol(self._lines)
+        self._admit(role, transport)
+        if role == "wire" and rest:
+            self._lines.data_received(rest)
+
+
+def _send(transport: asyncio.WriteTransport, message: Mapping[str, Any]) -> None:
+    if not transport.is_closing():
+        transport.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")

@@ -1,0 +1,197 @@
+"""The manifest of a Bench Pack (`benchlocal.pack.json`), held to Bench Protocol v1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.bench.hosted import HostedManifest
+from pytest_helmbench.bench.problem import UnreadableBenchmarkError
+from pytest_helmbench.formats.hosted_files import content_hash, path_fault, place_inside
+from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
+from pytest_helmbench.formats.hosted_requirements import unmet_requirement
+from pytest_helmbench.formats.hosted_sheet import Sheet, shown
+from pytest_helmbench.formats.hosted_verifiers import read_verifiers
+from pytest_helmbench.formats.json_text import json_lines
+from pytest_helmbench.formats.pack_json import Flaw, NotJSONError, StrictJSON
+from pytest_helmbench.formats.pack_values import kind_of
+from pytest_helmbench.formats.source import Fault, Findings, Reader, listed
+from pytest_helmbench.formats.yaml_text import Document
+
+__all__ = ["load_hosted"]
+
+_LARGEST = 1_000_000  # bytes
+_LONGEST_NAME = 200  # characters
+_TYPES = ("table", "web")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_NO_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_ENTRY_HINT = "name the module that the pack is loaded by, such as './dist/benchlocal/index.js'"
+
+
+def load_hosted(root: Path) -> HostedManifest:
+    """Read the manifest of a Bench Pack and hash the pack.
+
+    What keeps a host like us from running the pack is no error but the manifest's `obstacle`.
+
+    Args:
+        root: Folder of the manifest.
+
+    Raises:
+        UnreadableBenchmarkError: With everything that is wrong with the manifest.
+
+    Source:
+        Bench Packs, section 1.
+    """
+    path = root / MANIFEST
+    findings = Findings()
+    sheet = Sheet(_document(findings, root, path))
+    manifest = _manifest(sheet, root, path)
+    faults = [*sheet.document.faults, *sheet.faults]
+    if manifest is not None and not faults:
+        return replace(manifest, hash=content_hash(root))
+    findings.add(path, *sorted(faults, key=lambda fault: fault.line or 0))
+    raise UnreadableBenchmarkError(tuple(findings.problems))
+
+
+def _document(findings: Findings, root: Path, path: Path) -> Document:
+    """Read the file as JSON.
+
+    Raises:
+        UnreadableBenchmarkError: It cannot be read, or is no JSON.
+    """
+    fault = _fault_of_file(root, path)
+    text = Reader(findings).text(path) if fault is None else None
+    data: Any = None
+    flaws: tuple[Flaw, ...] = ()
+    if text is not None:
+        try:
+            data, flaws = StrictJSON().decode(text)
+        except NotJSONError as error:
+            fault = Fault(error.line, f"manifest: this is no valid JSON: {error}")
+    if fault is not None:
+        findings.add(path, fault)
+    if text is None or findings.problems:
+        raise UnreadableBenchmarkError(tuple(findings.problems))
+    document = Document(data, json_lines(text))
+    faults = [_fault_of_flaw(document, flaw) for flaw in flaws]
+    if path.read_bytes().startswith(_BYTE_ORDER_MARK):
+        message = (
+            "manifest: the file begins with a byte order mark, at which packs that read it themselves stop"
+        )
+        faults.append(Fault(1, message, "save the file as UTF-8 without it"))
+    return Document(data, document.lines, tuple(faults))
+
+
+def _fault_of_flaw(document: Document, flaw: Flaw) -> Fault:
+    where = ".".join(map(str, flaw.place)) or "manifest"
+    return Fault(document.line(*flaw.place) or 1, f"{where}: {flaw.message}", flaw.hint)
+
+
+def _fault_of_file(root: Path, path: Path) -> Fault | None:
+    if not is_hosted(root):
+        return Fault(None, "manifest: there is no such file", "a Bench Pack has its manifest at its root")
+    if place_inside(root, MANIFEST) is None:
+        return Fault(None, "manifest: the file is a link that leads out of the pack", "copy it to its place")
+    size = path.stat().st_size
+    if size > _LARGEST:
+        return Fault(None, f"manifest: the file has {size:,} bytes; at most {_LARGEST:,} are read")
+    return None
+
+
+def _manifest(sheet: Sheet, root: Path, path: Path) -> HostedManifest | None:
+    data = sheet.document.data
+    if not isinstance(data, dict):
+        sheet.error((), f"this is {kind_of(data)}, not an object")
+        return None
+    for key in ("schemaVersion", "protocolVersion"):
+        _check_version(sheet, data, key)
+    entry, web = _entry(sheet, root, data)
+    _check_capabilities(sheet, data)
+    unmet = unmet_requirement(sheet, data)
+    manifest = HostedManifest(
+        root=root,
+        path=path,
+        id=_name(sheet, data, "id"),
+        name=_name(sheet, data, "name"),
+        version=_name(sheet, data, "version"),
+        author=sheet.text(data, "author"),
+        description=sheet.text(data, "description"),
+        entry=entry,
+        sampling_defaults=_sampling_defaults(sheet, data),
+        verifiers=read_verifiers(sheet, root, data),
+        obstacle=web or unmet,
+        hash="",
+    )
+    if "/" in manifest.id or "\\" in manifest.id or set(manifest.id) == {"."}:
+        message = f"{shown(manifest.id)} cannot be the name of a folder"
+        sheet.error(("id",), message, "hosts keep what a pack stores in a folder of this name")
+    return manifest
+
+
+def _check_version(sheet: Sheet, data: Mapping[str, Any], key: str) -> None:
+    value = data.get(key)
+    if value is None:
+        sheet.missing((key,), f'add "{key}": 1')
+    elif isinstance(value, bool) or value != 1:
+        sheet.error((key,), f"{shown(value)} is not known here", "write 1")
+
+
+def _name(sheet: Sheet, data: Mapping[str, Any], key: str) -> str:
+    value = sheet.text(data, key)
+    if data.get(key) is None:
+        sheet.missing((key,), f"a Bench Pack has a text {key!r}")
+    if len(value) > _LONGEST_NAME:
+        sheet.error((key,), f"the text has {len(value):,} characters; at most {_LONGEST_NAME} are taken")
+    elif _NO_LINE.search(value):
+        sheet.error((key,), f"{shown(value)} holds a line break or another control character")
+    return value
+
+
+def _check_capabilities(sheet: Sheet, data: Mapping[str, Any]) -> None:
+    found = sheet.mapping(data, "capabilities")
+    if data.get("capabilities") is None:
+        sheet.missing(("capabilities",), 'add "capabilities": {"verification": false}')
+    elif isinstance(data["capabilities"], dict) and not {"verification", "sidecars"} & found.keys():
+        sheet.missing(
+            ("capabilities", "verification"), "write whether the pack has a verifier: true or false"
+        )
+
+
+def _entry(sheet: Sheet, root: Path, data: Mapping[str, Any]) -> tuple[Path, str | None]:
+    """Return the module, and why there is none to run; the folder stands for one that there is not."""
+    kind = sheet.text(data, "type")
+    if kind and kind not in _TYPES:
+        sheet.error(("type",), f"{shown(kind)} is not known", listed(kind, _TYPES, "known types"))
+    entry = sheet.text(data, "entry")
+    if data.get("entry") is None:
+        sheet.missing(("entry",), _ENTRY_HINT)
+    if kind == "web" or _URL.match(entry):
+        return root, f"it is a page on the web ({shown(entry)}), which only the desktop app can show"
+    return (_module(sheet, root, entry) if entry else root), None
+
+
+def _module(sheet: Sheet, root: Path, entry: str) -> Path:
+    fault = path_fault(entry)
+    place = place_inside(root, entry) if fault is None else None
+    if place is None:
+        fault = fault or "leads out of the pack by a link"
+        sheet.error(("entry",), f"the path {shown(entry)} {fault}", _ENTRY_HINT)
+        return root
+    if not place.is_file():
+        what = "is a folder" if place.is_dir() else "does not exist"
+        hint = "build the pack (npm install, then npm run build), or take one that is built"
+        sheet.error(("entry",), f"the file {shown(entry)} {what}", _ENTRY_HINT if place.is_dir() else hint)
+    return place
+
+
+def _sampling_defaults(sheet: Sheet, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = sheet.mapping(data, "samplingDefaults")
+    timeout = found.get("request_timeout_seconds")
+    if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout <= 10_000_000):
+        place = ("samplingDefaults", "request_timeout_seconds")
+        sheet.error(place, f"{shown(timeout)} is no time", "write a number of seconds above 0")
+    return found

@@ -1,0 +1,237 @@
+"""What Bench Packs answer: what becomes of it, and every sentence about what is no answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.bench.hosted import PackScore, PackStatus
+from pytest_helmbench.bridge.answers import MalformedAnswerError, result_of, scenarios_of, score_of
+
+RESULT: dict[str, Any] = {"scenarioId": "A", "status": "pass"}
+
+
+def test_scenarios_keep_their_order_and_all_that_was_said_of_them() -> None:
+    listed = [
+        {
+            "id": "B 2",
+            "title": "Second",
+            "category": "Words",
+            "description": "What it is for.",
+            "promptText": "Say it.",
+            "tags": ["short", "easy"],
+            "detailCards": [{"title": "What this tests", "content": "Saying."}],
+            "weight": 3,
+        },
+        {"id": "A", "title": " ", "category": None, "tags": None},
+        {"id": "C"},
+    ]
+    first, second, third = scenarios_of(listed)
+    assert (first.id, first.title, first.category) == ("B 2", "Second", "Words")
+    assert (first.description, first.prompt_text, first.tags) == (
+        "What it is for.",
+        "Say it.",
+        ("short", "easy"),
+    )
+    assert first.cards == (("What this tests", "Saying."),)
+    assert first.stated == listed[0]
+    assert (second.title, second.category, second.tags, second.cards) == ("A", "", (), ())
+    assert third.title == "C"
+
+
+@pytest.mark.parametrize(
+    ("cards", "expected"),
+    [
+        (
+            [{"label": "Key metric", "content": "Speed"}],
+            (("Key metric", "Speed"),),
+        ),  # as some packs have them
+        ([{"title": "x"}, "y", {"title": 1, "content": "z"}, None], ()),
+        ("no list", ()),
+    ],
+)
+def test_what_is_no_card_is_left_out(cards: Any, expected: tuple[tuple[str, str], ...]) -> None:
+    (scenario,) = scenarios_of([{"id": "A", "detailCards": cards}])
+    assert scenario.cards == expected
+    assert scenario.stated["detailCards"] == cards
+
+
+@pytest.mark.parametrize(
+    ("listed", "sentence"),
+    [
+        (None, "listScenarios() returned null, not a list"),
+        ({"A": 1}, "listScenarios() returned an object, not a list"),
+        ("[circular]", "listScenarios() returned '[circular]', not a list"),
+        ([], "listScenarios() returned 0 scenarios, not 1 to 100,000"),
+        ([None] * 100_001, "listScenarios() returned 100,001 scenarios, not 1 to 100,000"),
+        ([{"id": "A"}, "B"], "scenario 2 is 'B', not an object"),
+        ([{"title": "A"}], "scenario 1: there is no id"),
+        ([{"id": 7}], "scenario 1: id is 7, not a text with something in it"),
+        ([{"id": " "}], "scenario 1: id is blank text, not a text with something in it"),
+        ([{"id": "a\nb"}], "scenario 1: id is 'a\nb', which holds a line break, NUL or half a character"),
+        ([{"id": "a\0"}], "scenario 1: id is 'a\ufffd', which holds a line break, NUL or half a character"),
+        ([{"id": "\ud800"}], "scenario 1: id is '\ufffd', which holds a line break, NUL or half a character"),
+        ([{"id": "x" * 501}], "scenario 1: id has 501 characters; at most 500 are taken"),
+        ([{"id": "A"}, {"id": "B"}, {"id": "A"}], "scenario 3 has the id of scenario 1: 'A'"),
+        (
+            [{"id": "A", "title": 1, "category": [], "tags": ["x", 2]}],
+            "scenario 1: title is 1, not text; category is a list, not text; tags is a list, not a list of texts",
+        ),
+        ([{"id": "A", "description": {}}], "scenario 1: description is an object, not text"),
+        ([{"id": "A", "promptText": True}], "scenario 1: promptText is true, not text"),
+    ],
+    ids=range(17),
+)
+def test_what_is_no_list_of_scenarios_is_told(listed: Any, sentence: str) -> None:
+    with pytest.raises(MalformedAnswerError) as caught:
+        scenarios_of(listed)
+    assert str(caught.value) == sentence
+
+
+def test_a_result_keeps_all_that_was_said() -> None:
+    answer = {
+        **RESULT,
+        "status": "partial",
+        "score": 50,
+        "points": 1.5,
+        "summary": "Half of it.",
+        "note": None,
+        "rawLog": "…",
+        "errorType": "execution_error",
+        "verifier": {"pass": False},
+        "colour": "green",
+    }
+    result = result_of(answer, "A")
+    assert (result.scenario, result.status) == ("A", PackStatus.PARTIAL)
+    assert (result.score, result.points) == (50.0, 1.5)
+    assert (result.summary, result.note, result.raw_log) == ("Half of it.", "", "…")
+    assert result.stated == answer
+    assert result.timings_valid
+
+
+@pytest.mark.parametrize("status", ["pass", "partial", "fail"])
+def test_a_result_needs_only_its_scenario_and_a_status(status: str) -> None:
+    result = result_of({"scenarioId": "A", "status": status, "score": None}, "A")
+    assert (result.status, result.score, result.points) == (status, None, None)
+    assert (result.summary, result.note, result.raw_log) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (None, "the pack returned nothing (undefined or null)"),
+        ("pass", "the pack returned 'pass', not an object"),
+        ([RESULT], "the pack returned a list, not an object"),
+        (True, "the pack returned true, not an object"),
+        ({}, "there is no scenarioId; there is no status"),
+        ({**RESULT, "scenarioId": "B"}, "scenarioId is 'B', not 'A'"),
+        ({**RESULT, "scenarioId": ["A"]}, "scenarioId is a list, not 'A'"),
+        ({**RESULT, "status": "passed"}, "status is 'passed'; it is one of pass, partial, fail"),
+        ({**RESULT, "status": "PASS"}, "status is 'PASS'; it is one of pass, partial, fail"),
+        ({**RESULT, "status": None}, "status is null; it is one of pass, partial, fail"),
+        ({**RESULT, "status": {}}, "status is an object; it is one of pass, partial, fail"),
+        ({**RESULT, "status": True}, "status is true; it is one of pass, partial, fail"),
+        ({**RESULT, "score": "NaN"}, "score is NaN: not a finite number"),
+        ({**RESULT, "points": "-Infinity"}, "points is -Infinity: not a finite number"),
+        ({**RESULT, "score": "12"}, "score is '12', a bigint or text, not a number"),
+        ({**RESULT, "score": "high"}, "score is 'high', not a number"),
+        ({**RESULT, "score": True}, "score is true, not a number"),
+        ({**RESULT, "score": [1]}, "score is a list, not a number"),
+        ({**RESULT, "score": 10**400}, f"score is 1{'0' * 58}…, too large for a number"),
+        ({**RESULT, "summary": 3}, "summary is 3, not text"),
+        ({**RESULT, "note": []}, "note is a list, not text"),
+        ({**RESULT, "rawLog": {"lines": []}}, "rawLog is an object, not text"),
+        (
+            {"scenarioId": "x" * 99, "status": "\x1b[31m", "[cut]": "…"},
+            f"scenarioId is '{'x' * 59}…', not 'A'; status is '\\x1b[31m'; it is one of pass, partial, fail"
+            " (the answer was too large and was cut)",
+        ),
+    ],
+    ids=range(23),
+)
+def test_what_is_no_result_is_told(answer: Any, sentence: str) -> None:
+    with pytest.raises(MalformedAnswerError) as caught:
+        result_of(answer, "A")
+    assert str(caught.value) == sentence
+
+
+def test_a_score_keeps_its_categories_and_its_unit() -> None:
+    answer = {
+        "totalScore": 73,
+        "categories": [
+            {"id": "speed", "label": "Speed", "score": 21.5, "weight": 40, "colour": "green"},
+            {"id": "words", "score": "NaN"},  # nothing of it was selected: 0 / 0
+            {"label": "Only a label", "score": None},
+        ],
+        "summary": "Good",
+        "unit": "tokens/s",
+    }
+    assert score_of(answer) == PackScore(
+        total=73.0,
+        categories=(
+            {"id": "speed", "label": "Speed", "score": 21.5, "weight": 40, "colour": "green"},
+            {"id": "words", "label": "words", "score": None},
+            {"id": "Only a label", "label": "Only a label", "score": None},
+        ),
+        summary="Good",
+        unit="tokens/s",
+    )
+    assert score_of({"totalScore": 0}) == PackScore(total=0.0, categories=())
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (None, "scoreModelResults() returned nothing (undefined or null)"),
+        (73, "scoreModelResults() returned 73, not an object"),
+        ({"categories": []}, "there is no totalScore"),
+        ({"totalScore": None}, "totalScore is null, not a number"),
+        (
+            {"totalScore": "NaN", "categories": {}},
+            "totalScore is NaN: not a finite number; categories is an object, not a list",
+        ),
+        (
+            {"totalScore": 1, "summary": 2, "unit": 3, "categories": ["x", {"score": 1}]},
+            "summary is 2, not text; unit is 3, not text; category 1 is 'x', not an object;"
+            " category 2 has neither an id nor a label",
+        ),
+    ],
+    ids=range(6),
+)
+def test_what_is_no_score_is_told(answer: Any, sentence: str) -> None:
+    with pytest.raises(MalformedAnswerError) as caught:
+        score_of(answer)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_what_the_bridge_makes_of_values_that_json_lacks_is_told() -> None:
+    made = ["undefined", "null", "{...r, score: NaN}", "{...r, score: -Infinity}", "{...r, score: 12n}"]
+    inside = files("pytest_helmbench.bridge").joinpath("inside", "encode.cjs")
+    script = (
+        f"const {{ encode }} = require({json.dumps(str(inside))});"
+        "const r = { scenarioId: 'A', status: 'pass', note: undefined };"
+        "r.self = r;"
+        f"for (const value of [{', '.join(made)}, r]) console.log(encode(value));"
+    )
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True, timeout=60)
+    *wrong, sound = [json.loads(line) for line in done.stdout.splitlines()]
+
+    sentences = []
+    for answer in wrong:
+        with pytest.raises(MalformedAnswerError) as caught:
+            result_of(answer, "A")
+        sentences.append(str(caught.value))
+    assert sentences == [
+        "the pack returned nothing (undefined or null)",
+        "the pack returned nothing (undefined or null)",
+        "score is NaN: not a finite number",
+        "score is -Infinity: not a finite number",
+        "score is '12', a bigint or text, not a number",
+    ]
+    assert result_of(sound, "A").stated["self"] == "[circular]"

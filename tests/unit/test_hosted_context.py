@@ -1,0 +1,202 @@
+"""What a Bench Pack is told of its host, its model and its run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hosted_manifests import write_hosted
+
+from pytest_helmbench.bench.hosted import ScenarioMeta, VerifierEndpoint
+from pytest_helmbench.bench.model import Sampling
+from pytest_helmbench.bridge.command import BridgePlace
+from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
+from pytest_helmbench.formats.hosted_manifest import load_hosted
+
+LINE = ItemEndpoints("vendor/model", "http://127.0.0.1:4711/a-name/v1", "relay-token")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "overrides", "expected"),
+    [
+        ({}, Sampling(), {"request_timeout_seconds": 120}),
+        (
+            {"temperature": 0, "stream": True, "request_timeout_seconds": 600, "top_p": None},
+            Sampling(),
+            {"request_timeout_seconds": 600, "temperature": 0, "stream": True},
+        ),
+        ({"request_timeout_seconds": None}, Sampling(), {"request_timeout_seconds": 120}),
+        (
+            {"temperature": 0, "seed": 1, "stop": ["x"]},
+            Sampling(0.5, 0.9, 40, 0.05, 1.1, 7, 256),
+            {
+                "request_timeout_seconds": 120,
+                "temperature": 0.5,
+                "seed": 7,
+                "stop": ["x"],
+                "top_p": 0.9,
+                "top_k": 40,
+                "min_p": 0.05,
+                "repetition_penalty": 1.1,
+                "max_tokens": 256,
+            },
+        ),
+        (
+            {"temperature": 1, "reasoning": {"budget_tokens": 9}},
+            Sampling(temperature=0, reasoning_effort="low"),
+            {"request_timeout_seconds": 120, "temperature": 0, "reasoning": {"effort": "low"}},
+        ),
+        (
+            {"extra_body": {"a": 1, "b": 1}},
+            Sampling(extra_body={"b": 2, "c": {"d": None}}),
+            {"request_timeout_seconds": 120, "extra_body": {"a": 1, "b": 2, "c": {"d": None}}},
+        ),
+        (
+            {"extra_body": "nonsense"},
+            Sampling(extra_body={}),
+            {"request_timeout_seconds": 120, "extra_body": {}},
+        ),
+    ],
+)
+def test_the_host_then_the_pack_then_the_user(
+    defaults: dict[str, Any], overrides: Sampling, expected: dict[str, Any]
+) -> None:
+    before = json.dumps(defaults)
+    assert merged_generation(defaults, overrides, 120.0) == expected
+    assert json.dumps(defaults) == before
+
+
+def test_a_time_that_the_user_set_is_the_last_word() -> None:
+    pack = {"request_timeout_seconds": 600}
+    assert merged_generation(pack, Sampling(), 120, user_timeout_s=7.5) == {"request_timeout_seconds": 7.5}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> BridgePlace:
+    root = write_hosted(tmp_path / "pack")
+    entry = root / "dist/benchlocal/index.js"
+    return BridgePlace(root, entry, tmp_path / "data", tmp_path / "cache", tmp_path / "runs")
+
+
+def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> None:
+    running = VerifierEndpoint("gauge", "docker", True, "running", "http://127.0.0.1:9", 9)
+    absent = VerifierEndpoint("spare", "custom_url", False, "failed", details="nobody answers")
+
+    context = host_context(load_hosted(place.root), place, LINE, [running, absent])
+
+    assert json.loads(json.dumps(context)) == context
+    assert context["protocolVersion"] == 1
+    assert context["benchPack"] == {
+        "id": "tide-tables",
+        "version": "2.1.0",
+        "installDir": str(tmp_path / "pack"),
+        "dataDir": str(tmp_path / "data"),
+        "cacheDir": str(tmp_path / "cache"),
+        "runsDir": str(tmp_path / "runs"),
+    }
+    assert context["verifiers"] == [
+        {
+            "id": "gauge",
+            "transport": "http",
+            "mode": "docker",
+            "required": True,
+            "status": "running",
+            "url": "http://127.0.0.1:9",
+            "port": 9,
+        },
+        {
+            "id": "spare",
+            "transport": "http",
+            "mode": "custom_url",
+            "required": False,
+            "status": "failed",
+            "details": "nobody answers",
+        },
+    ]
+    assert context["sidecars"] is context["verifiers"]
+    assert set(context) == {
+        "protocolVersion",
+        "benchPack",
+        "providers",
+        "models",
+        "secrets",
+        "verifiers",
+        "sidecars",
+        "inferenceEndpoints",
+    }
+
+
+def test_a_pack_reaches_its_model_by_every_way_that_packs_take(place: BridgePlace) -> None:
+    manifest = load_hosted(place.root)
+    context = host_context(manifest, place, LINE, [])
+    given = run_input("run-7", manifest, ScenarioMeta("A", "A"), LINE.model, {})["model"]
+
+    assert context["models"] == [given]
+    assert given == {
+        "id": "vendor/model",
+        "provider": "openai_compatible",
+        "model": "vendor/model",
+        "label": "vendor/model",
+        "enabled": True,
+        "group": "default",
+    }
+    (provider,) = context["providers"]
+    assert provider == {
+        "id": given["provider"],
+        "kind": "openai_compatible",
+        "name": "OpenAI Compatible",
+        "enabled": True,
+        "baseUrl": "http://127.0.0.1:4711/a-name/v1",
+        "authMode": "bearer",
+    }
+    (secret,) = context["secrets"]
+    assert secret == {
+        "providerId": provider["id"],
+        "keyName": "api_key",
+        "value": "relay-token",
+        "source": "config",
+    }
+    assert context["inferenceEndpoints"] == [
+        {
+            "modelId": given["id"],
+            "providerId": provider["id"],
+            "transport": "openai_compatible",
+            "status": "running",
+            "baseUrl": "http://127.0.0.1:4711/a-name/v1/",
+            "authMode": "bearer",
+            "apiKey": "relay-token",
+            "exposedModel": "vendor/model",
+        }
+    ]
+
+
+@pytest.mark.parametrize("url", ["http://10.88.0.1:4711/a-name/v1", "http://10.88.0.1:4711/a-name/v1/"])
+def test_containers_have_an_address_where_there_is_one(place: BridgePlace, url: str) -> None:
+    line = ItemEndpoints(LINE.model, LINE.base_url + "/", LINE.token, url)
+    context = host_context(load_hosted(place.root), place, line, [])
+    (endpoint,) = context["inferenceEndpoints"]
+    assert endpoint["dockerBaseUrl"] == "http://10.88.0.1:4711/a-name/v1/"
+    assert endpoint["baseUrl"] == "http://127.0.0.1:4711/a-name/v1/"
+    assert context["providers"][0]["baseUrl"] == "http://127.0.0.1:4711/a-name/v1"
+
+
+def test_the_token_does_not_show_itself() -> None:
+    assert "relay-token" not in repr(LINE)
+
+
+def test_a_scenario_is_handed_back_as_it_was_listed(place: BridgePlace) -> None:
+    stated = {"id": "A", "category": "Words", "weight": 3}
+    generation = {"temperature": 0}
+    given = run_input(
+        "run-7", load_hosted(place.root), ScenarioMeta("A", "A", stated=stated), "m", generation
+    )
+    assert given == {
+        "runId": "run-7",
+        "benchPackId": "tide-tables",
+        "scenario": {"id": "A", "title": "A", "category": "Words", "weight": 3},
+        "model": given["model"],
+        "generation": {"temperature": 0},
+    }
+    assert given["generation"] is not generation
