@@ -21,7 +21,7 @@ from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start, Told
 from pytest_helmbench.engine.assembly import Assembly, Share
-from pytest_helmbench.engine.engine import CancelledRunError
+from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.jobs import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
@@ -60,6 +60,13 @@ class Desk(Protocol):
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
         """Wait for an outcome; raises `CancelledRunError`."""
+
+    @property
+    def engine(self) -> Engine[CaseJob] | None:
+        """What runs cases in this process; None in a dry run."""
+
+    def known(self, job: CaseJob) -> Outcome | None:
+        """Return, once, the outcome that a worker had brought in before it died."""
 
     def note(self, text: str) -> None:
         """Say something in the summary."""
@@ -125,6 +132,10 @@ class Office:
         )
         self.gate = Gate(limits, time.monotonic, self._model_stopped, self._set_overdrawn)
         self.gate.add_lanes(lanes_of(self.book.targets.values(), settings).values())
+        for loaded in self.library.loaded:
+            self.gate.add_lanes(loaded.item_lanes)
+        if self.book.store is not None and self.book.resumption is None:
+            self.library.note_starts(self.book.store)
         self.hub = LocalHub(self.gate, self._record_attempt, self._record_result, self._recollection())
         self.started = time.perf_counter()
 
@@ -183,9 +194,17 @@ class Office:
                 self.note(changed_text(tuple(self.changed)))
             if self._memory is not None:
                 self._memory.close()
+            self._total_packs()
             self.book.close(interrupted=interrupted)
+            self.library.write_runs(self.note)
             if self.loop is not None:
                 self.loop.close()
+
+    def _total_packs(self) -> None:
+        store = self.book.store
+        if store is not None and store.fault is None:
+            store.flush()
+            self.library.store_totals(store, self.note)
 
     def _record_attempt(self, record: AttemptRecord) -> None:
         self.book.record_attempt(record)
@@ -294,6 +313,15 @@ class LocalDesk:
             return composed(job, self._office.settings.system_prompt)
         return self._assembly.engine.obtain(job, tick)
 
+    @property
+    def engine(self) -> Engine[CaseJob] | None:
+        """See `Desk.engine`."""
+        return self._assembly.engine if self._assembly is not None else None
+
+    def known(self, job: CaseJob) -> Outcome | None:  # noqa: ARG002 - a desk's
+        """Return None: nobody has died."""
+        return None
+
     def note(self, text: str) -> None:
         """See `Desk.note`."""
         self._office.note(text)
@@ -364,12 +392,21 @@ class WorkerDesk:
         """See `Desk.obtain`."""
         if self.cancelled is not None:
             raise CancelledRunError(self.cancelled)
-        known = self._known.pop(job.node_id, None)
+        known = self.known(job)
         if known is not None:
             return known
         if self._assembly is None:
             return composed(job, self._settings.system_prompt)
         return self._assembly.engine.obtain(job, tick)
+
+    @property
+    def engine(self) -> Engine[CaseJob] | None:
+        """See `Desk.engine`."""
+        return self._assembly.engine if self._assembly is not None else None
+
+    def known(self, job: CaseJob) -> Outcome | None:
+        """See `Desk.known`."""
+        return self._known.pop(job.node_id, None)
 
     def note(self, text: str) -> None:
         """See `Desk.note`."""
@@ -488,6 +525,15 @@ class ControllerDesk:
         """Never called: the controller has no items."""
         raise CancelledRunError("the controller runs no items")
 
+    @property
+    def engine(self) -> Engine[CaseJob] | None:
+        """None: the controller has no items."""
+        return None
+
+    def known(self, job: CaseJob) -> Outcome | None:  # noqa: ARG002 - a desk's
+        """Return None: the workers are told."""
+        return None
+
     def note(self, text: str) -> None:
         """See `Desk.note`."""
         self._office.note(text)
@@ -517,6 +563,8 @@ class ControllerDesk:
             return
         office = self._office
         try:
+            if plan.python_tests is not None:
+                office.library.hand_written(plan.python_tests)
             for run in plan.runs:
                 office.library.load(Path(run.benchmark))
             office.prepare(plan)

@@ -10,7 +10,7 @@ from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.runs import Plan
 
-__all__ = ["ExitRule", "scores_by_name"]
+__all__ = ["ExitRule", "run_names", "scores_by_name"]
 
 _OK, _FAILED, _NO_TESTS = 0, 1, 5
 
@@ -91,17 +91,21 @@ class ExitRule:
 
 
 def scores_by_name(office: Office) -> Mapping[str, RunScore | None]:
-    """Return the score of every run of a session by its model, and its benchmark where there are several."""
+    """Return the score of every run of a session by its name."""
+    return {name: office.book.scores.get(run_id) for run_id, name in run_names(office).items()}
+
+
+def run_names(office: Office) -> Mapping[int, str]:
+    """Return what the runs of a session are called: by model, and by benchmark where there are several."""
     plan = office.book.plan
     if plan is None:
         return {}
     names = _names_of_benchmarks(office, plan)
-    found: dict[str, RunScore | None] = {}
+    found: dict[int, str] = {}
     for run in plan.runs:
         run_id = office.book.targets[run.key].run_id
         if run_id is not None:
-            name = run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
-            found[name] = office.book.scores.get(run_id)
+            found[run_id] = run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
     return found
 
 

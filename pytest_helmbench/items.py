@@ -12,6 +12,7 @@ from pytest_helmbench.bench.outcome import Outcome, Verdict
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_id, escaped_path
+from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 from pytest_helmbench.formats.pack_places import manifests_of, row_files_of
 from pytest_helmbench.report.texts import error_text, failure_text
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.session import SessionPlugin
 
 __all__ = [
+    "HAND_WRITTEN",
     "PLUGIN",
     "BrokenFile",
     "BrokenItem",
@@ -26,10 +28,13 @@ __all__ = [
     "CaseItem",
     "CaseText",
     "PackFolder",
+    "job_of",
     "ran_on_demand",
 ]
 
 PLUGIN: pytest.StashKey[SessionPlugin] = pytest.StashKey()
+HAND_WRITTEN: pytest.StashKey[CaseJob] = pytest.StashKey()
+"""The job of a hand-written test, with its item."""
 
 _PASSED = Outcome(Verdict.PASSED, score=1.0)
 _MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
@@ -129,9 +134,10 @@ class PackFolder(pytest.File):
     """The folder of a pack. It is no `pytest.Directory`, whose conftest.py pytest would run."""
 
     def collect(self) -> Iterator[pytest.Collector]:
-        """Yield the manifest where it has problems, then the files with rows."""
+        """Yield the manifest where it has problems, then the files with rows; of a Bench Pack its manifest."""
         ihook = self.ihook
-        for path in (*manifests_of(self.path), *row_files_of(self.path)):
+        rows = (*manifests_of(self.path), *row_files_of(self.path))
+        for path in (self.path / MANIFEST,) if is_hosted(self.path) else rows:
             yield from ihook.pytest_collect_file(file_path=path, parent=self)
 
 
@@ -228,6 +234,11 @@ class CaseItem(pytest.Item):
     def reportinfo(self) -> tuple[str, int | None, str]:
         """Return the file and the item's name; pytest wants a line of items with skip marks."""
         return escaped_path(str(self.path)), 0, self.name
+
+
+def job_of(item: pytest.Item) -> CaseJob | None:
+    """Return what an item runs, if it is a case or a hand-written test that is one."""
+    return item.job if isinstance(item, CaseItem) else item.stash.get(HAND_WRITTEN, None)
 
 
 def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:

@@ -6,17 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.bench.pack_outline import PackOutline
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.engine.jobs import Loaded
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.engine.trees import LoadedTree
+from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.places import benchmark_root
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.settings import Settings
 
 if TYPE_CHECKING:
+    from pytest_helmbench.engine.hand_written import HandWritten
+    from pytest_helmbench.hosting import Hosting
     from pytest_helmbench.packing import Packing
+    from pytest_helmbench.store.writer import Store
 
 __all__ = ["Library"]
 
@@ -35,6 +40,8 @@ class Library:
         self._roots: dict[Path, Path | None] = {}
         self._loaded: dict[Path, Loaded] = {}
         self._packing: Packing | None = None
+        self._hosting: Hosting | None = None
+        self._tests: HandWritten | None = None
         self.note: Callable[[str], None] = lambda _text: None
 
     @property
@@ -60,8 +67,28 @@ class Library:
             self._loaded[root] = self._read(root)
         return self._loaded[root]
 
+    def hand_written(self, outline: PackOutline) -> HandWritten:
+        """Return the hand-written tests of the session, as a benchmark among the others.
+
+        Args:
+            outline: See `HandWritten.outline`.
+
+        Raises:
+            HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
+        """
+        if self._tests is None:
+            from pytest_helmbench.engine.hand_written import HandWritten  # noqa: PLC0415 - few sessions have any
+
+            targets = resolve_targets(outline.root.parent, self._settings, self._environ)
+            self._tests = HandWritten(outline, targets)
+            self._loaded[outline.root] = self._tests
+        self._tests.outline = outline
+        return self._tests
+
     def _read(self, root: Path) -> Loaded:
         targets = resolve_targets(root, self._settings, self._environ)
+        if is_hosted(root):
+            return self._hosts().load(root, targets)
         if is_pack(root):
             return self._packs().load(root, targets)
         return LoadedTree(load_benchmark(root), targets)
@@ -72,6 +99,13 @@ class Library:
 
             self._packing = Packing(self._settings, self._say)
         return self._packing
+
+    def _hosts(self) -> Hosting:
+        if self._hosting is None:
+            from pytest_helmbench.hosting import Hosting  # noqa: PLC0415 - only Bench Packs need it
+
+            self._hosting = Hosting(self._settings, self._environ)
+        return self._hosting
 
     def _say(self, text: str) -> None:
         self.note(text)
@@ -84,7 +118,26 @@ class Library:
         """
         return await self._packs().self_check(loaded, code)
 
+    def note_starts(self, store: Store) -> None:
+        """Put on record that the runs of Bench Packs have started."""
+        if self._hosting is not None:
+            self._hosting.note_starts(store)
+
+    def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
+        """Put on record what Bench Packs make of their runs; what was recorded is on disk by now."""
+        if self._hosting is not None:
+            self._hosting.store_totals(store, note)
+
+    def write_runs(self, note: Callable[[str], None]) -> None:
+        """Write the runs of Bench Packs as the BenchLocal app stores them, where that is asked for."""
+        if self._hosting is not None:
+            self._hosting.write_runs(note)
+
     async def close(self) -> None:
         """Remove what was made for the cases of its benchmarks."""
         if self._packing is not None:
             await self._packing.close()
+        if self._hosting is not None:
+            await self._hosting.close()
+        if self._tests is not None:
+            await self._tests.close()

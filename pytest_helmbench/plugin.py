@@ -11,12 +11,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import pytest
+    import openai
 
-__all__ = ["OPTIONS", "Option", "option_value"]
+    from pytest_helmbench.fixtures import Connection
+
+__all__ = ["OPTIONS", "TURN_FIXTURE", "Option", "option_value"]
+
+TURN_FIXTURE = "_helmbench_turn"
+"""What the fixtures for hand-written tests have in common: tests that use it run on every model."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +121,30 @@ OPTIONS = (
     Option("show-hidden", "flag", "", "packs: show hidden values (answers) in failures and reports"),
     Option("self-check", "flag", "", "packs: check the rows against their own answers, no model", asks=True),
     Option("agent", "text", "COMMAND", "packs: external agent for repo_patch and terminal_task rows"),
+    Option(
+        "partial",
+        "text",
+        "RULE",
+        "Bench Packs: partial results fail, pass, or pass from a score (default: fail)",
+    ),
+    Option("node", "path", "PATH", "Bench Packs: Node.js to run them with (default: node on PATH)"),
+    Option(
+        "verifier",
+        "list",
+        "[ID=]MODE",
+        "Bench Packs: docker, podman, process or a URL; repeatable (default: as the pack says)",
+    ),
+    Option("prepare", "text", "WHEN", "Bench Packs: prepare per item or per session (default: item)"),
+    Option(
+        "pack-concurrency", "int", "N", "Bench Packs: scenarios of a pack at a time (1 for local servers)"
+    ),
+    Option("benchlocal-dir", "path", "PATH", "Bench Packs: write runs as the BenchLocal app stores them"),
     Option("with-text", "flag", "", "prompt and reply texts in JUnit, reports and CI logs"),
 )
 
 _MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
-_SIGNS = ("scenarios", *_MANIFESTS)
+_HOSTED_MANIFEST = "benchlocal.pack.json"
+_SIGNS = ("scenarios", *_MANIFESTS, _HOSTED_MANIFEST)
 _INI_TYPES: dict[str, Literal["string", "linelist", "bool"]] = {"list": "linelist", "flag": "bool"}
 _PARSERS: dict[str, type] = {"int": int, "float": float}
 
@@ -154,8 +180,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     pytest names the plugin of a conftest.py by its path, and imports none that it has.
     """
     start = early_config.invocation_params.dir
-    given = early_config.known_args_namespace.file_or_dir or (".", *early_config.getini("testpaths"))
-    for folder in dict.fromkeys(_pack_folders(start / str(path).split("::")[0] for path in given)):
+    named = early_config.known_args_namespace.file_or_dir
+    given = named or (".", *early_config.getini("testpaths"))
+    # A Bench Pack may be somebody's repository: where nobody asks for it, its conftest.py is for its own tests.
+    asked = bool(named) or _asks_by_option(tuple(_expanded(early_config.invocation_params.args)))
+    paths = (start / str(path).split("::")[0] for path in given)
+    for folder in dict.fromkeys(_pack_folders(paths, hosted=asked)):
         name = str(folder / "conftest.py")
         if not early_config.pluginmanager.has_plugin(name):
             early_config.pluginmanager.register(ModuleType("conftest"), name)
@@ -169,18 +199,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if has_python and _is_pack(collection_path) else None
 
 
-def _pack_folders(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the folders in packs whose conftest.py pytest would run before it collects: these paths, and `test*`."""
+def _pack_folders(paths: Iterable[Path], *, hosted: bool) -> Iterator[Path]:
+    """Yield the folders in packs whose conftest.py pytest would run before it collects: these paths, and `test*`.
+
+    Args:
+        paths: What pytest starts from.
+        hosted: Bench Packs are meant too.
+    """
+
+    def is_closed(folder: Path) -> bool:
+        if hosted and (folder / _HOSTED_MANIFEST).is_file():
+            return True
+        return _has_manifest(folder) and _is_pack(folder)
+
     for path in paths:
         place = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
         folders = (place, *place.parents)
-        packs = [folder for folder in folders if _has_manifest(folder) and _is_pack(folder)]
+        packs = [folder for folder in folders if is_closed(folder)]
         below = [folder for folder in place.glob("test*") if folder.is_dir()] if place.is_dir() else []
         if packs:
             yield from (folder for folder in folders if folder.is_relative_to(packs[-1]))
             yield from below
         else:
-            yield from (folder for folder in below if _has_manifest(folder) and _is_pack(folder))
+            yield from (folder for folder in below if is_closed(folder))
 
 
 def _has_manifest(folder: Path) -> bool:
@@ -202,6 +243,38 @@ def pytest_configure(config: pytest.Config) -> None:
         register(config)
 
 
+@pytest.fixture
+def _helmbench_turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """Lead the calls of a test to its model until it ends."""
+    if not request.config.pluginmanager.has_plugin("helmbench-session"):
+        pytest.skip("no model: give --helmbench-model=ID on the command line")
+    from pytest_helmbench.fixtures import turn  # noqa: PLC0415 - only tests that use it pay for it
+
+    yield from turn(request)
+
+
+@pytest.fixture
+def helmbench_model(_helmbench_turn: Connection) -> str:
+    """Id of the model under test; the test runs once per `--helmbench-model`."""
+    return _helmbench_turn.model
+
+
+@pytest.fixture
+def helmbench_openai(_helmbench_turn: Connection) -> Iterator[openai.OpenAI]:
+    """An `openai.OpenAI` client of the model under test: its calls are metered, limited, cached and stored."""
+    from pytest_helmbench.fixtures import opened_client  # noqa: PLC0415 - see above
+
+    yield from opened_client(_helmbench_turn)
+
+
+@pytest.fixture
+def helmbench_async_openai(_helmbench_turn: Connection) -> Iterator[openai.AsyncOpenAI]:
+    """An `openai.AsyncOpenAI` client of the model under test, for any event loop; see `helmbench_openai`."""
+    from pytest_helmbench.fixtures import opened_async_client  # noqa: PLC0415 - see above
+
+    yield from opened_async_client(_helmbench_turn)
+
+
 def option_value(config: pytest.Config, name: str) -> Any:
     """Return an option as given: command line, else ini, else None. Ini texts are not converted yet."""
     key = f"helmbench_{name.replace('-', '_')}"
@@ -214,11 +287,15 @@ def asks(config: pytest.Config) -> bool:
     if hasattr(config, "workerinput"):
         return "helmbench" in config.workerinput
     arguments = tuple(_expanded(config.invocation_params.args))
-    flags = tuple(option.flag for option in OPTIONS if option.asks)
-    if any(argument.split("=", 1)[0] in flags for argument in arguments):
+    if _asks_by_option(arguments):
         return True
     paths = set(config.args) & set(arguments)
     return any(_may_be_in_benchmark(config.invocation_params.dir / path.split("::")[0]) for path in paths)
+
+
+def _asks_by_option(arguments: Iterable[str]) -> bool:
+    flags = tuple(option.flag for option in OPTIONS if option.asks)
+    return any(argument.split("=", 1)[0] in flags for argument in arguments)
 
 
 def _expanded(arguments: Iterable[str | Any]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pytest_helmbench.report.values import RunReport
 from pytest_helmbench.scores import planned_rows, stored_score, tree_rows
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.hosted import pack_score
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import CostRow, ResultRow, RunDetail, costs, results, run_detail
 
@@ -54,6 +55,8 @@ def run_report(path: Path, run_id: int, *, with_text: bool = False) -> RunReport
         judgements=sum(item.rule == _JUDGE_RULE for row in found for item in row.evaluations),
         costs=spent,
         is_pack=facts.rows is not None,
+        pack=pack_score(path, run_id),
+        untimed=sum(row.hosted is not None and not row.hosted.timed for row in found),
     )
 
 

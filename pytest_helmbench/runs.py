@@ -15,6 +15,7 @@ from typing import Any
 from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.bench.model import Sampling
 from pytest_helmbench.bench.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
+from pytest_helmbench.bench.pack_outline import PackOutline
 from pytest_helmbench.engine.jobs import CaseJob, Loaded, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers import Endpoint
@@ -101,11 +102,13 @@ class Plan:
         runs: One per benchmark × model, in order of their first item.
         dry: Nothing will be called.
         scope: `whole`, `selected` or `by_outcome`.
+        python_tests: The hand-written tests among the cases; None for none.
     """
 
     runs: tuple[PlannedRun, ...]
     dry: bool
     scope: str
+    python_tests: PackOutline | None = None
 
     @property
     def tests(self) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,8 +25,9 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.engine.trees import LoadedTree
 from pytest_helmbench.evaluate.judge import load_template
-from pytest_helmbench.formats.pack_places import is_pack, manifests_of
-from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
+from pytest_helmbench.formats.hosted_places import MANIFEST
+from pytest_helmbench.formats.pack_places import manifests_of
+from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_closed, is_prompt_file
 from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates
 from pytest_helmbench.items import (
@@ -37,16 +39,20 @@ from pytest_helmbench.items import (
     CaseText,
     PackFolder,
     SelfCheckItem,
+    job_of,
     ran_on_demand,
 )
 from pytest_helmbench.library import Library
-from pytest_helmbench.plugin import option_value
+from pytest_helmbench.plugin import TURN_FIXTURE, option_value
 from pytest_helmbench.report.texts import quoted_texts
 from pytest_helmbench.reports import write_reports
 from pytest_helmbench.resuming import as_continued
 from pytest_helmbench.runs import Plan, plan_jobs
 from pytest_helmbench.settings import Settings, resolve_settings
-from pytest_helmbench.terminal import Announcer, LiveLine, session_lines
+from pytest_helmbench.terminal import Announcer, LiveLine, add_suite_properties, session_lines
+
+if TYPE_CHECKING:
+    from pytest_helmbench.fixtures import HandWrittenTests
 
 __all__ = ["SessionPlugin", "register"]
 
@@ -184,11 +190,18 @@ class SessionPlugin:
         self._noted_again = False
         self._jobs: list[CaseJob | None] = []
         self._plan: Plan | None = None
+        self._tests: HandWrittenTests | None = None
         self._named_files = {
             (config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args
         }
 
     # Collection
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Have a hand-written test that uses a fixture of ours run on every model."""
+        if TURN_FIXTURE in metafunc.fixturenames and not self.settings.self_check:
+            self._hand_written().parametrize(metafunc)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
@@ -202,21 +215,19 @@ class SessionPlugin:
 
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a pack as one thing, so that nothing in it is imported: no conftest, no tester file."""
-        return PackFolder.from_parent(parent, path=path) if is_pack(path) else None
+        return PackFolder.from_parent(parent, path=path) if is_closed(path) else None
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file of a benchmark."""
         try:
             loaded = self._library.of_file(file_path)
         except UnreadableBenchmarkError as error:
-            if is_pack(file_path.parent):
+            folder = file_path.parent
+            if is_closed(folder):
                 # One pack among others: its own item errors, and the others run.
-                broken = ((file_path.parent.name, error.problems),)
-                return (
-                    BrokenFile.build(parent, file_path, broken)
-                    if file_path in manifests_of(file_path.parent)
-                    else None
-                )
+                broken = ((folder.name, error.problems),)
+                manifests = (folder / MANIFEST, *manifests_of(folder))
+                return BrokenFile.build(parent, file_path, broken) if file_path in manifests else None
             raise pytest.Collector.CollectError(self._text_of(error)) from error
         except HelmbenchError as error:
             raise pytest.Collector.CollectError(self._text_of(error)) from error
@@ -244,10 +255,12 @@ class SessionPlugin:
             for item in session.items
         ]
         self._jobs = jobs
-        cases = [item.job for item in session.items if isinstance(item, CaseItem)]
+        cases = [job for item in session.items if (job := job_of(item)) is not None]
         self._plan = (
             plan_jobs(cases, dry_run=self.settings.dry_run, scope=self._scope(len(cases))) if cases else None
         )
+        if self._plan is not None and self._tests is not None:
+            self._plan = replace(self._plan, python_tests=self._tests.outline)
         if self._plan is not None and isinstance(self._desk, WorkerDesk):
             self._begin(self._plan)
 
@@ -389,6 +402,8 @@ class SessionPlugin:
             )
             if status != exitstatus:
                 session.exitstatus = status
+            if self.wants_properties:
+                add_suite_properties(self._config, self._office)
             write_reports(self.settings, tuple(self._office.book.tallies), self._office.note)
 
     @pytest.hookimpl
@@ -425,7 +440,7 @@ class SessionPlugin:
                 try:
                     self._library.load(root)
                 except HelmbenchError as error:
-                    if isinstance(error, UnreadableBenchmarkError) and is_pack(root):
+                    if isinstance(error, UnreadableBenchmarkError) and is_closed(root):
                         continue  # it becomes an item that errors
                     raise pytest.UsageError(self._text_of(error)) from error
 
@@ -461,6 +476,17 @@ class SessionPlugin:
         by_outcome = self._config.getoption("lf", False) or self._config.getoption("stepwise", False)
         return "by_outcome" if by_outcome else "selected"
 
+    def _hand_written(self) -> HandWrittenTests:
+        if self._tests is None:
+            from pytest_helmbench.fixtures import HandWrittenTests  # noqa: PLC0415 - few sessions have any
+
+            try:
+                self._tests = HandWrittenTests(self._config, self._library, self._desk, self._live.tick)
+            except HelmbenchError as error:
+                raise pytest.Collector.CollectError(self._text_of(error)) from error
+            self._config.pluginmanager.register(self._tests, "helmbench-tests")
+        return self._tests
+
     def _begin(self, plan: Plan) -> None:
         try:
             self._desk.begin(self._jobs, plan)
@@ -474,8 +500,9 @@ class SessionPlugin:
         kept: list[pytest.Item] = []
         dropped: list[pytest.Item] = []
         for item in items:
-            if isinstance(item, CaseItem):
-                selected = selection.matches(item.job.parts)
+            job = job_of(item)
+            if job is not None:
+                selected = selection.matches(job.parts)
             elif isinstance(item, BrokenItem):
                 # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
                 selected = scenario_code_of(item.name) is None or selection.may_match(
@@ -522,8 +549,8 @@ def _models_on_command_line(config: pytest.Config) -> bool:
 def _group_local_models(items: list[pytest.Item]) -> None:
     """Let local models run one after the other, so that a server need not swap them."""
     order: dict[str, int] = {}
-    for item in items:
-        if isinstance(item, CaseItem) and getattr(item.job.target.model.endpoint, "local", False):
-            order.setdefault(item.job.lane, len(order) + 1)
+    for job in filter(None, map(job_of, items)):
+        if getattr(job.target.model.endpoint, "local", False):
+            order.setdefault(job.lane, len(order) + 1)
     if len(order) > 1:
-        items.sort(key=lambda item: order.get(item.job.lane, 0) if isinstance(item, CaseItem) else 0)
+        items.sort(key=lambda item: 0 if (job := job_of(item)) is None else order.get(job.lane, 0))

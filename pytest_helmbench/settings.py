@@ -6,22 +6,27 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_helmbench.bench.codes import Selection
+from pytest_helmbench.bench.hosted import PartialPolicy
 from pytest_helmbench.bench.model import ModelEntry, Sampling
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.gateway.recollection import CacheMode
 from pytest_helmbench.sandbox.modes import SandboxMode
 
-__all__ = ["PackRules", "Settings", "SettingsError", "resolve_settings", "with_overrides"]
+__all__ = ["PackRules", "Prepare", "Settings", "SettingsError", "resolve_settings", "with_overrides"]
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 DEFAULT_CONCURRENCY = 32
 LOCAL_CONCURRENCY = 4
 DANGEROUS_COMMANDS = ("chroot",)
+_UNRECORDED = frozenset(
+    {"select", "sampling", "markdown_report", "json_report", "partial", "benchlocal_dir", "timeout_stated"}
+)
 
 
 class SettingsError(HelmbenchError):
@@ -35,6 +40,13 @@ class PackRules(StrEnum):
     PARITY = "parity"
 
 
+class Prepare(StrEnum):
+    """How often a Bench Pack is prepared."""
+
+    ITEM = "item"
+    SESSION = "session"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that shapes a run. Times are seconds, money is USD, None is "not given".
@@ -45,6 +57,8 @@ class Settings:
         concurrency: None for the default of the models.
         case_timeout_s: None for 3 × timeout, counted after the first attempt.
         markdown_report: Where the session's report goes; `json_report` likewise.
+        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers, else no bound.
+        timeout_stated: The user gave `timeout_s`.
     """
 
     models: tuple[str, ...]
@@ -87,6 +101,13 @@ class Settings:
     show_hidden: bool = False
     self_check: bool = False
     agent: str | None = None
+    partial: PartialPolicy = PartialPolicy()
+    node: Path | None = None
+    verifiers: tuple[str, ...] = ()
+    prepare: Prepare = Prepare.ITEM
+    pack_concurrency: int | None = None
+    benchlocal_dir: Path | None = None
+    timeout_stated: bool = False
     select_text: str | None = None
 
     @property
@@ -97,11 +118,10 @@ class Settings:
     def as_record(self) -> dict[str, Any]:
         """Return the settings as JSON types, for `evaluation_runs.settings`. No key is among them."""
         record = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in ("select", "sampling", "markdown_report", "json_report")
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in _UNRECORDED
         }
         record["select"] = record.pop("select_text")
+        record["partial"] = str(self.partial)
         record |= {name: value for name, value in asdict(self.sampling).items() if value is not None}
         return {name: str(value) if isinstance(value, Path) else value for name, value in record.items()}
 
@@ -164,6 +184,13 @@ def resolve_settings(
         show_hidden=bool(value("show-hidden")),
         self_check=bool(value("self-check")),
         agent=reader.command("agent"),
+        partial=reader.partial("partial"),
+        node=reader.file("node"),
+        verifiers=tuple(item.strip() for item in value("verifier") or () if item.strip()),
+        prepare=reader.choice("prepare", Prepare) or Prepare.ITEM,
+        pack_concurrency=reader.whole("pack-concurrency", least=1),
+        benchlocal_dir=reader.path("benchlocal-dir"),
+        timeout_stated=value("timeout") is not None,
     )
 
 
@@ -262,6 +289,20 @@ class _Reader:
             return choices(text)
         except ValueError:
             raise self._error(name, text, f"one of {', '.join(choices)}") from None
+
+    def partial(self, name: str) -> PartialPolicy:
+        text = self.text(name)
+        if text in (None, "fail", "pass"):
+            return PartialPolicy(-inf if text == "pass" else None)
+        try:
+            least = float(str(text))
+        except ValueError:
+            least = nan
+        if not isfinite(least):
+            raise self._error(
+                name, text, "fail, pass, or the least score that passes, on the pack's own scale"
+            )
+        return PartialPolicy(least)
 
     def json_object(self, name: str) -> Mapping[str, Any] | None:
         text = self.text(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.bench.hosted import PackScore
 from pytest_helmbench.bench.outcome import Parse, Verdict
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.desks import Office, in_ci
-from pytest_helmbench.ending import scores_by_name
+from pytest_helmbench.ending import run_names, scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.gateway.recollection import CacheMode
 from pytest_helmbench.pricing import PriceSpan, price_span
+from pytest_helmbench.report.hosted import pack_score_line, suite_properties
 from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.summary import (
     DryRow,
@@ -33,8 +35,10 @@ from pytest_helmbench.report.summary import (
     reasons_text,
 )
 from pytest_helmbench.runs import Plan, PlannedRun, Tally
+from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.hosted import pack_score
 
-__all__ = ["Announcer", "LiveLine", "session_lines"]
+__all__ = ["Announcer", "LiveLine", "add_suite_properties", "session_lines"]
 
 _QUIET_S = 2.0  # the live line shows only when nothing else has been printed for so long
 _WARNINGS_SHOWN = 10
@@ -210,6 +214,8 @@ def _run_lines(plan: Plan, office: Office, *, verbose: bool) -> list[str]:
     scores = {name: score for name, score in scores_by_name(office).items() if score is not None}
     if any(row.judged for row in rows) and scores:
         lines += ["", *score_lines(scores, behaviours=verbose), ""]
+    names = run_names(office)
+    lines += [pack_score_line(names[run_id], score) for run_id, _, score in _pack_scores(plan, office)]
     lines += _reason_lines(plan, office)
     lines += [f"{model} was stopped: {sentence}" for model, sentence in office.stopped_models.items()]
     lines += _judge_lines(plan)
@@ -223,6 +229,45 @@ def _run_lines(plan: Plan, office: Office, *, verbose: bool) -> list[str]:
     if store is not None and store.fault is not None:
         lines.append(f"NOT ALL IS STORED: {store.fault} ({store.dropped} rows lost)")
     return lines
+
+
+def add_suite_properties(config: pytest.Config, office: Office) -> None:
+    """Put what Bench Packs make of the runs among the suite's properties of a JUnit report, where one is written.
+
+    Args:
+        config: pytest's.
+        office: Of the session, closed.
+    """
+    plan = office.book.plan
+    # The report's writer is a plugin without a name, and its key in the stash is pytest's own.
+    add = next(
+        (
+            plugin.add_global_property
+            for plugin in config.pluginmanager.get_plugins()
+            if hasattr(plugin, "add_global_property")
+        ),
+        None,
+    )
+    if plan is None or add is None:
+        return
+    for _, run, score in _pack_scores(plan, office):
+        for name, value in suite_properties(office.book.name_of(run), run.model, score):
+            add(name, value)
+
+
+def _pack_scores(plan: Plan, office: Office) -> Iterator[tuple[int, PlannedRun, PackScore]]:
+    """Yield what Bench Packs make of the runs of a session; nothing is read without one."""
+    store = office.book.store
+    for run in plan.runs if store is not None else ():
+        run_id = office.book.targets[run.key].run_id
+        if run_id is None or office.library.load(Path(run.benchmark)).outline.kind != "bench_pack":
+            continue
+        try:
+            score = pack_score(office.settings.db, run_id)
+        except StoreError:
+            return  # what could not be stored is said elsewhere
+        if score is not None:
+            yield run_id, run, score
 
 
 def _model_rows(plan: Plan, office: Office) -> list[ModelRow]:

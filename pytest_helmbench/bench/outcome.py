@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_helmbench.bench.hosted import ScenarioResult
 
 __all__ = [
     "FORM_REASONS",
@@ -139,6 +142,7 @@ class Outcome:
         started_at: ISO 8601 UTC.
         completed_at: ISO 8601 UTC.
         events: On their way to the record; gone from an outcome that waits for its item.
+        hosted: What a Bench Pack has said of the case; None for any other case, and where it has said nothing.
     """
 
     verdict: Verdict
@@ -154,11 +158,21 @@ class Outcome:
     started_at: str | None = None
     completed_at: str | None = None
     events: tuple[Event, ...] = ()
+    hosted: ScenarioResult | None = None
 
     @property
     def judged(self) -> bool:
         """Whether a rule has spoken."""
         return self.verdict in (Verdict.PASSED, Verdict.FAILED)
+
+    def for_item(self) -> Outcome:
+        """Return what an item shows of it: what only the record keeps is left out, since thousands may wait."""
+        if not self.events and self.hosted is None:
+            return self
+        said = self.hosted
+        if said is not None:
+            said = replace(said, summary="", note="", raw_log="", stated={})
+        return replace(self, events=(), hosted=said)
 
 
 @dataclass(frozen=True, slots=True)

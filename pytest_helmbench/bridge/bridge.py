@@ -60,7 +60,8 @@ class Bridge:
         self._children: set[Child] = set()
         self._retiring: set[asyncio.Task[None]] = set()
         self._alone = asyncio.Semaphore(bounds.alone_at_once)
-        self._unloadable: PackFailedError | None = None
+        self._unloadable: PackFailedError | None = None  # until it has been loaded once
+        self._was_loaded = False
         self._closed = False
 
     async def scenarios(self) -> Any:
@@ -125,13 +126,12 @@ class Bridge:
     async def _done(self, act: Callable[[Child, float], Awaitable[Any]]) -> Any:
         """Do something beside others; when the process is lost, do it again, alone."""
         child = await self._shared()
-        child.begun += 1
         child.users += 1
         try:
             return await act(child, self._bounds.freeze_s)
         except ChildLostError as lost:
-            if child.begun == 1:
-                raise _culprit(lost) from None  # it was alone
+            if lost.alone:
+                raise _culprit(lost) from None
         finally:
             child.users -= 1
             self._retire_if_done(child)
@@ -186,8 +186,8 @@ class Bridge:
         return child.tainted or child.lost
 
     async def _started(self) -> Child:
-        if self._unloadable is not None:
-            raise self._unloadable
+        if (known := self._unloadable) is not None:
+            raise PackFailedError(known.reason, known.message, known.output, known.stack)
         if self._closed:
             raise PackFailedError("crashed", "the Bench Pack is closed already")
         child = Child(self._command, self._bounds)
@@ -196,9 +196,10 @@ class Bridge:
             await child.start()
         except BaseException as error:
             await asyncio.shield(self._ended(child))
-            if isinstance(error, PackFailedError):
+            if isinstance(error, PackFailedError) and not self._was_loaded:
                 self._unloadable = error
             raise
+        self._was_loaded = True
         return child
 
     def _retire_if_done(self, child: Child) -> None:

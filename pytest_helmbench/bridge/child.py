@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 from pytest_helmbench.bench.scrub import excerpt, scrub
 from pytest_helmbench.bridge.command import BridgePlace, PackCommand
 from pytest_helmbench.bridge.faults import PackFailedError
+from pytest_helmbench.bridge.process import NodeProcess
 from pytest_helmbench.bridge.wire import HAS_INHERITANCE, InheritedWire, Lines, LoopbackWire, Wire
 
 __all__ = ["BridgeBounds", "BridgePlace", "Child", "ChildLostError", "Loss", "frozen"]
@@ -71,11 +71,18 @@ class Loss:
 
 
 class ChildLostError(Exception):
-    """The process is gone, and nobody can say which of its items was to blame."""
+    """The process is gone, and nobody can say which of its items was to blame.
 
-    def __init__(self, loss: Loss, output: str) -> None:
+    Args:
+        loss: What is known.
+        output: The end of what it printed, scrubbed.
+        alone: It was asked one thing in all its life.
+    """
+
+    def __init__(self, loss: Loss, output: str, *, alone: bool) -> None:
         self.loss = loss
         self.output = output
+        self.alone = alone
         super().__init__(loss.said)
 
 
@@ -98,14 +105,14 @@ class Child:
 
     def __init__(self, command: PackCommand, bounds: BridgeBounds) -> None:
         self.tainted = False  # something in it never ended: it takes no new items
-        self.begun = 0  # questions so far
         self.users = 0
+        self._ready = False
         self._command, self._bounds = command, bounds
         self._loop = asyncio.get_running_loop()
         self._wire: Wire = LoopbackWire() if bounds.loopback else InheritedWire()
         self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
         self._lines = Lines(self._received, self._ended.set)
-        self._process = _Process(bounds.output_bytes, self._exited)
+        self._process = NodeProcess(bounds.output_bytes, self._exited)
         self._watching: asyncio.Task[None] | None = None
         self._asked: dict[int, _Asked] = {}
         self._numbers = 0
@@ -139,6 +146,8 @@ class Child:
             PackFailedError: `not_loadable`.
         """
         name = self._command.place.entry.name
+        if not self._command.place.entry.is_file():
+            raise self._unloadable("there is no such file")
         try:
             await self._spawn()
             self._wire.send(self._hello())
@@ -170,7 +179,7 @@ class Child:
             ChildLostError: The process is gone; the answer raises it likewise.
         """
         if self._loss is not None:
-            raise ChildLostError(self._loss, self.output())
+            raise ChildLostError(self._loss, self.output(), alone=False)
         if not self._asked:
             self._last_life = self._loop.time()  # an idle process is silent
         self._numbers += 1
@@ -202,7 +211,7 @@ class Child:
         if self._loss is not None:
             return
         self._loss = loss
-        error = ChildLostError(loss, self.output())
+        error = ChildLostError(loss, self.output(), alone=self._numbers == 1)
         for answer in (self._loaded, *(asked.answer for asked in self._asked.values())):
             if not answer.done():
                 answer.set_exception(error)
@@ -210,23 +219,29 @@ class Child:
         self._asked.clear()
         if self._pulse is not None:
             self._pulse.cancel()
-        self._kill()
+        self._process.end(through_launcher=self._command.reaped)
 
     async def close(self) -> None:
         """Dispose of what is prepared, if that goes quickly, and end the process and its group."""
-        if not self.lost and self._loaded.done():
-            with suppress(TimeoutError, ChildLostError, PackFailedError):
-                async with asyncio.timeout(self._bounds.close_s):
-                    await self.ask({"op": "dispose"}, self._bounds.close_s)[1]
-        self.lose(Loss("crashed", "the process was ended by us"))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_KILL_S):
-                await self._exited.wait()
-        self._kill_group()  # what the launcher or the process left behind
-        if self._watching is not None:
-            self._watching.cancel()
-        self._wire.close()
-        self._process.close()
+        try:
+            if not self.lost and self._ready:
+                with suppress(TimeoutError, ChildLostError, PackFailedError):
+                    async with asyncio.timeout(self._bounds.close_s):
+                        await self.ask({"op": "dispose"}, self._bounds.close_s)[1]
+        finally:
+            self.lose(Loss("crashed", "the process was ended by us"))
+        try:
+            if self.pid is not None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_KILL_S):
+                        await self._exited.wait()
+        finally:
+            self._process.kill_group()  # what the launcher or the process left behind
+            if self._watching is not None:
+                self._watching.cancel()
+                await asyncio.gather(self._watching, return_exceptions=True)
+            self._wire.close()
+            self._process.close()
 
     async def _spawn(self) -> None:
         command, wire = self._command, self._wire
@@ -274,6 +289,7 @@ class Child:
             self._answered(message)
         elif "loaded" in message:
             if not self._loaded.done():
+                self._ready = True
                 self._loaded.set_result(None)
         elif "unloadable" in message or "lost" in message:
             told = message.get("unloadable") or message["lost"]
@@ -342,70 +358,6 @@ class Child:
         with suppress(ValueError):
             return f"the process was ended by {signal.Signals(-code).name}"
         return f"the process was ended by signal {-code}"
-
-    def _kill(self) -> None:
-        """End the process: through the launcher where there is one, since that finds what has left the group."""
-        if self._exited.is_set() or not self._command.reaped:
-            self._kill_group()
-        elif self.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGTERM)
-
-    def _kill_group(self) -> None:
-        if self.pid is None:
-            return
-        if hasattr(os, "killpg"):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-        else:
-            self._process.kill()
-
-
-class _Process(asyncio.SubprocessProtocol):
-    """A process as asyncio knows it, and the end of what it prints."""
-
-    def __init__(self, kept: int, exited: asyncio.Event) -> None:
-        self.pid: int | None = None
-        self._kept, self._exited = kept, exited
-        self._output = bytearray()
-        self._transport: asyncio.SubprocessTransport | None = None
-
-    @property
-    def returncode(self) -> int | None:
-        """How it ended; negative for a signal."""
-        return None if self._transport is None else self._transport.get_returncode()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember the process."""
-        assert isinstance(transport, asyncio.SubprocessTransport)  # what a subprocess gets
-        self._transport = transport
-        self.pid = transport.get_pid()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep the end of what is printed."""
-        del fd
-        self._output += data
-        if len(self._output) > 2 * self._kept:
-            del self._output[: -self._kept]
-
-    def process_exited(self) -> None:
-        """Say so."""
-        self._exited.set()
-
-    def text(self) -> str:
-        """Return what is kept, scrubbed."""
-        return scrub(bytes(self._output[-self._kept :]).decode("utf-8", "replace")).strip()
-
-    def kill(self) -> None:
-        """Kill it alone."""
-        if self._transport is not None:
-            with suppress(ProcessLookupError):
-                self._transport.kill()
-
-    def close(self) -> None:
-        """Stop reading, whoever else still holds the other ends."""
-        if self._transport is not None:
-            self._transport.close()
 
 
 def frozen(silent_s: float) -> Loss:

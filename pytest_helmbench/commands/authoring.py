@@ -24,6 +24,7 @@ from pytest_helmbench.commands.output import (
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.evaluate.rules import FIELD_RULES
 from pytest_helmbench.formats.checks import static_warnings
+from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.formats.models_file import load_models
 from pytest_helmbench.formats.pack import load_pack
 from pytest_helmbench.formats.pack_places import manifests_of, row_files_of
@@ -31,6 +32,7 @@ from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.formats.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers import resolve_endpoint
+from pytest_helmbench.hosting import Hosting
 from pytest_helmbench.packing import Packing
 from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
 
@@ -56,7 +58,8 @@ class _Checked:
 def check(path: Path | None, *, as_json: bool) -> int:
     """Report every problem of the benchmark at PATH by file and line; no model is asked.
 
-    Rows of packs are held to their own answers: these must pass, and what must not pass must fail.
+    Rows of packs are held to their own answers: these must pass, and what must not pass must fail. Bench Packs are
+    loaded in Node and list their scenarios.
 
     Ends 1 when there are errors. Warnings never change the exit code.
     """
@@ -91,6 +94,8 @@ def _places(path: Path | None) -> tuple[Path, ...]:
 
 def _checked(root: Path) -> _Checked:
     models, odd_models = _models_problems(root)
+    if is_hosted(root):
+        return _checked_hosted(root, models, odd_models)
     if manifests_of(root) and not is_tree(root):
         return _checked_pack(root, models, odd_models)
     try:
@@ -128,6 +133,20 @@ def _checked_pack(root: Path, models: tuple[Problem, ...], odd_models: tuple[Pro
         for why, rows in skipped.items()
     ]
     return _Checked(root, healthy, errors, (*pack.warnings, *odd_models, *notes))
+
+
+def _checked_hosted(root: Path, models: tuple[Problem, ...], odd_models: tuple[Problem, ...]) -> _Checked:
+    try:
+        loaded = Hosting(Project.at(Path.cwd()).settings(), os.environ).load(root, ())
+    except UnreadableBenchmarkError as error:
+        return _Checked(root, None, (*error.problems, *models), odd_models)
+    refusal = loaded.work.refusal
+    odd = odd_models
+    if refusal is not None:
+        message, _, hint = refusal.message.partition("\n  hint: ")
+        odd = (*odd, Problem(loaded.manifest.path, None, f"it would be skipped: {message}", hint))
+    listed = "not loaded" if loaded.stands_for_all else _count(len(loaded.outline.scenarios), "scenario")
+    return _Checked(root, f"{loaded.outline.name}: {listed}", models, odd)
 
 
 async def _self_checked(root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:

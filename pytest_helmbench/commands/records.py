@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
@@ -22,10 +22,13 @@ from pytest_helmbench.commands.output import (
 )
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.commands.trees import nearest
+from pytest_helmbench.exchange import desktop_run
 from pytest_helmbench.report.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.report.exports import export_document, write_csv
+from pytest_helmbench.report.hosted import HostedCase, pack_score_record
 from pytest_helmbench.report.summary import cost_text
 from pytest_helmbench.report.tables import number, share, table
+from pytest_helmbench.store.hosted import hosted_events, hosted_scenarios, pack_score
 from pytest_helmbench.store.queries import (
     CostRow,
     ResultRow,
@@ -130,6 +133,8 @@ def _cost(cost_usd: float | None, known_usd: float | None) -> str:
 def show(run: str, code: str | None, db: Path | None, *, as_json: bool) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
+    A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
+
     CODE may also be the start of a code (P1-B2): then the cases below it are listed with their verdicts.
     """
     if code is None and CaseCode.parse(run) is not None:
@@ -137,7 +142,7 @@ def show(run: str, code: str | None, db: Path | None, *, as_json: bool) -> None:
     path = database_of(db)
     detail = run_of(path, run)
     if code is None:
-        _show_run(detail, as_json=as_json)
+        _show_run(path, detail, as_json=as_json)
         return
     found = results(path, detail.summary.id, code, with_text=True)
     if found:
@@ -146,25 +151,43 @@ def show(run: str, code: str | None, db: Path | None, *, as_json: bool) -> None:
         _show_below(path, detail, code, as_json=as_json)
 
 
-def _show_run(detail: RunDetail, *, as_json: bool) -> None:
+def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
+    own = pack_score(path, detail.summary.id)
     if as_json:
         outcomes = [
             {"outcome": outcome, "reason": reason, "results": count}
             for (outcome, reason), count in detail.outcomes.items()
         ]
-        say_json({**run_record(detail), "outcomes": outcomes})
+        said = {} if own is None else {"pack_score": pack_score_record(own, with_text=True)}
+        say_json({**run_record(detail), **said, "outcomes": outcomes})
     else:
-        say(*run_card(detail))
+        say(*run_card(detail, own))
 
 
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
     calls = calls_of_case(path, detail.summary.id, found[0].code)
-    cases = [(row, [call for call in calls if call.repetition == row.repetition]) for row in found]
+    hosted = _hosted_case(path, detail, found[0].code)
+    cases = [
+        (
+            row,
+            [call for call in calls if call.repetition == row.repetition],
+            hosted.of(row.repetition) if hosted is not None else None,
+        )
+        for row in found
+    ]
     if as_json:
-        say_json([case_record(row, own) for row, own in cases])
+        say_json([case_record(row, own, said) for row, own, said in cases])
         return
-    for place, (row, own) in enumerate(cases):
-        say(*([""] if place else []), *case_card(row, own, detail.summary.model))
+    for place, (row, own, said) in enumerate(cases):
+        say(*([""] if place else []), *case_card(row, own, detail.summary.model, said))
+
+
+def _hosted_case(path: Path, detail: RunDetail, code: str) -> HostedCase | None:
+    if detail.kind != "bench_pack":
+        return None
+    run_id = detail.summary.id
+    scenarios = (scenario for scenario in hosted_scenarios(path, run_id) if scenario.code == code)
+    return HostedCase(next(scenarios, None), hosted_events(path, run_id, code))
 
 
 def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> None:
@@ -285,32 +308,52 @@ def _total_cells(rows: Sequence[CostRow]) -> tuple[str, ...]:
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--format", "form", type=click.Choice(["csv", "json"]), required=True)
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
-@click.option("--with-text", is_flag=True, help="Also prompts, replies and the judge's words.")
+@click.option("--format", "form", type=click.Choice(["csv", "json", "benchlocal"]), required=True)
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
+@click.option(
+    "--with-text",
+    is_flag=True,
+    help="Also prompts, replies, the judge's words, and the words and logs of Bench Packs.",
+)
 @db_option
 def export(run: str, form: str, output: Path | None, db: Path | None, *, with_text: bool) -> None:
-    """Write the results of a run for other programs: codes and hashes, texts only when asked for."""
+    """Write the results of a run for other programs: codes and hashes, texts only when asked for.
+
+    The format `benchlocal` is the summary.json that the BenchLocal app keeps of a run: the runs of the same Bench
+    Pack in the same session are one. Without --with-text its summaries, notes, raw logs, outputs and progress are
+    empty.
+    """
     path = database_of(db)
     detail = run_of(path, run)
-    rows = results(path, detail.summary.id, with_text=with_text)
+    write = _writer(path, detail, form, with_text=with_text)
     if output is None:
-        _write(sys.stdout, form, detail, rows, with_text=with_text)
+        write(sys.stdout)
         return
     try:
         with output.open("w", encoding="utf-8", newline="") as stream:
-            _write(stream, form, detail, rows, with_text=with_text)
+            write(stream)
     except OSError as error:
         raise CommandError(
             f"{output}: cannot be written: {error.strerror}\n  hint: name another file"
         ) from error
-    complain(f"{len(rows)} results of run {detail.summary.id} in {output}")
+    count = sum(detail.outcomes.values())
+    complain(f"{count} results of run {detail.summary.id} in {output}")
 
 
-def _write(
-    stream: TextIO, form: str, detail: RunDetail, rows: Sequence[ResultRow], *, with_text: bool
-) -> None:
+def _writer(path: Path, detail: RunDetail, form: str, *, with_text: bool) -> Callable[[TextIO], object]:
+    """Return what writes a run; everything is read before anything is written."""
+    run_id = detail.summary.id
+    if form == "benchlocal":
+        found = desktop_run(path, run_id, with_text=with_text)
+        if found is None:
+            raise CommandError(
+                f"run {run_id} is of no Bench Pack, and the BenchLocal app knows no other\n"
+                "  hint: --format json or csv"
+            )
+        text = json_text(found.summary, indent=2) + "\n"
+        return lambda stream: stream.write(text)
+    rows = results(path, run_id, with_text=with_text)
     if form == "csv":
-        write_csv(stream, detail, rows, with_text=with_text)
-    else:
-        stream.write(json_text(export_document(detail, rows, with_text=with_text), indent=1) + "\n")
+        return lambda stream: write_csv(stream, detail, rows, with_text=with_text)
+    document = json_text(export_document(detail, rows, with_text=with_text), indent=1) + "\n"
+    return lambda stream: stream.write(document)

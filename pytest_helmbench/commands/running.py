@@ -13,13 +13,20 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.bench.pack_outline import RowRef
+from pytest_helmbench.bench.hosted import HostedOutline
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.commands.hosted import find_scenario, first_scenarios, manifest_of
 from pytest_helmbench.commands.output import CommandError, complain, db_option, say
 from pytest_helmbench.commands.packs import find_row, first_rows
 from pytest_helmbench.commands.project import Project
-from pytest_helmbench.commands.trees import benchmark_option, benchmark_table, nearest, read_benchmark
+from pytest_helmbench.commands.trees import (
+    AnyBenchmark,
+    benchmark_option,
+    benchmark_table,
+    nearest,
+    read_benchmarks,
+)
 from pytest_helmbench.engine.jobs import escaped_id
 from pytest_helmbench.formats.pack import Pack
 
@@ -64,7 +71,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("run-single")
 @_run_options
 def run_single(**options: Any) -> int:
-    """Run the first case of each scenario, and of packs the first row of each family."""
+    """Run the first case of each scenario; of packs the first row of each family, of Bench Packs of each category."""
     wanted = _Wanted(**options)
     project = Project.at(Path.cwd())
     return _run_first(project, wanted, _loaded(project, wanted))
@@ -84,16 +91,21 @@ def run_batch(scenarios: tuple[str, ...], *, all_scenarios: bool, **options: Any
     wanted = _Wanted(**options)
     project = Project.at(Path.cwd())
     loaded = _loaded(project, wanted)
-    rows = [found[1] for code in scenarios if (found := find_row(_packs(loaded), code)) is not None]
-    if rows and len(rows) == len(scenarios):
-        return _run(wanted, [_node_id(project, ref) for ref in rows])
+    named = [node_id for code in scenarios if (node_id := _named(project, loaded, code)) is not None]
+    if named and len(named) == len(scenarios):
+        return _run(wanted, named)
     trees = [item for item in loaded if isinstance(item, Benchmark)]
     selection = _known(scenarios, trees)
     return _run(wanted, _paths(project, trees if selection else loaded), selection)
 
 
-def _packs(loaded: Iterable[Benchmark | Pack]) -> list[Pack]:
-    return [item for item in loaded if isinstance(item, Pack)]
+def _named(project: Project, loaded: Sequence[AnyBenchmark], code: str) -> str | None:
+    """Return the node id of a row, or of a scenario of a Bench Pack; None for any other code."""
+    row = find_row([item for item in loaded if isinstance(item, Pack)], code)
+    if row is not None:
+        return _node_id(project, row[1].path, code)
+    found = find_scenario([item for item in loaded if isinstance(item, HostedOutline)], code)
+    return None if found is None else _node_id(project, manifest_of(found[0]), code)
 
 
 @click.command("run-all")
@@ -113,14 +125,19 @@ def run_all(**options: Any) -> int:
     return code if code >= _USAGE else _run(wanted, _paths(project, loaded))
 
 
-def _loaded(project: Project, wanted: _Wanted) -> list[Benchmark | Pack]:
-    return [read_benchmark(root) for root in project.benchmarks(wanted.path)]
+def _loaded(project: Project, wanted: _Wanted) -> list[AnyBenchmark]:
+    return read_benchmarks(project, wanted.path)
 
 
-def _run_first(project: Project, wanted: _Wanted, loaded: Sequence[Benchmark | Pack]) -> int:
-    """Run little of everything; rows are named by their ids, since no selection by code knows them."""
+def _run_first(project: Project, wanted: _Wanted, loaded: Sequence[AnyBenchmark]) -> int:
+    """Run little of everything; what no selection by code knows is named by its id."""
     trees = [item for item in loaded if isinstance(item, Benchmark)]
-    rows = [_node_id(project, ref) for item in loaded if isinstance(item, Pack) for ref in first_rows(item)]
+    rows = []
+    for item in loaded:
+        if isinstance(item, Pack):
+            rows += [_node_id(project, ref.path, ref.id) for ref in first_rows(item)]
+        elif isinstance(item, HostedOutline):
+            rows += [_node_id(project, manifest_of(item), found.id) for found in first_scenarios(item)]
     code = 0
     if trees:
         code = _run(wanted, _paths(project, trees), _first_cases(trees))
@@ -129,11 +146,11 @@ def _run_first(project: Project, wanted: _Wanted, loaded: Sequence[Benchmark | P
     return code
 
 
-def _node_id(project: Project, ref: RowRef) -> str:
-    return f"{_relative(ref.path, project.start)}::{escaped_id(ref.id)}"
+def _node_id(project: Project, path: Path, code: str) -> str:
+    return f"{_relative(path, project.start)}::{escaped_id(code)}"
 
 
-def _paths(project: Project, loaded: Iterable[Benchmark | Pack]) -> list[str]:
+def _paths(project: Project, loaded: Iterable[AnyBenchmark]) -> list[str]:
     return [str(_relative(item.root, project.start)) for item in loaded]
 
 

@@ -22,6 +22,7 @@ from pytest_helmbench.commands.trees import benchmark_option
 from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.places import benchmark_root
 from pytest_helmbench.gating import Gates
+from pytest_helmbench.report.hosted import pack_score_line, pack_score_record
 from pytest_helmbench.report.json_report import score_record
 from pytest_helmbench.report.markdown import markdown_report
 from pytest_helmbench.report.scores import score_lines
@@ -29,6 +30,7 @@ from pytest_helmbench.report.tables import share
 from pytest_helmbench.reports import json_text, run_report
 from pytest_helmbench.rescoring import Rescored, RescoreError, rescore
 from pytest_helmbench.scores import stored_score
+from pytest_helmbench.store.hosted import pack_score
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import RunDetail
 
@@ -40,16 +42,24 @@ __all__ = ["gate", "report", "rescore_run", "score"]
 @db_option
 @as_json_option
 def score(run: str, db: Path | None, *, as_json: bool) -> None:
-    """Show the score of a run with its pillars and behaviours, computed anew from its verdicts."""
+    """Show the score of a run with its pillars and behaviours, computed anew from its verdicts.
+
+    Of a Bench Pack: the share passed with its categories, then the pack's own total on its own scale.
+    """
     path = database_of(db)
     detail = run_of(path, run)
     found = _score_of(path, detail)
+    own = pack_score(path, detail.summary.id)
+    model = detail.summary.model
     if as_json:
         facts = load_facts(path, detail.summary.id)
         titles = facts.titles if facts is not None else {}
-        say_json({"run": detail.summary.id, "model": detail.summary.model, **score_record(found, titles)})
+        record = {"run": detail.summary.id, "model": model, **score_record(found, titles)}
+        say_json(record | ({} if own is None else {"pack_score": pack_score_record(own, with_text=True)}))
         return
-    say(*score_lines({detail.summary.model: found}, behaviours=True))
+    say(*score_lines({model: found}, behaviours=True))
+    if own is not None:
+        say(pack_score_line(model, own))
 
 
 @click.command()
@@ -129,6 +139,16 @@ def _score_of(path: Path, detail: RunDetail) -> RunScore:
 
 def _root_of(detail: RunDetail, given: Path | None) -> Path:
     """Return the folder of the benchmark: the one given, else where the run has found it."""
+    if detail.kind == "bench_pack":
+        raise CommandError(
+            f"run {detail.summary.id} is of a Bench Pack, which alone can judge its replies\n"
+            "  hint: --helmbench-cache=only replays them through the pack of now, without a call"
+        )
+    if detail.kind == "python_tests":
+        raise CommandError(
+            f"run {detail.summary.id} is of hand-written tests, which alone can judge their replies\n"
+            "  hint: --helmbench-cache=only replays them through the tests of now, without a call"
+        )
     stated = detail.settings.get("benchmark_path")
     place = given if given is not None else Path(stated) if stated else None
     root = None if place is None else benchmark_root(place)

@@ -14,8 +14,16 @@ import click
 
 from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.codes import CaseCode
+from pytest_helmbench.bench.hosted import HostedOutline
 from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.tree import Benchmark, Combination, Scenario
+from pytest_helmbench.commands.hosted import (
+    find_scenario,
+    hosted_rows,
+    hosted_table,
+    prompt_lines,
+    read_hosted,
+)
 from pytest_helmbench.commands.output import (
     CommandError,
     as_json_option,
@@ -26,6 +34,7 @@ from pytest_helmbench.commands.output import (
 from pytest_helmbench.commands.packs import find_row, pack_rows, pack_table, row_case
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.engine.targets import resolve_targets
+from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.formats.pack import Pack, load_pack
 from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.scenario_tree import load_benchmark
@@ -34,7 +43,15 @@ from pytest_helmbench.gateway.wire import request_body
 from pytest_helmbench.report.tables import table
 from pytest_helmbench.settings import Settings
 
-__all__ = ["benchmark_option", "benchmark_table", "list_scenarios", "nearest", "prompt", "read_benchmark"]
+__all__ = [
+    "AnyBenchmark",
+    "benchmark_option",
+    "benchmark_table",
+    "list_scenarios",
+    "nearest",
+    "prompt",
+    "read_benchmarks",
+]
 
 _HEAD = ("code", "behaviour", "family", "cases", "title")
 
@@ -52,41 +69,49 @@ def benchmark_option(command: Any) -> Any:
 @as_json_option
 @no_db_option
 def list_scenarios(path: Path | None, *, as_json: bool) -> None:
-    """List the scenarios with their behaviour, evaluation family and number of cases; of packs, the rows."""
+    """List the scenarios with their behaviour, evaluation family and number of cases; of packs, the rows; of Bench
+    Packs, their scenarios."""
     project = Project.at(Path.cwd())
-    loaded = [read_benchmark(root) for root in project.benchmarks(path)]
+    loaded = read_benchmarks(project, path)
     no_context = project.settings().add_no_context
     if as_json:
-        say_json(
-            [
-                row
-                for item in loaded
-                for row in (
-                    pack_rows(item)
-                    if isinstance(item, Pack)
-                    else scenario_rows(item, add_no_context=no_context)
-                )
-            ]
-        )
+        say_json([row for item in loaded for row in _rows(item, add_no_context=no_context)])
         return
     for benchmark in loaded:
         say(*benchmark_table(benchmark, add_no_context=no_context))
 
 
-def read_benchmark(root: Path) -> Benchmark | Pack:
-    """Read the benchmark at a folder, of whatever kind.
+AnyBenchmark = Benchmark | Pack | HostedOutline
+"""What the commands read of a benchmark."""
+
+
+def read_benchmarks(project: Project, path: Path | None) -> list[AnyBenchmark]:
+    """Read the benchmarks that a session here would run, of whatever kind.
 
     Raises:
-        UnreadableBenchmarkError: Nothing of it can be used.
+        UnreadableBenchmarkError: Nothing of one can be used.
     """
+    settings = project.settings()
+    return [_read(root, settings) for root in project.benchmarks(path)]
+
+
+def _read(root: Path, settings: Settings) -> AnyBenchmark:
+    if is_hosted(root):
+        return read_hosted(root, settings)
     return load_pack(root) if is_pack(root) else load_benchmark(root)
 
 
-def benchmark_table(benchmark: Benchmark | Pack, *, add_no_context: bool) -> Iterator[str]:
+def benchmark_table(benchmark: AnyBenchmark, *, add_no_context: bool) -> Iterator[str]:
     """Yield the table of a benchmark of any kind."""
-    if isinstance(benchmark, Pack):
-        return pack_table(benchmark)
-    return scenario_table(benchmark, add_no_context=add_no_context)
+    if isinstance(benchmark, Benchmark):
+        return scenario_table(benchmark, add_no_context=add_no_context)
+    return pack_table(benchmark) if isinstance(benchmark, Pack) else hosted_table(benchmark)
+
+
+def _rows(benchmark: AnyBenchmark, *, add_no_context: bool) -> list[dict[str, Any]]:
+    if isinstance(benchmark, Benchmark):
+        return scenario_rows(benchmark, add_no_context=add_no_context)
+    return pack_rows(benchmark) if isinstance(benchmark, Pack) else hosted_rows(benchmark)
 
 
 def scenario_rows(benchmark: Benchmark, *, add_no_context: bool) -> list[dict[str, Any]]:
@@ -152,10 +177,20 @@ def prompt(
     """Print exactly what would be sent for the case CODE; nothing is sent.
 
     As text: the messages and the response format. As JSON, and whenever a model is named: the request body.
+    A Bench Pack writes its requests itself: of its scenarios, what it shows of them.
     """
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
-    loaded = [read_benchmark(root) for root in project.benchmarks(path)]
+    loaded = read_benchmarks(project, path)
+    hosted = find_scenario([item for item in loaded if isinstance(item, HostedOutline)], code)
+    if hosted is not None:
+        if model is not None or as_json:
+            raise CommandError(
+                f"{code} is a scenario of a Bench Pack, whose own code writes the requests\n"
+                "  hint: leave --model and --json out to see what the pack shows of it"
+            )
+        say(*prompt_lines(hosted[1]))
+        return
     root, case = _find(loaded, code, settings.system_prompt)
     if model is not None:
         say_json(_body(root, settings, case))
@@ -203,7 +238,7 @@ def _as_if_usable(entry: ModelEntry, settings: Settings, unusable: Unusable) -> 
     return replace(found, key=None)
 
 
-def _find(loaded: Sequence[Benchmark | Pack], code: str, system_prompt: str | None) -> tuple[Path, Case]:
+def _find(loaded: Sequence[AnyBenchmark], code: str, system_prompt: str | None) -> tuple[Path, Case]:
     """Return the case of a code and the folder of its benchmark.
 
     Raises:
@@ -215,16 +250,18 @@ def _find(loaded: Sequence[Benchmark | Pack], code: str, system_prompt: str | No
         pack, ref = row
         return pack.root, row_case(pack, ref, system_prompt)
     trees = [item for item in loaded if isinstance(item, Benchmark)]
-    benchmark, combination = _find_combination(trees, code, [ref.id for pack in packs for ref in pack.rows])
+    others = [ref.id for pack in packs for ref in pack.rows]
+    others += [name for item in loaded if isinstance(item, HostedOutline) for name in item.scenarios]
+    benchmark, combination = _find_combination(trees, code, others)
     return benchmark.root, combination.case(system_prompt)
 
 
 def _find_combination(
-    loaded: Sequence[Benchmark], code: str, rows: Iterable[str]
+    loaded: Sequence[Benchmark], code: str, others: Iterable[str]
 ) -> tuple[Benchmark, Combination]:
     parts = CaseCode.parse(code)
     wanted = f"{parts.pillar}-{parts.behaviour}-{parts.scenario}" if parts is not None else code
-    known: list[str] = [*rows]
+    known: list[str] = [*others]
     for benchmark in loaded:
         scenarios = {scenario.code: scenario for scenario in benchmark.scenarios.values()}
         scenario = scenarios.get(wanted)

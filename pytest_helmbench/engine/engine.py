@@ -145,6 +145,14 @@ class Engine(Generic[JobT]):
             raise result
         return result
 
+    def launch(self, job: JobT) -> None:
+        """Start a job now, whatever the window says; `obtain` takes its outcome."""
+        self._loop.soon(self._launch_at_once, job)
+
+    def has_ended(self, job: JobT) -> bool:
+        """Return whether there is nothing more to wait for: a job has ended, or everything has."""
+        return job in self._done or self.cancelled is not None or not self._loop.alive
+
     def cancel(self, reason: str, grace_s: float) -> None:
         """End the run: nothing starts, waiters end at once, calls on the wire get a short grace.
 
@@ -193,6 +201,10 @@ class Engine(Generic[JobT]):
         if self.cancelled is not None:
             return
         self._launch(job)
+
+    def _launch_at_once(self, job: JobT) -> None:
+        if self.cancelled is None and job not in self._running and job not in self._done:
+            self._launch(job)
 
     def _fill(self) -> None:
         while self.cancelled is None and not self._loop.ending:

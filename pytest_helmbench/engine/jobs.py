@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from pytest_helmbench.bench.case import Case
+from pytest_helmbench.bench.hosted import HostedOutline
 from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.outcome import Outcome
 from pytest_helmbench.bench.pack_outline import PackOutline
@@ -16,6 +17,7 @@ from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.tree import Benchmark, Scoring
 from pytest_helmbench.engine.work import Work
 from pytest_helmbench.evaluate.judge import JudgeTemplate
+from pytest_helmbench.gateway.gate import Lane
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
 
 __all__ = [
@@ -142,6 +144,11 @@ class CaseJob(ABC):
         return True
 
     @property
+    def runs_anew(self) -> bool:
+        """Whether it runs in a session that goes on although its verdict is on record."""
+        return False
+
+    @property
     def skip_reason(self) -> str | None:
         """Why it cannot be run anywhere, in a sentence; None for a case that can."""
         return None
@@ -196,7 +203,7 @@ class Loaded(Protocol):
         """One per model, in order."""
 
     @property
-    def outline(self) -> Benchmark | PackOutline:
+    def outline(self) -> Benchmark | PackOutline | HostedOutline:
         """What the record keeps of it."""
 
     @property
@@ -206,6 +213,10 @@ class Loaded(Protocol):
     @property
     def scoring(self) -> Scoring | None:
         """Weights and floors; None for none."""
+
+    @property
+    def item_lanes(self) -> Iterable[Lane]:
+        """Lanes that bound how many of its cases run at a time, beyond their model's."""
 
     @property
     def warnings(self) -> Sequence[Problem]:

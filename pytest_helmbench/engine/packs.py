@@ -11,7 +11,7 @@ from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.pack import BrokenRow, ConfigError, Family, PackRule, PackTask
 from pytest_helmbench.bench.pack_outline import PackOutline, RowRef
 from pytest_helmbench.bench.problem import Problem
-from pytest_helmbench.bench.rule import CaseRule, Criterion, JudgeRule
+from pytest_helmbench.bench.rule import CaseRule, Criterion, FieldRule, JudgeRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
 from pytest_helmbench.engine.pack_work import PackWork
 from pytest_helmbench.evaluate.evaluation import rule_hashes
@@ -19,6 +19,7 @@ from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.evaluate.packs import pack_rule_hash
 from pytest_helmbench.formats.pack import Pack
 from pytest_helmbench.formats.pack_prompts import messages_of
+from pytest_helmbench.gateway.gate import Lane
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -102,9 +103,9 @@ class PackJob(CaseJob):
     def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
         rule = case.rule
-        if isinstance(rule, PackRule):
-            return (pack_rule_hash(rule),)
-        return rule_hashes(rule, template, judge_model)
+        if isinstance(rule, FieldRule | JudgeRule):
+            return rule_hashes(rule, template, judge_model)
+        return (pack_rule_hash(rule),) if isinstance(rule, PackRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says, the row's metadata groups too."""
@@ -131,6 +132,7 @@ class LoadedPack:
     """
 
     scoring = None
+    item_lanes: Sequence[Lane] = ()
 
     def __init__(self, pack: Pack, targets: tuple[Target, ...], work: PackWork) -> None:
         self.pack = pack

@@ -105,10 +105,10 @@ class CaseRunner:
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on its way to the record by then."""
         before = self.judged.get((_run_id(job), job.code, job.repetition))
-        if before is not None and self._stands(job, before):
+        if before is not None and not job.runs_anew and self._stands(job, before):
             self._record(job, before.outcome)
             return before.outcome
-        if before is not None:
+        if before is not None and not job.runs_anew:
             self.on_changed(job)
         _log.info("%s: start with %s, repetition %d", job.code, scrub(job.lane), job.repetition)
         started_at = utc_now()
@@ -122,7 +122,7 @@ class CaseRunner:
         # A case that was not even asked leaves the verdict that it has.
         supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
         self._record(job, outcome, supersedes=supersedes)
-        return replace(outcome, events=()) if outcome.events else outcome
+        return outcome.for_item()
 
     def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
         self._hub.record_result(

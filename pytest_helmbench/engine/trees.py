@@ -14,6 +14,7 @@ from pytest_helmbench.bench.tree import Benchmark, Combination, Scoring
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
 from pytest_helmbench.evaluate.evaluation import rule_hashes
 from pytest_helmbench.evaluate.judge import JudgeTemplate
+from pytest_helmbench.gateway.gate import Lane
 
 __all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]
 
@@ -98,6 +99,7 @@ class LoadedTree:
     """
 
     work = None
+    item_lanes: Sequence[Lane] = ()
 
     def __init__(self, benchmark: Benchmark, targets: tuple[Target, ...]) -> None:
         self.outline = benchmark

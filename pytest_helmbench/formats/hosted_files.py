@@ -11,7 +11,8 @@ from pathlib import Path
 
 __all__ = ["content_hash", "path_fault", "place_inside"]
 
-_NOT_OF_THE_PACK = frozenset({".git", "node_modules", "__pycache__"})
+_NOT_OF_THE_PACK = frozenset({".git", "node_modules", "__pycache__", ".pytest_cache", ".helmbench"})
+_RESULTS = "helmbench.db"
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -47,8 +48,8 @@ def place_inside(root: Path, path: str) -> Path | None:
 def content_hash(root: Path) -> str:
     """Return SHA-256 (hex) over the sorted relative names and contents of all files of a pack.
 
-    Left out are `.git`, `node_modules`, and the `__pycache__` that running a verifier leaves behind. Of a
-    link its target counts as written, of anything that cannot be read only the name.
+    Left out are `.git`, `node_modules`, and what runs leave behind: caches, and results where pytest was started
+    in the pack. Of a link its target counts as written, of anything that cannot be read only the name.
     """
     digest = hashlib.sha256()
     found = {os.fsencode(path.relative_to(root).as_posix()): path for path in _files(root)}
@@ -63,7 +64,9 @@ def _files(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root):  # does not follow links
         linked = [name for name in folders if Path(folder, name).is_symlink()]
         folders[:] = [name for name in folders if name not in _NOT_OF_THE_PACK]
-        yield from (Path(folder, name) for name in (*names, *linked) if name not in _NOT_OF_THE_PACK)
+        for name in (*names, *linked):
+            if name not in _NOT_OF_THE_PACK and not name.startswith(_RESULTS):
+                yield Path(folder, name)
 
 
 def _content_digest(path: Path) -> bytes:

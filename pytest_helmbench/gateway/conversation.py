@@ -49,12 +49,14 @@ class ItemLine:
         entry: The model under test; its sampling options win over what a request states.
         endpoint: Where it is reached.
         purpose: `agent` or `pack`.
+        timeout_s: Per attempt; None for that of everybody.
     """
 
     origin: Origin
     entry: ModelEntry
     endpoint: Endpoint
     purpose: str
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,7 @@ class Conversation:
             purpose=line.purpose,
             sequence=self._sequence + 1,
             passage=Passage(body),
+            timeout_s=line.timeout_s,
         )
         try:
             return call, Gateway.fingerprint(call)

@@ -62,6 +62,7 @@ class Lane:
         tokens_per_minute: Prompt and completion tokens; None for no bound.
         price: None when unknown.
         free: Calls cost nothing (embedded models).
+        items: No model, but places for items whose own code runs: they are no calls.
     """
 
     model: str
@@ -70,6 +71,7 @@ class Lane:
     tokens_per_minute: float | None = None
     price: Price | None = None
     free: bool = False
+    items: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +150,10 @@ class _LaneState:
         self.stopped: str | None = None
         self.largest_completion = 0
         self.largest_cost: float | None = None
-        self.request_rates = (*_rates(lane.requests_per_minute), *request_rates)
-        self.token_rates = (*_rates(lane.tokens_per_minute), *token_rates)
+        self.calls = 0 if lane.items else 1
+        """What one place in it counts as."""
+        self.request_rates = (*_rates(lane.requests_per_minute), *(() if lane.items else request_rates))
+        self.token_rates = (*_rates(lane.tokens_per_minute), *(() if lane.items else token_rates))
         self.rates = (*self.request_rates, *self.token_rates)
         self.waiting: list[tuple[int, int, Ask, asyncio.Future[Ticket]]] = []
 
@@ -201,7 +205,8 @@ class Gate:
         """Return label, model and age in seconds of every attempt that is out, the oldest first."""
         now = self._clock()
         out = tuple(self._out.values())  # in one step: who watches is another thread
-        return sorted(((label, model, now - since) for label, model, since in out), key=lambda c: -c[2])
+        calls = ((label, model, now - since) for label, model, since in out if self._lanes[model].calls)
+        return sorted(calls, key=lambda call: -call[2])
 
     def add_lanes(self, lanes: Iterable[Lane]) -> None:
         """Make models known; a model that is known keeps its lane."""
@@ -236,7 +241,7 @@ class Gate:
         state = self._lanes[ticket.model]
         now = self._clock()
         state.in_flight -= 1
-        self._in_flight -= 1
+        self._in_flight -= state.calls
         # Adding and taking away leaves dust behind; with nothing out there is nothing reserved.
         self.budget.reserved_usd = self.budget.reserved_usd - ticket.reserved_usd if self._out else 0.0
         match settlement.ending:
@@ -324,7 +329,9 @@ class Gate:
             error = ModelStoppedError(state.stopped) if state.stopped else self.closed
             self._refuse_all(state, error or RefusedError())
             return False
-        if state.in_flight >= state.limit.calls or self._in_flight >= self.limits.concurrency:
+        if state.in_flight >= state.limit.calls:
+            return False
+        if self._in_flight + state.calls > self.limits.concurrency:
             return False
         while state.waiting:
             *_, ask, waiter = state.waiting[0]
@@ -366,7 +373,7 @@ class Gate:
         *_, ask, waiter = heapq.heappop(state.waiting)
         reserved = self._cost(state, ask) or 0.0
         state.in_flight += 1
-        self._in_flight += 1
+        self._in_flight += state.calls
         self.budget.reserved_usd += reserved
         for rate in state.request_rates:
             rate.take(now, 1)

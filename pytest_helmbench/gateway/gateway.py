@@ -8,8 +8,8 @@ import logging
 import random
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -280,7 +280,7 @@ class Gateway:
             max_tokens=call.entry.sampling.max_tokens
             if passage is None
             else passage.most_tokens(request.body),
-            urgent=call.purpose != "case",
+            urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
         )
         retries = waits = 0
@@ -312,6 +312,19 @@ class Gateway:
             with self._stoppable(call.entry.id), watch.asleep(), clock.running():
                 await self._sleep(delay_s)
             ask = replace(ask, urgent=True)
+
+    @asynccontextmanager
+    async def place(self, lane: str) -> AsyncIterator[None]:
+        """Hold a place in a lane of items, see `Lane.items`.
+
+        Raises:
+            RefusedError: The session is ending.
+        """
+        ticket = await self._hub.admit(Ask(lane, 0, None, urgent=False))
+        try:
+            yield
+        finally:
+            self._hub.release(ticket)
 
     @staticmethod
     def fingerprint(call: Call) -> str:

@@ -6,10 +6,11 @@ It knows addresses and tokens. The server behind them is loaded when the first a
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
-from functools import partial
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from pytest_helmbench.gateway.conversation import Conversation
 if TYPE_CHECKING:
     from pytest_helmbench.gateway.relay_server import RelayServer
 
-__all__ = ["NotAdmittedError", "Relay", "RelayAddress", "RelayBounds"]
+__all__ = ["NotAdmittedError", "Relay", "RelayAddress", "RelayBounds", "Seat"]
 
 _LOOPBACK = "127.0.0.1"
 _BEARER = "bearer "
@@ -67,12 +68,27 @@ class RelayAddress:
     token: str = field(repr=False)
 
 
+@dataclass(slots=True, eq=False)
+class Seat:
+    """What an address leads to: nothing before its item begins and after it has ended.
+
+    Args:
+        conversation: Of the item whose turn it is.
+    """
+
+    conversation: Conversation | None = None
+
+    def leave(self) -> None:
+        """Let the address lead nowhere."""
+        self.conversation = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """An address that was given out; without a conversation once its item has ended."""
+    """An address that was given out."""
 
     token_hash: bytes = field(repr=False)
-    conversation: Conversation | None
+    seat: Seat
 
 
 class Relay:
@@ -85,27 +101,39 @@ class Relay:
     def __init__(self, bounds: RelayBounds | None = None) -> None:
         self._bounds = bounds or RelayBounds()
         self._doors: dict[bytes, _Door] = {}
+        # Asking the system for each address takes longer than all the rest of opening it.
+        self._seed = secrets.token_bytes(32)
+        self._numbers = itertools.count()
         self._ports: dict[str, int] = {}
         self._server: RelayServer | None = None
         self._starting = asyncio.Lock()
 
     async def open(self, conversation: Conversation, host: str = _LOOPBACK) -> RelayAddress:
-        """Return an address that leads to a conversation until it ends.
+        """Return an address that leads to a conversation until it ends; see `open_seat`."""
+        seat = Seat(conversation)
+        conversation.call_at_end(seat.leave)
+        return await self.open_seat(seat, host)
+
+    async def open_seat(self, seat: Seat, host: str = _LOOPBACK) -> RelayAddress:
+        """Return an address that leads to whoever has a seat.
 
         Args:
-            conversation: Of the item.
+            seat: Items may take turns in it.
             host: Address of this machine to listen at: loopback, or a bridge that containers are on.
 
         Raises:
             OSError: Nothing can listen there.
         """
-        port = await self._listening(host)
-        name, token = secrets.token_urlsafe(18), f"relay-{secrets.token_urlsafe(32)}"
-        key = _hashed(name)
-        self._doors[key] = _Door(_hashed(token), conversation)
-        conversation.call_at_end(partial(self._shut, key))
-        shown = f"[{host}]" if ":" in host else host
-        return RelayAddress(f"http://{shown}:{port}/{name}/v1", token)
+        number = next(self._numbers)
+        name, token = self._secret(f"name {number}", 18), f"relay-{self._secret(f'token {number}', 32)}"
+        base_url = await self._base_url(name, host)
+        self._doors[_hashed(name)] = _Door(_hashed(token), seat)
+        return RelayAddress(base_url, token)
+
+    async def also_at(self, address: RelayAddress, host: str) -> RelayAddress:
+        """Return the same address, with its token, as somebody else reaches it; see `open_seat`."""
+        name = address.base_url.split("/")[-2]
+        return RelayAddress(await self._base_url(name, host), address.token)
 
     async def close(self) -> None:
         """Stop listening and drop every connection."""
@@ -127,12 +155,19 @@ class Relay:
         door = self._doors.get(_hashed(name), _NO_DOOR)
         if not compare_digest(_hashed(token), door.token_hash):
             raise NotAdmittedError
-        if door.conversation is None:
+        if door.seat.conversation is None:
             raise ItemEndedError
-        return door.conversation
+        return door.seat.conversation
 
-    def _shut(self, key: bytes) -> None:
-        self._doors[key] = _Door(self._doors[key].token_hash, None)
+    def _secret(self, purpose: str, size: int) -> str:
+        """Return a text that nobody can tell from chance, and that is the same for no other purpose."""
+        made = blake2b(purpose.encode(), key=self._seed, digest_size=size)
+        return urlsafe_b64encode(made.digest()).rstrip(b"=").decode()
+
+    async def _base_url(self, name: str, host: str) -> str:
+        port = await self._listening(host)
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{port}/{name}/v1"
 
     async def _listening(self, host: str) -> int:
         async with self._starting:
@@ -152,4 +187,4 @@ def _hashed(text: str) -> bytes:
     return sha256(text.encode("utf-8", "backslashreplace")).digest()
 
 
-_NO_DOOR = _Door(bytes(32), None)
+_NO_DOOR = _Door(bytes(32), Seat())

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pytest_helmbench.bench.hosted import PackScore
 from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.report.hosted import (
+    HostedCase,
+    hosted_lines,
+    hosted_record,
+    pack_score_rows,
+    total_text,
+)
 from pytest_helmbench.report.summary import cost_text, reasons_text
 from pytest_helmbench.report.tables import UNKNOWN, share, table
 from pytest_helmbench.store.queries import CallRow, EvaluationRow, ResultRow, RunDetail
@@ -15,8 +23,13 @@ from pytest_helmbench.store.queries import CallRow, EvaluationRow, ResultRow, Ru
 __all__ = ["case_card", "case_record", "indented", "prompt_lines", "run_card", "run_record", "sent_messages"]
 
 
-def run_card(detail: RunDetail) -> list[str]:
-    """Return settings, counts and score of a run."""
+def run_card(detail: RunDetail, pack: PackScore | None = None) -> list[str]:
+    """Return settings, counts and score of a run.
+
+    Args:
+        detail: The run.
+        pack: What a Bench Pack makes of it; None for any other run.
+    """
     run = detail.summary
     counts = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
     judged = counts["passed"] + counts["failed"]
@@ -44,11 +57,12 @@ def run_card(detail: RunDetail) -> list[str]:
         "neutral": "" if run.neutral_tests is None else f"{run.neutral_tests} judged, ignored by scores",
         "evaluations": "" if run.total_evaluations is None else str(run.total_evaluations),
         "not judged": reasons_text(unjudged),
-        "wrong in form": reasons_text(wrong_form),
+        "failed as" if detail.kind == "bench_pack" else "wrong in form": reasons_text(wrong_form),
         "pass rate": share(counts["passed"] / judged if judged else None),
         "score": _score_text(detail),
         "coverage": share(run.coverage),
         "cost USD": _run_cost(detail),
+        **({} if pack is None else _pack_facts(pack)),
     }
     settings = {name: _setting(value) for name, value in detail.settings.items()}
     return [
@@ -58,6 +72,11 @@ def run_card(detail: RunDetail) -> list[str]:
         "settings",
         *_facts(settings),
     ]
+
+
+def _pack_facts(pack: PackScore) -> dict[str, str]:
+    categories = ", ".join(f"{label} {number}" for label, number, _ in pack_score_rows(pack))
+    return {"pack's own total": total_text(pack), "its categories": categories, "its words": pack.summary}
 
 
 def run_record(detail: RunDetail) -> dict[str, Any]:
@@ -74,13 +93,23 @@ def run_record(detail: RunDetail) -> dict[str, Any]:
     return record
 
 
-def case_card(row: ResultRow, calls: Sequence[CallRow], model: str) -> list[str]:
-    """Return the verdict of a case with its evaluations, then its calls, prompt and reply."""
+def case_card(
+    row: ResultRow, calls: Sequence[CallRow], model: str, hosted: HostedCase | None = None
+) -> list[str]:
+    """Return the verdict of a case with its evaluations, then its calls, prompt and reply.
+
+    Args:
+        row: The result.
+        calls: Of the case, in order.
+        model: Under test.
+        hosted: What stands beside a result of a Bench Pack; None for any other.
+    """
     repetition = f" (repetition {row.repetition})" if row.repetition > 1 else ""
     reason = f" ({row.reason})" if row.reason else ""
     neutral = "; neutral, ignored by scores" if row.neutral else ""
     lines = [
         f"{row.code}{repetition}: {row.outcome}{reason}",
+        *_titled(hosted),
         *_facts(
             {
                 "model": model,
@@ -94,6 +123,8 @@ def case_card(row: ResultRow, calls: Sequence[CallRow], model: str) -> list[str]
     ]
     for evaluation in row.evaluations:
         lines += ["", *_evaluation_lines(evaluation)]
+    if hosted is not None:
+        lines += hosted_lines(row.hosted, hosted)
     lines += ["", "calls", *_call_lines(calls), "", "prompt"]
     lines += indented(prompt_lines(row.request)) if row.request is not None else ["  (nothing was sent)"]
     lines += ["", "reply"]
@@ -101,13 +132,24 @@ def case_card(row: ResultRow, calls: Sequence[CallRow], model: str) -> list[str]
     return lines
 
 
-def case_record(row: ResultRow, calls: Sequence[CallRow]) -> dict[str, Any]:
-    """Return a case in JSON types, with prompt and reply."""
+def case_record(row: ResultRow, calls: Sequence[CallRow], hosted: HostedCase | None = None) -> dict[str, Any]:
+    """Return a case in JSON types, with prompt and reply; see `case_card`."""
     record = asdict(row)
+    del record["hosted"]
+    if hosted is not None:
+        record["pack"] = hosted_record(row.hosted, hosted)
     request = record.pop("request")
     record["messages"] = None if request is None else sent_messages(request)
     record["calls"] = [asdict(call) for call in calls]
     return record
+
+
+def _titled(hosted: HostedCase | None) -> list[str]:
+    if hosted is None or hosted.scenario is None:
+        return []
+    scenario = hosted.scenario
+    about = {"category": scenario.category, "tags": ", ".join(scenario.tags), "about": scenario.description}
+    return [f"  {scenario.title}", *_facts({name: " ".join(text.split()) for name, text in about.items()})]
 
 
 def sent_messages(request: bytes) -> list[Mapping[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.report.cards import prompt_lines, run_record, sent_messages
+from pytest_helmbench.report.hosted import HOSTED_COLUMNS, HOSTED_TEXTS, hosted_cells, hosted_texts
 from pytest_helmbench.store.queries import EvaluationRow, ResultRow, RunDetail
 
 __all__ = ["EXPORT_FORMAT", "REPORT_SCHEMA_NAMES", "export_document", "report_schema", "write_csv"]
@@ -39,6 +40,7 @@ _RESULT = (
     "completed_at",
 )
 _EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
+_HOSTED = "bench_pack"
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -63,7 +65,7 @@ def export_document(detail: RunDetail, rows: Iterable[ResultRow], *, with_text: 
     return {
         "format": EXPORT_FORMAT,
         "run": run_record(detail),
-        "results": [_result(row, with_text=with_text) for row in rows],
+        "results": [_result(row, hosted=detail.kind == _HOSTED, with_text=with_text) for row in rows],
     }
 
 
@@ -81,8 +83,10 @@ def write_csv(stream: TextIO, detail: RunDetail, rows: Iterable[ResultRow], *, w
         "benchmark_hash": detail.benchmark_hash,
         "model": run.model,
     }
+    hosted = detail.kind == _HOSTED
     texts = ("justification", "prompt", "reply") if with_text else ()
-    head = (*fixed, "code", "repetition", "family", *_AXES, *_RESULT, *_EVALUATION, *texts)
+    own = (*HOSTED_COLUMNS, *(HOSTED_TEXTS if with_text else ())) if hosted else ()
+    head = (*fixed, "code", "repetition", "family", *_AXES, *_RESULT, *_EVALUATION, *texts, *own)
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
@@ -90,13 +94,20 @@ def write_csv(stream: TextIO, detail: RunDetail, rows: Iterable[ResultRow], *, w
             cells = [*fixed.values(), *_csv_result(row), *_csv_evaluation(evaluation)]
             if with_text:
                 cells += _csv_texts(row, evaluation)
+            if hosted:
+                cells += _hosted(row, with_text=with_text).values()
             writer.writerow([_cell(value) for value in cells])
 
 
-def _result(row: ResultRow, *, with_text: bool) -> dict[str, Any]:
+def _hosted(row: ResultRow, *, with_text: bool) -> dict[str, Any]:
+    return {**hosted_cells(row.hosted), **(hosted_texts(row.hosted) if with_text else {})}
+
+
+def _result(row: ResultRow, *, hosted: bool, with_text: bool) -> dict[str, Any]:
     record: dict[str, Any] = {"code": row.code, "repetition": row.repetition, "family": row.family}
     record |= dict(zip(_AXES, _axes(row.code), strict=True))
     record |= {name: getattr(row, name) for name in _RESULT}
+    record |= _hosted(row, with_text=with_text) if hosted else {}
     record["evaluations"] = [
         {name: getattr(evaluation, name) for name in _EVALUATION}
         | ({"justification": evaluation.justification} if with_text else {})

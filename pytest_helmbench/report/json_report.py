@@ -11,6 +11,7 @@ from pytest_helmbench.analysis.breakdown import Breakdown, Detection, Matrix, Ra
 from pytest_helmbench.analysis.monotonic import Curve
 from pytest_helmbench.analysis.scores import Floor, RunScore, Score
 from pytest_helmbench.report.cards import run_record, sent_messages
+from pytest_helmbench.report.hosted import hosted_cells, hosted_texts, pack_score_record
 from pytest_helmbench.report.values import RunReport, cautions
 from pytest_helmbench.store.queries import CostRow, ResultRow
 
@@ -74,6 +75,7 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, Any]:
         "run": run_record(report.detail),
         "warnings": list(cautions(report)),
         "score": None if report.score is None else score_record(report.score, report.titles),
+        "pack_score": None if report.pack is None else pack_score_record(report.pack, with_text=with_text),
         "beside": {
             **_breakdown(report.breakdown),
             "flags_everything": _number(constants.flags_everything),
@@ -188,6 +190,8 @@ def _failure(row: ResultRow, *, with_text: bool) -> dict[str, Any]:
         | ({"justification": item.justification} if with_text else {})
         for item in row.evaluations
     ]
+    if row.hosted is not None:
+        record |= {**hosted_cells(row.hosted), **(hosted_texts(row.hosted) if with_text else {})}
     if with_text:
         record["messages"] = None if row.request is None else sent_messages(row.request)
         record["reply"] = row.reply

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pytest_helmbench.analysis.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.analysis.monotonic import Curve
 from pytest_helmbench.analysis.scores import RunScore, Score
+from pytest_helmbench.bench.hosted import PackScore
 from pytest_helmbench.report.cards import prompt_lines
+from pytest_helmbench.report.hosted import amount, pack_score_rows, total_text
 from pytest_helmbench.report.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.report.scores import interval_text
 from pytest_helmbench.report.summary import cost_text
@@ -75,6 +77,8 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
         yield from _cautions(report)
         if report.score is not None:
             yield from _scores(report, report.score, extent)
+        if report.pack is not None:
+            yield from _pack_score(report.pack, extent)
         if not report.is_pack:
             yield from _beside(report, extent)
         yield from _failures(report, extent)
@@ -121,6 +125,19 @@ def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str
         first = "group" if report.is_pack else "pillar, behaviour"
         yield from pipe_table((first, *_SCORE_HEAD), rows, left=(first,), most=extent.rows)
         yield ""
+
+
+def _pack_score(score: PackScore, extent: _Extent) -> Iterator[str]:
+    yield "#### The pack's own scale"
+    yield ""
+    yield f"Total: **{plain(total_text(score))}**. The score above is ours: the share passed."
+    yield ""
+    rows = [(plain(label), *numbers) for label, *numbers in pack_score_rows(score)]
+    if rows:
+        yield from pipe_table(("category", "score", "weight"), rows, left=("category",), most=extent.rows)
+        yield ""
+    if score.summary and extent.texts:
+        yield from (*fenced(score.summary, _TEXT_LIMIT), "")
 
 
 def _titled(report: RunReport, code: str) -> str:
@@ -262,6 +279,7 @@ def _texts(row: ResultRow) -> Iterator[str]:
     yield f"**{_name(row)}**"
     texts = [] if row.request is None else [("prompt", "\n".join(prompt_lines(row.request)))]
     texts += [("reply", row.reply)] if row.reply is not None else []
+    texts += _hosted_texts(row)
     texts += [
         (f"judge {item.criterion}".strip(), item.justification)
         for item in row.evaluations
@@ -269,6 +287,15 @@ def _texts(row: ResultRow) -> Iterator[str]:
     ]
     for title, text in texts:
         yield from ("", plain(title), "", *fenced(text, _TEXT_LIMIT))
+
+
+def _hosted_texts(row: ResultRow) -> list[tuple[str, str]]:
+    said = row.hosted
+    if said is None:
+        return []
+    head = f"pack: {said.status}, score {amount(said.score)}"
+    texts = {head: said.summary, "note": said.note, "raw log": said.raw_log}
+    return [(title, text) for title, text in texts.items() if text]
 
 
 def _unjudged(report: RunReport) -> Iterator[str]:

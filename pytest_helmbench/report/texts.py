@@ -47,7 +47,7 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
 
 
 def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
-    """Return what a wrong case's reply and its judges say, by name: for terminals, not for CI logs."""
+    """Return what a wrong case's reply, its judges and its pack say, by name: for terminals, not for CI logs."""
     judges = [
         (f"judge {evaluation.criterion}".strip(), scrub(evaluation.justification))
         for evaluation in outcome.evaluations
@@ -55,6 +55,8 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     # Where an agent has worked, the excerpt is what the checker, or the agent itself, wrote last.
     name = "output" if outcome.verdict is Verdict.ERROR or _is_work(outcome) else "reply"
+    if outcome.hosted is not None and outcome.judged:
+        name = "pack"
     return [*judges, *([(name, scrub(outcome.excerpt))] if outcome.excerpt else [])]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_helmbench.analysis.breakdown import Breakdown, ConstantScores
 from pytest_helmbench.analysis.scores import RunScore
+from pytest_helmbench.bench.hosted import PackScore
 from pytest_helmbench.report.scores import score_notes
 from pytest_helmbench.report.summary import ModelRow, judging_lines
 from pytest_helmbench.store.queries import CostRow, ResultRow, RunDetail
@@ -35,7 +36,9 @@ class RunReport:
         judge: Id of the marking model; empty where no judge has spoken.
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
-        is_pack: The benchmark is a pack: what rests on severities says nothing.
+        is_pack: The benchmark is a pack of any kind: what rests on severities says nothing.
+        pack: What a Bench Pack makes of the run, on its own scale; None for any other run.
+        untimed: Cases of a Bench Pack whose times are not the model's.
     """
 
     detail: RunDetail
@@ -49,6 +52,8 @@ class RunReport:
     judgements: int
     costs: tuple[CostRow, ...]
     is_pack: bool = False
+    pack: PackScore | None = None
+    untimed: int = 0
 
     @property
     def not_run(self) -> int:
@@ -71,6 +76,11 @@ def _cautions(report: RunReport) -> Iterator[str]:
         yield f"{run.model} judged its own replies"
     if report.judgements and report.judge.startswith("baseline/"):
         yield f"{report.judgements} answers of {report.judge} stand in for a judge: not a judgement"
+    if report.pack is not None and report.pack.partial:
+        yield "the pack's own total is over a partial selection of its scenarios"
+    if report.untimed:
+        cases = f"{report.untimed} case{'' if report.untimed == 1 else 's'}"
+        yield f"replies of {cases} came from the record: what their pack says of time is not the model's"
     if report.score is None:
         yield "the cases were selected by earlier outcomes (--lf, --sw): no fair sample, so there is no score"
     else:

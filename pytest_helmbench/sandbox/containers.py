@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 from asyncio.subprocess import Process
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,7 +30,7 @@ from pytest_helmbench.sandbox.processes import Launch, kill_one, run_tool, super
 from pytest_helmbench.sandbox.watch import watch_disk
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
-__all__ = ["DEFAULT_IMAGE", "ContainerEngine", "find_containers"]
+__all__ = ["DEFAULT_IMAGE", "ContainerEngine", "find_containers", "last_words", "left_behind"]
 
 DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
 """For boxes that name no image, where there is no bubblewrap."""
@@ -78,6 +78,7 @@ class ContainerEngine(Engine):
         super().__init__()
         self.name = name
         self._program = program
+        self.rootless = rootless
         self._user = "0:0" if rootless else f"{os.getuid()}:{os.getgid()}"
         self._pull = pull
         self._folder = new_folder()
@@ -104,17 +105,17 @@ class ContainerEngine(Engine):
 
     async def fill(self, spec: BoxSpec, workspace: Workspace) -> None:
         """Copy what the image holds at the box's workdir into the workspace."""
-        name = self._new_name()
+        name = self.new_name()
         image = spec.image or DEFAULT_IMAGE
         try:
-            labels = (*self._labels(spec), "--network", "none", "--entrypoint", _NOTHING)
-            made = await self._tool("create", "--name", name, "--pull", "never", *labels, image)
+            labels = (*self.labels(spec), "--network", "none", "--entrypoint", _NOTHING)
+            made = await self.tool("create", "--name", name, "--pull", "never", *labels, image)
             if made.exit_code != 0:
-                raise SandboxError(f"{self.name}: no container of {image} could be made ({_said(made)})")
-            copied = await self._tool("cp", f"{name}:{spec.workdir}/.", str(workspace.path), wall_s=_PULL_S)
+                raise SandboxError(f"{self.name}: no container of {image} could be made ({last_words(made)})")
+            copied = await self.tool("cp", f"{name}:{spec.workdir}/.", str(workspace.path), wall_s=_PULL_S)
             if copied.exit_code != 0:
                 raise SandboxError(
-                    f"{image}: {spec.workdir} cannot be copied out of the image ({_said(copied)})"
+                    f"{image}: {spec.workdir} cannot be copied out of the image ({last_words(copied)})"
                 )
         finally:
             self._remove_soon(name)
@@ -122,7 +123,7 @@ class ContainerEngine(Engine):
     async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
         """Run a command in a fresh container."""
         limits = command.limits or spec.limits
-        name = self._new_name()
+        name = self.new_name()
         argv = [self._program, "run", "--name", name, *self._flags(spec, limits)]
         if streams.given != b"":
             argv.append("--interactive")
@@ -149,31 +150,27 @@ class ContainerEngine(Engine):
         """Remove the containers of this engine, and its folder."""
         while self._removal is not None:
             await self._removal
-        listed = await self._tool("ps", "-aq", "--filter", f"label={_ENGINE}={self._folder.name}")
+        listed = await self.tool("ps", "-aq", "--filter", f"label={_ENGINE}={self._folder.name}")
         left = listed.stdout.decode(errors="replace").split()
         if left:
-            await self._tool("rm", "-f", *left)
+            await self.tool("rm", "-f", *left)
         remove_tree(self._folder)
 
     async def remove_leftovers(self) -> None:
         """Remove the containers of processes that were killed, and nothing else."""
-        listed = await self._tool("ps", "-a", "--filter", f"label={_OWNER}", "--format", "{{.Names}}")
-        names = []
-        for name in listed.stdout.decode(errors="replace").split():
-            owner = Owner.read(name.removeprefix(_NAME).rpartition("-")[0])
-            if name.startswith(_NAME) and owner is not None and owner.is_gone():
-                names.append(name)
+        listed = await self.tool("ps", "-a", "--filter", f"label={_OWNER}", "--format", "{{.Names}}")
+        names = left_behind(listed.stdout.decode(errors="replace").split())
         if names:
-            await self._tool("rm", "-f", *names)
+            await self.tool("rm", "-f", *names)
 
     async def _look(self, image: str) -> Unavailable | None:
-        found = await self._tool("image", "inspect", "--format", "{{.Id}}", image)
+        found = await self.tool("image", "inspect", "--format", "{{.Id}}", image)
         if found.exit_code != 0:
             if not self._pull:
                 return Unavailable(f"the image {image} is not here; --helmbench-pull would fetch it")
-            pulled = await self._tool("pull", image, wall_s=_PULL_S)
+            pulled = await self.tool("pull", image, wall_s=_PULL_S)
             if pulled.exit_code != 0:
-                return Unavailable(f"the image {image} could not be pulled ({_said(pulled)})")
+                return Unavailable(f"the image {image} could not be pulled ({last_words(pulled)})")
         # Only starting one shows whether limits can be set here; an image without a shell is fine (127).
         spec = BoxSpec(image=image)
         with self.new_workspace() as workspace:
@@ -183,7 +180,7 @@ class ContainerEngine(Engine):
                 return Unavailable(str(error))
         if tried.exit_code in (0, 127):
             return None
-        return Unavailable(f"{self.name} cannot run containers of {image} ({_said(tried)})")
+        return Unavailable(f"{self.name} cannot run containers of {image} ({last_words(tried)})")
 
     def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
         yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)
@@ -205,14 +202,16 @@ class ContainerEngine(Engine):
                 yield from ("--env", f"{proxy}=", "--env", f"{proxy.lower()}=")
         if Path("/sys/fs/selinux/enforce").exists():
             yield from ("--security-opt", "label=disable")
-        yield from self._labels(spec)
+        yield from self.labels(spec)
 
-    def _labels(self, spec: BoxSpec) -> Iterator[str]:
+    def labels(self, spec: BoxSpec) -> Iterator[str]:
+        """Return the flags that mark a container as ours."""
         yield from ("--label", f"{_OWNER}={this_process().mark}", "--label", f"{_ENGINE}={self._folder.name}")
         if spec.label:
             yield from ("--label", f"{_TASK}={excerpt(spec.label)}")
 
-    def _new_name(self) -> str:
+    def new_name(self) -> str:
+        """Return a name for a container: it carries our mark, so that the next session may remove it."""
         folder = self._folder.name.rpartition("-")[2]
         return f"{_NAME}{this_process().mark}-{folder}{next(self._numbers)}"
 
@@ -220,7 +219,7 @@ class ContainerEngine(Engine):
         """Kill the container, with it its command line; nothing is left to do when it has ended."""
         if process.returncode is not None:
             return
-        await self._tool("kill", name)
+        await self.tool("kill", name)
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _STOP_S)
         await kill_one(process)
@@ -233,7 +232,7 @@ class ContainerEngine(Engine):
         """
         if ended.exit_code not in (125, 137):
             return ended
-        state = await self._tool(
+        state = await self.tool(
             "inspect",
             "--format",
             "{{.State.OOMKilled}} {{.State.StartedAt.Year}}",
@@ -243,7 +242,7 @@ class ContainerEngine(Engine):
         )
         killed, _, year = state.stdout.decode(errors="replace").strip().partition(" ")
         if ended.exit_code == 125 and (state.exit_code != 0 or year in ("0", "1")):
-            raise SandboxError(f"{self.name}: no container could be made ({_said(ended)})")
+            raise SandboxError(f"{self.name}: no container could be made ({last_words(ended)})")
         if killed == "true":
             return replace(ended, exit_code=None, reason=f"more than {limits.memory_bytes} bytes of memory")
         return ended
@@ -258,11 +257,12 @@ class ContainerEngine(Engine):
         try:
             while self._done:
                 names, self._done = self._done, []
-                await self._tool("rm", "-f", *names)
+                await self.tool("rm", "-f", *names)
         finally:
             self._removal = None
 
-    async def _tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:
+    async def tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:
+        """Run the command line, with no more of the environment than it needs to find its engine."""
         return await run_tool((self._program, *arguments), _tool_environment(), wall_s=wall_s)
 
 
@@ -283,7 +283,7 @@ async def find_containers(name: str, *, pull: bool) -> ContainerEngine | Unavail
         return Unavailable(str(error))
     said = info.stdout.decode(errors="replace").strip()
     if info.exit_code != 0 or not said:
-        return Unavailable(f"{name} does not work here ({_said(info)})")
+        return Unavailable(f"{name} does not work here ({last_words(info)})")
     engine = ContainerEngine(name, program, rootless=said == "true" or "rootless" in said, pull=pull)
     await engine.remove_leftovers()
     return engine
@@ -314,7 +314,15 @@ def _tool_environment() -> Mapping[str, str]:
     return {name: os.environ[name] for name in _FOUND_BY if name in os.environ}
 
 
-def _said(ended: Ended) -> str:
+def left_behind(names: Iterable[str]) -> list[str]:
+    """Return those names of containers or networks that processes gave which have surely ended."""
+    marked = ((name, Owner.read(name.removeprefix(_NAME).rpartition("-")[0])) for name in names)
+    return [
+        name for name, owner in marked if name.startswith(_NAME) and owner is not None and owner.is_gone()
+    ]
+
+
+def last_words(ended: Ended) -> str:
     """Return the last words of a command line, for people."""
     lines = [
         line for line in ended.stderr.decode(errors="replace").splitlines() if line and "--help" not in line

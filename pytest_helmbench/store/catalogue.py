@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_helmbench.bench.codes import CaseCode
+from pytest_helmbench.bench.hosted import HostedOutline, ScenarioMeta
 from pytest_helmbench.bench.pack_outline import PackOutline
 from pytest_helmbench.bench.rule import FieldRule, Rule
 from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario
@@ -52,14 +53,14 @@ class CodeIds:
 
 @dataclass(frozen=True, slots=True)
 class PackIds:
-    """Row ids of one pack by the id of its row."""
+    """Row ids of one pack by the id of its row, of one Bench Pack by the id of its scenario."""
 
     benchmark_id: int
     scenarios: dict[str, int]
 
     def rows(self, code: str) -> RowIds:
         """Return the row behind a row's id."""
-        return RowIds(self.scenarios.get(code))
+        return RowIds(self.scenarios.get(safe_text(code)))
 
 
 def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str | None) -> int:
@@ -72,7 +73,7 @@ def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str 
 
 
 def write_benchmark(
-    conn: sqlite3.Connection, benchmark: Benchmark | PackOutline, codes: Iterable[str]
+    conn: sqlite3.Connection, benchmark: Benchmark | PackOutline | HostedOutline, codes: Iterable[str]
 ) -> CodeIds | PackIds:
     """Write what the file does not have yet of a benchmark and return its ids.
 
@@ -86,10 +87,12 @@ def write_benchmark(
     benchmark_id = _write_identity(conn, benchmark)
     if isinstance(benchmark, PackOutline):
         return _write_pack(conn, benchmark_id, benchmark, codes)
+    if isinstance(benchmark, HostedOutline):
+        return _write_hosted(conn, benchmark_id, benchmark)
     return _write_tree(conn, benchmark_id, benchmark)
 
 
-def _write_identity(conn: sqlite3.Connection, benchmark: Benchmark | PackOutline) -> int:
+def _write_identity(conn: sqlite3.Connection, benchmark: Benchmark | PackOutline | HostedOutline) -> int:
     identity = (safe_text(benchmark.name), safe_text(benchmark.version), benchmark.hash)
     conn.execute(
         "INSERT INTO benchmarks (name, version, hash, description, kind) VALUES (?, ?, ?, ?, ?)"
@@ -104,8 +107,7 @@ def _write_identity(conn: sqlite3.Connection, benchmark: Benchmark | PackOutline
 def _write_pack(
     conn: sqlite3.Connection, benchmark_id: int, pack: PackOutline, codes: Iterable[str]
 ) -> PackIds:
-    query = "SELECT code, id FROM scenarios WHERE benchmark_id = ?"
-    known = _ids(conn, query, benchmark_id)
+    known = _ids(conn, _PACK_IDS, benchmark_id)
     refs = (pack.rows[code] for code in codes if code in pack.rows and safe_text(code) not in known)
     conn.executemany(
         "INSERT INTO scenarios (benchmark_id, code, full_code, title, family, evaluation)"
@@ -121,7 +123,35 @@ def _write_pack(
             for ref in refs
         ],
     )
-    return PackIds(benchmark_id, _ids(conn, query, benchmark_id))
+    return PackIds(benchmark_id, _ids(conn, _PACK_IDS, benchmark_id))
+
+
+def _write_hosted(conn: sqlite3.Connection, benchmark_id: int, pack: HostedOutline) -> PackIds:
+    """All scenarios, planned or not: the order of their ids is the pack's own."""
+    known = _ids(conn, _PACK_IDS, benchmark_id)
+    for scenario in pack.scenarios.values():
+        if safe_text(scenario.id) not in known:
+            _write_hosted_scenario(conn, benchmark_id, scenario, pack.kind)
+    return PackIds(benchmark_id, _ids(conn, _PACK_IDS, benchmark_id))
+
+
+def _write_hosted_scenario(
+    conn: sqlite3.Connection, benchmark_id: int, scenario: ScenarioMeta, family: str
+) -> None:
+    about = {
+        "type": "scenario",
+        "groups": {"category": scenario.category} if scenario.category else {},
+        "tags": scenario.tags,
+        "description": scenario.description,
+        "cards": [{"title": title, "content": content} for title, content in scenario.cards],
+    }
+    text_id = _write_text(conn, scenario.prompt_text) if scenario.prompt_text else None
+    code = safe_text(scenario.id)
+    conn.execute(
+        "INSERT INTO scenarios (benchmark_id, code, full_code, title, family, evaluation, text_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (benchmark_id, code, code, safe_text(scenario.title), family, as_json(about), text_id),
+    )
 
 
 def _write_tree(conn: sqlite3.Connection, benchmark_id: int, benchmark: Benchmark) -> CodeIds:
@@ -242,6 +272,7 @@ def _rule_json(rule: Rule) -> str:
     return as_json({"type": "sqe", "criteria": rule.criteria, "by_severity": rule.by_severity})
 
 
+_PACK_IDS = "SELECT code, id FROM scenarios WHERE benchmark_id = ?"
 _BEHAVIOUR_IDS = (
     "SELECT pillars.code || '-' || behaviours.code, behaviours.id FROM behaviours"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"

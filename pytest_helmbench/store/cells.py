@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from math import isfinite
 from typing import Any
 
-__all__ = ["as_json", "safe_text", "whole_number"]
+from pytest_helmbench.bench.scrub import REDACTED
+
+__all__ = ["as_json", "foreign_json", "foreign_text", "safe_text", "whole_number"]
 
 _LARGEST = 2**63 - 1
+_TOKEN = re.compile(r"relay-[\w-]{43}", re.ASCII)
 
 
 def safe_text(text: str) -> str:
@@ -29,6 +34,37 @@ def as_json(value: Any) -> str:
         TypeError: Something in it is no JSON type.
     """
     return json.dumps(value, default=_plain, separators=(",", ":"))
+
+
+def foreign_text(text: str) -> str | None:
+    """Return what a pack has written, without the relay's tokens; NULL for nothing.
+
+    The tokens are of no use once their item has ended, but they look like keys.
+    """
+    return _TOKEN.sub(REDACTED, safe_text(text)) if text else None
+
+
+def foreign_json(value: Any) -> str:
+    """Return what a pack has said as JSON that SQLite can read, without the relay's tokens.
+
+    What is no finite number becomes null; what is nested too deeply to be written is replaced by a word of that.
+    """
+    try:
+        try:
+            text = json.dumps(value, default=_plain, separators=(",", ":"), allow_nan=False)
+        except ValueError:
+            text = as_json(_finite(value))
+    except RecursionError:
+        text = as_json({"lost": "nested too deeply to be kept"})
+    return _TOKEN.sub(REDACTED, text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: object) -> object:

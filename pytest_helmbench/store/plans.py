@@ -28,7 +28,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class PackRow:
-    """A row of a pack: how it is judged, and the metadata that it shares with others."""
+    """A row of a pack: how it is judged, and the metadata that it shares with others.
+
+    A scenario of a Bench Pack is one too; what it shares is its category.
+    """
 
     family: str
     groups: Mapping[str, str]
@@ -51,7 +54,7 @@ class RunFacts:
         perturbations: Full codes of the perturbations by scenario code.
         titles: Names of pillars and titles of behaviours by code, as their READMEs say; absent without one.
         verdicts: By case code, repetition and criterion; absent where unjudged.
-        rows: Family and metadata groups by row of a pack; None for a scenario tree.
+        rows: Family and metadata groups by row of a pack or scenario of a Bench Pack; None for a scenario tree.
     """
 
     scope: str
@@ -149,7 +152,7 @@ def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str
 
 def _pack_rows(conn: sqlite3.Connection, benchmark_id: int) -> Mapping[str, PackRow] | None:
     kind = conn.execute("SELECT kind FROM benchmarks WHERE id = ?", (benchmark_id,)).fetchone()
-    if kind != ("pack",):
+    if kind not in _WITHOUT_BEHAVIOURS:
         return None
     found = conn.execute(
         "SELECT code, family, evaluation FROM scenarios WHERE benchmark_id = ?", (benchmark_id,)
@@ -157,6 +160,7 @@ def _pack_rows(conn: sqlite3.Connection, benchmark_id: int) -> Mapping[str, Pack
     return {code: PackRow(family, json.loads(evaluation)["groups"]) for code, family, evaluation in found}
 
 
+_WITHOUT_BEHAVIOURS = (("pack",), ("bench_pack",), ("python_tests",))
 _OF_BENCHMARK = (
     " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.codes import natural_key
-from pytest_helmbench.store.fault import StoreError, store_error
+from pytest_helmbench.store.hosted import HostedRow, hosted_rows
+from pytest_helmbench.store.reading import reading
 
 __all__ = [
     "CallHistory",
@@ -98,6 +97,7 @@ class RunDetail:
         summary: Names, counts, score and cost.
         provider: Who served the model; empty when unknown.
         base_url: Its server; None for the provider's own.
+        kind: `scenario_tree`, `pack` or `bench_pack`.
         benchmark_hash: SHA-256 over everything that can change a case or a score.
         plugin_version: Ours.
         rescored_from: The run whose replies were judged anew; None for a run that asked.
@@ -108,6 +108,7 @@ class RunDetail:
     summary: RunSummary
     provider: str
     base_url: str | None
+    kind: str
     benchmark_hash: str
     plugin_version: str
     rescored_from: int | None
@@ -176,6 +177,7 @@ class ResultRow:
         reply_hash: SHA-256 (hex) of the reply's HTTP body; None without a reply.
         request: Body as sent; None unless asked for.
         reply: Scrubbed text; None unless asked for.
+        hosted: What a Bench Pack has said of it; None for any other result, and where it has said nothing.
     """
 
     id: int
@@ -203,6 +205,7 @@ class ResultRow:
     request: bytes | None
     reply: str | None
     evaluations: tuple[EvaluationRow, ...]
+    hosted: HostedRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +253,9 @@ _HISTORY = """
     GROUP BY scenarios.full_code
 """
 _DETAIL = """
-    SELECT llms.provider, llms.base_url, benchmark_hash, plugin_version, rescored_from, settings
+    SELECT llms.provider, llms.base_url, benchmarks.kind, benchmark_hash, plugin_version, rescored_from, settings
     FROM evaluation_runs JOIN llms ON llms.id = evaluation_runs.llm_id
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
     WHERE evaluation_runs.id = ?
 """
 _OUTCOMES = "SELECT outcome, reason, count(*) FROM results WHERE run_id = ? GROUP BY outcome, reason"
@@ -311,7 +315,7 @@ def runs(path: Path) -> tuple[RunSummary, ...]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    with _reading(path) as conn:
+    with reading(path) as conn:
         return tuple(RunSummary(*row) for row in conn.execute(_RUNS + " ORDER BY evaluation_runs.id"))
 
 
@@ -322,7 +326,7 @@ def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
         StoreError: The file is missing or no results file.
     """
     query = _RUNS + " WHERE session_id = ? ORDER BY evaluation_runs.id"
-    with _reading(path) as conn:
+    with reading(path) as conn:
         return tuple(RunSummary(*row) for row in conn.execute(query, (session_id,)))
 
 
@@ -337,7 +341,7 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         StoreError: The file is missing or no results file.
     """
     query = _RUNS + " WHERE ?1 IS NULL OR evaluation_runs.id = ?1 ORDER BY evaluation_runs.id DESC LIMIT 1"
-    with _reading(path) as conn:
+    with reading(path) as conn:
         row = conn.execute(query, (run_id,)).fetchone()
         if row is None:
             return None
@@ -360,7 +364,7 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     Raises:
         StoreError: The file is missing or no results file.
     """
-    with _reading(path) as conn:
+    with reading(path) as conn:
         rows = [CostRow(*row) for row in conn.execute(_COSTS, (run_id, model))]
     return tuple(sorted(rows, key=lambda row: (row.run_id, natural_key(row.behaviour or ""), row.purpose)))
 
@@ -380,14 +384,15 @@ def results(
         StoreError: The file is missing or no results file.
     """
     evaluations: defaultdict[int, list[EvaluationRow]] = defaultdict(list)
-    with _reading(path) as conn:
+    with reading(path) as conn:
         for result_id, criterion, rule, rule_hash, passed, *rest in conn.execute(
             _EVALUATIONS, (run_id, code)
         ):
             row = EvaluationRow(criterion, rule, rule_hash, bool(passed), *rest)
             evaluations[result_id].append(row)
+        hosted = hosted_rows(conn, run_id, code, with_text=with_text)
         found = [
-            _result(row, tuple(evaluations[row[0]]))
+            _result(row, tuple(evaluations[row[0]]), hosted.get(row[0]))
             for row in conn.execute(_RESULTS, (run_id, code, with_text))
         ]
     return tuple(sorted(found, key=lambda row: (natural_key(row.code), row.repetition)))
@@ -399,7 +404,7 @@ def result_codes(path: Path, run_id: int) -> tuple[str, ...]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    with _reading(path) as conn:
+    with reading(path) as conn:
         rows = conn.execute("SELECT DISTINCT code FROM results WHERE run_id = ?", (run_id,)).fetchall()
     return tuple(sorted((code for (code,) in rows), key=natural_key))
 
@@ -410,7 +415,7 @@ def calls_of_case(path: Path, run_id: int, code: str) -> tuple[CallRow, ...]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    with _reading(path) as conn:
+    with reading(path) as conn:
         rows = conn.execute(_CALLS, (run_id, code)).fetchall()
     return tuple(CallRow(*(*row[:12], bool(row[12]), row[13])) for row in rows)
 
@@ -431,7 +436,7 @@ def price_history(
     """
     if not path.exists():
         return {}
-    with _reading(path) as conn:
+    with reading(path) as conn:
         rows = conn.execute(_HISTORY, (benchmark, model, purpose)).fetchall()
     return {
         code: CallHistory(calls, _spread(*numbers[0:3]), _spread(*numbers[3:6]), _spread(*numbers[6:9]))
@@ -439,25 +444,14 @@ def price_history(
     }
 
 
-def _result(row: tuple[Any, ...], evaluations: tuple[EvaluationRow, ...]) -> ResultRow:
+def _result(
+    row: tuple[Any, ...], evaluations: tuple[EvaluationRow, ...], hosted: HostedRow | None
+) -> ResultRow:
     request_hash, body, request, reply = row[20:]
     reply_hash = None if body is None else hashlib.sha256(body).hexdigest()
     texts = (request_hash, reply_hash, request, reply)
-    return ResultRow(*(*row[:11], bool(row[11]), *row[12:20], *texts, evaluations))
+    return ResultRow(*(*row[:11], bool(row[11]), *row[12:20], *texts, evaluations, hosted))
 
 
 def _spread(low: float | None, mean: float | None, high: float | None) -> Spread | None:
     return None if low is None or mean is None or high is None else Spread(low, mean, high)
-
-
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.exists():
-        raise StoreError(path, "there is no such database", "name the results file with --helmbench-db=PATH")
-    try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
-        ) as conn:
-            yield conn
-    except sqlite3.Error as error:
-        raise store_error(path, error) from error

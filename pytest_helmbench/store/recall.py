@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from pytest_helmbench.bench.hosted import PackStatus, ScenarioResult
 from pytest_helmbench.bench.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.reading import has_table
 
 __all__ = ["CaseKey", "PaidReply", "Recall", "RecordedCase", "UnfinishedRun", "unfinished_runs"]
 
@@ -127,14 +129,36 @@ class Recall:
         evaluations: dict[int, list[Evaluation]] = {}
         for result_id, *columns in self._rows(_EVALUATIONS, (run_id,)):
             evaluations.setdefault(result_id, []).append(_evaluation(*columns))
+        hosted = self._hosted(run_id)
         found: dict[CaseKey, RecordedCase] = {}
         for row in self._rows(_RESULTS, (run_id,)):
             result_id, code, repetition, request_hash, severity, difficulty, neutral, *columns = row
             outcome = _outcome(tuple(evaluations.get(result_id, ())), *columns)
+            if result_id in hosted:
+                outcome = replace(outcome, hosted=hosted[result_id])
             found[run_id, code, repetition] = RecordedCase(
                 outcome, request_hash or "", severity, difficulty, bool(neutral)
             )
         return found
+
+    def _hosted(self, run_id: int) -> dict[int, ScenarioResult]:
+        """Return what Bench Packs have said of the judged cases of a run, by `results.id`; logs stay where they are."""
+        if not has_table(self._conn, "pack_results"):
+            return {}
+        return {
+            result_id: ScenarioResult(
+                scenario=code,
+                status=PackStatus(status),
+                score=score,
+                points=points,
+                summary=summary or "",
+                note=note or "",
+                raw_log="",
+                stated={},
+                timings_valid=timed != 0,
+            )
+            for result_id, code, status, score, points, summary, note, timed in self._rows(_HOSTED, (run_id,))
+        }
 
     def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
         try:
@@ -190,6 +214,14 @@ _RESULTS = (
     " started_at, completed_at, CASE outcome WHEN 'failed' THEN substr(responses.text, 1, 1000) END"
     " FROM results LEFT JOIN responses ON responses.id = results.response_id"
     " WHERE run_id = ? AND outcome IN ('passed', 'failed')"
+)
+
+
+_HOSTED = (
+    "SELECT result_id, results.code, status, pack_results.score, points, summary, note,"
+    " coalesce(json_extract(timings, '$.valid'), 1)"
+    " FROM pack_results JOIN results ON results.id = result_id"
+    " WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')"
 )
 
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord, Usage
+from pytest_helmbench.bench.outcome import AttemptRecord, Event, ResultRecord, Usage
 from pytest_helmbench.store.catalogue import CodeIds, PackIds, RowIds
-from pytest_helmbench.store.cells import as_json, safe_text, whole_number
+from pytest_helmbench.store.cells import foreign_json, foreign_text, safe_text, whole_number
 
-__all__ = ["write_attempts", "write_results"]
+__all__ = ["write_attempts", "write_event", "write_pack_score", "write_results"]
+
+if TYPE_CHECKING:
+    from pytest_helmbench.bench.hosted import PackScore
 
 _ERROR_CHARACTERS = 500
 _Cell = str | int | float | bytes | None
@@ -55,6 +59,14 @@ _INSERT_EVALUATION = (
     " observed, justification) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_EVENT = "INSERT INTO events (run_id, result_id, type, payload, at) VALUES (?, ?, ?, ?, ?)"
+_INSERT_HOSTED = (
+    "INSERT INTO pack_results (result_id, status, score, points, note, summary, raw_log, output, verifier,"
+    " artifacts, timings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_PACK_SCORE = (
+    "INSERT OR REPLACE INTO pack_scores (run_id, total, unit, categories, summary, partial)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
 _LINK_CALLS = (
     "UPDATE calls SET result_id = ? WHERE run_id = ? AND code = ? AND repetition = ? AND result_id IS NULL"
 )
@@ -105,16 +117,35 @@ def write_results(
         (new if result_id >= first_new_id else replaced).append(row)
     conn.executemany(_INSERT_RESULT, new)
     conn.executemany(_UPDATE_RESULT, replaced)
-    conn.executemany("DELETE FROM evaluations WHERE result_id = ?", [(row[-1],) for row in replaced])
+    for table in ("evaluations", "events", "pack_results"):
+        conn.executemany(f"DELETE FROM {table} WHERE result_id = ?", [(row[-1],) for row in replaced])
     evaluations = [
         row for (_, result_id), record in places.items() for row in _evaluation_rows(record, result_id)
     ]
     conn.executemany(_INSERT_EVALUATION, evaluations)
     events = [row for (_, result_id), record in places.items() for row in _event_rows(record, result_id)]
-    if events:
-        conn.executemany("DELETE FROM events WHERE result_id = ?", [(row[-1],) for row in replaced])
-        conn.executemany(_INSERT_EVENT, events)
+    conn.executemany(_INSERT_EVENT, events)
+    hosted = [row for (_, result_id), record in places.items() for row in _hosted_rows(record, result_id)]
+    conn.executemany(_INSERT_HOSTED, hosted)
     conn.executemany(_LINK_CALLS, [(result_id, *key) for key, result_id in places])
+
+
+def write_event(conn: sqlite3.Connection, run_id: int, event: Event) -> None:
+    """Write an event of a run that belongs to no result."""
+    conn.execute(_INSERT_EVENT, _event_row(run_id, None, event))
+
+
+def write_pack_score(conn: sqlite3.Connection, run_id: int, score: PackScore) -> None:
+    """Write what a Bench Pack makes of a run, in place of what it made of it before."""
+    values = (
+        run_id,
+        score.total,
+        foreign_text(score.unit),
+        foreign_json(score.categories),
+        foreign_text(score.summary),
+        int(score.partial),
+    )
+    conn.execute(_INSERT_PACK_SCORE, values)
 
 
 def _places(
@@ -252,9 +283,32 @@ def _evaluation_rows(record: ResultRecord, result_id: int) -> list[_Row]:
 
 
 def _event_rows(record: ResultRecord, result_id: int) -> list[_Row]:
+    return [_event_row(record.run_id, result_id, event) for event in record.outcome.events]
+
+
+def _event_row(run_id: int, result_id: int | None, event: Event) -> _Row:
+    return (run_id, result_id, event.type, foreign_json(event.payload), event.at)
+
+
+def _hosted_rows(record: ResultRecord, result_id: int) -> list[_Row]:
+    said = record.outcome.hosted
+    if said is None:
+        return []
+    timings = said.stated.get("timings")
+    if not said.timings_valid:
+        timings = {**(timings if isinstance(timings, Mapping) else {}), "valid": False}
+    parts = (*(said.stated.get(name) for name in ("output", "verifier", "artifacts")), timings)
     return [
-        (record.run_id, result_id, event.type, safe_text(as_json(event.payload)), event.at)
-        for event in record.outcome.events
+        (
+            result_id,
+            said.status.value,
+            said.score,
+            said.points,
+            foreign_text(said.note),
+            foreign_text(said.summary),
+            foreign_text(said.raw_log),
+            *(None if part is None else foreign_json(part) for part in parts),
+        )
     ]
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.bench.hosted import HostedOutline
 from pytest_helmbench.bench.pack_outline import PackOutline
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.store.cells import as_json, safe_text
@@ -53,7 +54,7 @@ class RunRecord:
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
     """
 
-    benchmark: Benchmark | PackOutline
+    benchmark: Benchmark | PackOutline | HostedOutline
     model: str
     provider: str
     base_url: str | None

@@ -315,7 +315,7 @@ _VIEWS = (
 
 @_MIGRATIONS()
 def create_tables(db: Database) -> None:
-    """Create what stands in the documentation, but for the tables of Bench Packs."""
+    """Create what stands in the documentation, but for what came later."""
     # Statement by statement: `executescript` would end the transaction that the migration runs in.
     for statement in (*_BENCHMARK_TABLES, *_RUN_TABLES, *_RECORD_TABLES, *_VIEWS):
         db.conn.execute(statement)
@@ -348,3 +348,34 @@ def keep_packs(db: Database) -> None:
         )"""
     )
     db.conn.execute("CREATE INDEX idx_events_result_id ON events (result_id)")
+
+
+@_MIGRATIONS()
+def keep_hosted(db: Database) -> None:
+    """Keep what Bench Packs say of results and runs, on their own scales."""
+    db.conn.execute(
+        """CREATE TABLE pack_results (
+            result_id INTEGER PRIMARY KEY REFERENCES results (id),
+            status TEXT NOT NULL,
+            score REAL,
+            points REAL,
+            note TEXT,
+            summary TEXT,
+            raw_log TEXT,
+            output TEXT,
+            verifier TEXT,
+            artifacts TEXT,
+            timings TEXT
+        )"""
+    )
+    db.conn.execute(
+        """CREATE TABLE pack_scores (
+            run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
+            total REAL NOT NULL,
+            unit TEXT,
+            categories TEXT NOT NULL,
+            summary TEXT,
+            partial INTEGER NOT NULL
+        )"""
+    )
+    db.conn.execute("CREATE INDEX idx_events_run_id ON events (run_id)")

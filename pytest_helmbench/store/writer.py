@@ -10,13 +10,19 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlite_utils import Database
 
-from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.bench.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.store.catalogue import CodeIds, PackIds, write_benchmark, write_llm
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
-from pytest_helmbench.store.records import write_attempts, write_results
+from pytest_helmbench.store.records import (
+    write_attempts,
+    write_event,
+    write_pack_score,
+    write_results,
+)
 from pytest_helmbench.store.runs import (
     RunRecord,
     RunTotals,
@@ -30,6 +36,9 @@ from pytest_helmbench.store.runs import (
 )
 from pytest_helmbench.store.schema import migrate, unknown_migrations
 
+if TYPE_CHECKING:
+    from pytest_helmbench.bench.hosted import PackScore
+
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 
 _BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
@@ -41,6 +50,18 @@ _SLICE_S = 0.5  # waits are cut in slices, since Windows hears no Ctrl-C inside 
 class _Closing:
     run_id: int
     totals: RunTotals
+
+
+@dataclass(frozen=True, slots=True)
+class _Happened:
+    run_id: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    run_id: int
+    score: PackScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +82,8 @@ class _Task:
     answer: tuple[int, ...] | None = None
 
 
-_Job = AttemptRecord | ResultRecord | _Closing | _Beat | _Task
+_Record = AttemptRecord | ResultRecord | _Happened | _Scored
+_Job = _Record | _Closing | _Beat | _Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +92,8 @@ class _Batch:
 
     attempts: list[AttemptRecord] = field(default_factory=list)
     results: list[ResultRecord] = field(default_factory=list)
+    happened: list[_Happened] = field(default_factory=list)
+    scored: list[_Scored] = field(default_factory=list)
     closings: list[_Closing] = field(default_factory=list)
     tasks: list[_Task] = field(default_factory=list)
 
@@ -81,6 +105,10 @@ class _Batch:
                 batch.attempts.append(job)
             elif isinstance(job, ResultRecord):
                 batch.results.append(job)
+            elif isinstance(job, _Happened):
+                batch.happened.append(job)
+            elif isinstance(job, _Scored):
+                batch.scored.append(job)
             elif isinstance(job, _Closing):
                 batch.closings.append(job)
             elif isinstance(job, _Task):
@@ -192,6 +220,14 @@ class Store:
         """Keep a result with its evaluations; ignored when the case already has a judged one."""
         self._put(record)
 
+    def record_event(self, run_id: int, event: Event) -> None:
+        """Keep something that happened in a run and belongs to no result."""
+        self._put(_Happened(run_id, event))
+
+    def record_pack_score(self, run_id: int, score: PackScore) -> None:
+        """Keep what a Bench Pack makes of a run; the last word stands."""
+        self._put(_Scored(run_id, score))
+
     def close_run(self, run_id: int, totals: RunTotals) -> None:
         """Give a run its end; counts and costs are taken from the rows."""
         self._put(_Closing(run_id, totals))
@@ -231,7 +267,7 @@ class Store:
     def _put(self, job: _Job) -> None:
         with self._wake:
             if self._fault is not None or self._closing:
-                self._dropped += isinstance(job, AttemptRecord | ResultRecord)
+                self._dropped += isinstance(job, _Record)
                 return
             self._jobs.append(job)
             self._accepted += 1
@@ -283,7 +319,7 @@ class Store:
         with self._wake:
             if fault is not None:
                 self._fault = fault
-                self._dropped += sum(isinstance(job, AttemptRecord | ResultRecord) for job in jobs)
+                self._dropped += sum(isinstance(job, _Record) for job in jobs)
             self._settled += len(jobs)
             self._wake.notify_all()
 
@@ -304,6 +340,10 @@ class Store:
             replies = write_attempts(self._conn, batch.attempts) if batch.attempts else {}
             if batch.results:
                 write_results(self._conn, batch.results, self._codes, ChainMap(replies, self._replies))
+            for happened in batch.happened:
+                write_event(self._conn, happened.run_id, happened.event)
+            for scored in batch.scored:
+                write_pack_score(self._conn, scored.run_id, scored.score)
             for closing in batch.closings:
                 write_totals(self._conn, closing.run_id, closing.totals)
             answers = [task.action(self._conn) for task in batch.tasks]

@@ -502,9 +502,17 @@ def test_the_hash_is_that_of_names_and_contents(tmp_path: Path) -> None:
     copy = shutil.copytree(root, tmp_path / "copy")
     assert load_hosted(copy).hash == first
 
-    for folder in (".git", "node_modules/left-pad", "verification/node_modules", "verification/__pycache__"):
+    for folder in (
+        ".git",
+        "node_modules/left-pad",
+        "verification/node_modules",
+        "verification/__pycache__",
+        ".helmbench",
+    ):
         (copy / folder).mkdir(parents=True)
         (copy / folder / "file").write_text("not of the pack")
+    for name in ("helmbench.db", "helmbench.db-wal"):
+        (copy / name).write_text("results of a run in the pack")
     (copy / "empty").mkdir()
     (copy / "dist" / "benchlocal" / "index.js").chmod(0o755)
     assert load_hosted(copy).hash == first

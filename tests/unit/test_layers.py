@@ -27,16 +27,23 @@ _ROOMS = {
 }
 # Modules of no room that know nothing of pytest, so that every room above the engine may use them.
 _SHARED = {"settings"}
-_PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal"}
+_PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal", "fixtures"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "formats"}
+_OF_PLUGIN = {"__future__", "dataclasses", "os", "pathlib", "pytest", "types", "typing"}
 _COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest modules
 _LATE = {
     ("plugin", "pytest_helmbench.session"),
     ("plugin", "pytest_helmbench.formats.places"),
     ("plugin", "pytest_helmbench.formats.pack_places"),
+    ("plugin", "pytest_helmbench.fixtures"),  # for hand-written tests, as the two below
+    ("session", "pytest_helmbench.fixtures"),
+    ("library", "pytest_helmbench.engine.hand_written"),
+    ("fixtures", "openai"),  # for tests that ask for a client
     ("library", "pytest_helmbench.packing"),  # sessions of scenario trees do without
+    ("library", "pytest_helmbench.hosting"),  # only Bench Packs need it
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours
+    ("verifiers", "pytest_helmbench.gateway.counting_proxy"),  # for Bench Packs with verifiers
 }
 
 
@@ -84,7 +91,7 @@ def test_every_module_keeps_to_its_layer(path: Path) -> None:
         if top in _SOLE_USERS:
             assert place == _SOLE_USERS[top], where
         if top in ("pytest", "xdist", "pluggy") and node not in _typing_only(tree):
-            assert place in _PYTEST_MODULES, where
+            assert place in _PYTEST_MODULES | {"plugin"}, where
         if top == "pytest_helmbench" and place in _ROOMS:
             target = name.split(".")[1]
             allowed = _ROOMS[place] | {place} | (_SHARED if place == "engine" else set())
@@ -113,9 +120,7 @@ def test_the_plugin_module_imports_nothing_of_ours_at_the_top() -> None:
     typing_only = _typing_only(tree)
     for node, name in _imports(tree):
         if node.col_offset == 0 and node not in typing_only:
-            assert name.split(".")[0] in {"__future__", "dataclasses", "os", "pathlib", "types", "typing"}, (
-                name
-            )
+            assert name.split(".")[0] in _OF_PLUGIN, name
 
 
 def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_nothing(

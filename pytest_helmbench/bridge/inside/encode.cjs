@@ -9,6 +9,7 @@ const {
 
 const LIMITS = { text: 1024 * 1024, message: 8 * 1024 * 1024, depth: 64, values: 100_000 };
 const LONGEST_ESCAPE = 6;
+const LONGEST_KEY = 1000;
 const FULL = '"[cut: the message is full]"';
 
 /** Return the JSON text of a value; `room` is what it may take at most, in characters. */
@@ -151,7 +152,8 @@ function set(value, state, depth) {
 function member(first, key, value, state, depth) {
   const written = any(value, state, depth + 1);
   if (written === undefined) return "";
-  return `${first ? "" : ","}${string(key, state)}:${written}`;
+  const name = quote(key.length > LONGEST_KEY ? shortened(key, LONGEST_KEY) : key);
+  return `${first ? "" : ","}${spend(name, state)}:${written}`;
 }
 
 const full = (state) => state.room <= 0 || state.values <= 0;

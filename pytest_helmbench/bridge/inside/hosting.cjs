@@ -1,33 +1,38 @@
 "use strict";
 // The pack as the protocol has it: found in its module, asked for scenarios, prepared, run, scored, disposed of.
 
-const { quote, text } = require("./captured.cjs");
+const { text } = require("./captured.cjs");
 const { brief, encode } = require("./encode.cjs");
 
 const DEEPEST_DEFAULT = 4;
 const MOST_EVENTS = 10_000; // of an item
 const MOST_EVENT_TEXT = 8 * 1024 * 1024;
+const LEAST_EVENT_TEXT = 64 * 1024; // with less room left, events are no longer worth their while
+const CUT = '{"type":"log","level":"warn","message":"[cut: this item emits too much]"}';
 const LEVELS = ["debug", "info", "warn", "error"];
 
 /** Return the pack of an imported module, however its default export is wrapped; or say what is missing. */
 function packOf(imported) {
   let found = imported;
-  for (let depth = 0; depth < DEEPEST_DEFAULT && !is(found, "listScenarios"); depth += 1) {
-    const next = found?.default;
+  for (let depth = 0; depth <= DEEPEST_DEFAULT; depth += 1) {
+    if (missingFrom(found) === undefined) return { pack: found };
+    const next = found.default;
     if ((typeof next !== "object" && typeof next !== "function") || next === null) break;
     found = next;
   }
-  if (found === imported && !is(found, "listScenarios")) return { missing: "it has no default export" };
-  for (const name of ["listScenarios", "prepare", "scoreModelResults"]) {
-    if (!is(found, name)) return { missing: `its default export has no function ${name}()` };
-  }
-  return { pack: found };
+  if (found === imported) return { missing: "it has no default export" };
+  return { missing: `its default export has no function ${missingFrom(found)}()` };
+}
+
+function missingFrom(candidate) {
+  for (const name of ["listScenarios", "prepare", "scoreModelResults"]) if (!is(candidate, name)) return name;
+  return undefined;
 }
 
 const is = (value, name) => typeof value?.[name] === "function";
 
 /** Answer what the host asks of a pack. */
-function hostPack(pack, send, { begin, unattributed }) {
+function hostPack(pack, send, { begin, current, unattributed }) {
   const shared = { __proto__: null };
   const disposals = new Set();
 
@@ -49,7 +54,8 @@ function hostPack(pack, send, { begin, unattributed }) {
     begin(id, async (work) => {
       work.where = "prepare()";
       const emit = emitter(work);
-      const prepared = key === null ? await prepare(context, emit) : await prepareOnce(key, context, emit);
+      work.emit = emit;
+      const prepared = key === null ? await prepare(context, emit) : await prepareOnce(key, context);
       if (!is(prepared, "runScenario")) {
         work.malformed = "prepare() gave nothing with a function runScenario()";
         return undefined;
@@ -63,11 +69,12 @@ function hostPack(pack, send, { begin, unattributed }) {
     });
   }
 
-  const prepare = (context, emit) => pack.prepare({ ...context, logger: loggerOf(emit) });
+  const prepare = (context, log) => pack.prepare({ ...context, logger: loggerOf(log) });
 
   /** Prepare for several items: none of them is to blame for what happens in the background. */
-  function prepareOnce(key, context, emit) {
-    shared[key] ??= unattributed(async () => prepare(context, emit));
+  function prepareOnce(key, context) {
+    const log = (event) => current()?.emit?.(event);
+    shared[key] ??= unattributed(async () => prepare(context, log));
     shared[key].catch(() => { delete shared[key]; }); // the next item tries again
     return shared[key];
   }
@@ -97,26 +104,25 @@ function hostPack(pack, send, { begin, unattributed }) {
     let events = 0;
     let room = MOST_EVENT_TEXT;
     return (event) => {
-      if (work.settled || room <= 0) return;
+      if (work.settled || room === 0) return;
       const written = encode(event, room);
       events += 1;
-      room = events < MOST_EVENTS ? room - written.length : 0;
+      room -= written.length;
+      if (events >= MOST_EVENTS || room < LEAST_EVENT_TEXT) room = 0;
       send(`{"id":${text(work.id)},"event":${written}}`);
-      if (room <= 0) send(`{"id":${text(work.id)},"event":${quoteCut()}}`);
+      if (room === 0) send(`{"id":${text(work.id)},"event":${CUT}}`);
     };
   }
 
   return { disposeAll, list, run, score };
 }
 
-const quoteCut = () => `{"type":"log","level":"warn","message":${quote("[cut: this item emits too much]")}}`;
-
 /** The host's logger: its lines are events of their own. */
-function loggerOf(emit) {
+function loggerOf(log) {
   const logger = {};
   for (const level of LEVELS) {
     logger[level] = (message, meta) =>
-      emit({ type: "log", level, message: typeof message === "string" ? message : brief(message), meta });
+      log({ type: "log", level, message: typeof message === "string" ? message : brief(message), meta });
   }
   return logger;
 }

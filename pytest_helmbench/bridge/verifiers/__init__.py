@@ -1,0 +1,1 @@
+"""Verifiers: the services by which Bench Packs have answers checked, however they run."""

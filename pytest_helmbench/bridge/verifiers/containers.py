@@ -1,0 +1,337 @@
+"""Verifiers in containers: the engine, a network of our own that leads nowhere else, and how a server is reached."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_helmbench.bench.hosted import VerifierSpec
+from pytest_helmbench.bridge.verifiers.images import build_image, pull_image
+from pytest_helmbench.bridge.verifiers.processes import tail
+from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running
+from pytest_helmbench.sandbox.box import BoxSpec, Ended, Unavailable
+from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers, last_words, left_behind
+from pytest_helmbench.sandbox.owners import this_process
+
+__all__ = ["ContainerVerifier", "Containers"]
+
+_ENGINES = ("docker", "podman")
+_OWNER = "helmbench.owner"
+_HOST_NAME = "host.docker.internal"
+_MEMORY = 2 * 2**30
+_PIDS = 512
+_CPUS = 2.0
+_OPEN_FILES = 4096
+_PROCESSES = 8192
+_WRITABLE = (("/tmp", "1g"), ("/var/tmp", "256m"), ("/run", "64m"))
+_LOG_BYTES = "1m"
+_LOG_LINES = "20"
+_END_S = 24 * 3600.0
+_HINT = "--helmbench-verifier=process runs the pack's own server on this machine, or give its URL"
+_OPEN_NOTE = "its container can reach other machines: {} publishes no port of a closed network here"
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+
+Health = Callable[[str], Awaitable[str | None]]
+Tell = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """A network of our containers.
+
+    Args:
+        name: As the engine knows it.
+        closed: It leads to this machine and nowhere else.
+        host: Address of this machine on it; empty when this machine is not on it.
+    """
+
+    name: str
+    closed: bool
+    host: str
+
+
+class ContainerVerifier(Running):
+    """A container that we started.
+
+    Args:
+        url: Where we reach its server.
+        note: What people should know of it.
+        engine: That runs it.
+        name: Of the container.
+    """
+
+    def __init__(self, url: str, note: str, engine: ContainerEngine, name: str) -> None:
+        super().__init__(url, "docker", note)
+        self._engine = engine
+        self._name = name
+
+    async def has_ended(self) -> bool:
+        """Return whether the container does not run any more."""
+        state = await self._engine.tool("inspect", "--format", "{{.State.Running}}", self._name)
+        return state.stdout.strip() != b"true"
+
+    async def stop(self) -> None:
+        """Remove the container."""
+        await self._engine.tool("rm", "-f", "-v", self._name)
+
+
+class Containers:
+    """The containers of one process: engines are looked for once, networks made when they are needed."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, ContainerEngine | Unavailable] = {}
+        self._networks: dict[str, _Network] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def engine(self, wanted: str | None) -> ContainerEngine:
+        """Return an engine.
+
+        Args:
+            wanted: `docker` or `podman`; None for whichever answers.
+
+        Raises:
+            AbsentVerifierError: It does not answer.
+        """
+        if sys.platform == "win32":
+            raise AbsentVerifierError(
+                "missing_dependency", "needs a container, which needs Linux or macOS", _HINT
+            )
+        names = _ENGINES if wanted is None else (wanted,)
+        async with self._one_at_a_time:
+            for name in names:
+                if name not in self._found:
+                    self._found[name] = await find_containers(name, pull=False)
+                found = self._found[name]
+                if isinstance(found, ContainerEngine):
+                    return found
+        reasons = [found.reason for name in names if isinstance(found := self._found[name], Unavailable)]
+        installed = not all(reason.endswith("is not installed") for reason in reasons)
+        needs = "needs docker or podman, and neither answers here" if wanted is None else f"needs {wanted}"
+        raise AbsentVerifierError(
+            "dependency_not_running" if installed else "missing_dependency",
+            f"{needs} ({'; '.join(reasons)})",
+            _HINT,
+        )
+
+    async def start(
+        self, spec: VerifierSpec, engine: ContainerEngine, tell: Tell, health: Health
+    ) -> ContainerVerifier:
+        """Start the container of a verifier and wait until its server is well.
+
+        Args:
+            spec: Of the verifier.
+            engine: That runs it.
+            tell: Takes the phase, in the protocol's words, and a sentence.
+            health: Waits for a health check; returns what it saw when it does not pass.
+
+        Raises:
+            AbsentVerifierError: It did not come up.
+        """
+        port = spec.listen_port
+        if port is None or (spec.build_context is None and not spec.image):
+            raise AbsentVerifierError("failed", "has no container described in the manifest", _HINT)
+        if spec.build_context is not None:
+            image = await build_image(
+                engine,
+                spec.build_context,
+                lambda: tell("building_image", "The image of the verifier is built."),
+            )
+        else:
+            image = await pull_image(
+                engine, spec.image, lambda: tell("pulling_image", f"The image {spec.image} is fetched.")
+            )
+        network = await self._network(engine)
+        tell("starting_container", f"A container of {engine.name} is started.")
+        name = engine.new_name()
+        try:
+            flags = _flags(spec, engine, network, port)
+            run = await engine.tool("run", "--detach", "--name", name, *flags, image)
+            if run.exit_code != 0:
+                raise AbsentVerifierError("failed", f"did not start: {engine.name} said {last_words(run)}")
+            url = await _address(engine, name, network, port)
+            note = "" if network.closed else _OPEN_NOTE.format(engine.name)
+            tell("waiting_for_healthcheck", f"The verifier is waited for at {spec.health_path}.")
+            await _until_well(engine, name, url, spec, health)
+        except BaseException:
+            await asyncio.shield(engine.tool("rm", "-f", "-v", name))
+            raise
+        return ContainerVerifier(url, note, engine, name)
+
+    def host_address(self) -> str | None:
+        """Return the address of this machine on a network of our containers that something can listen at."""
+        for network in self._networks.values():
+            if network.host and _can_listen(network.host):
+                return network.host
+        return None
+
+    async def close(self) -> None:
+        """Remove containers and networks."""
+        for name, engine in self._found.items():
+            if isinstance(engine, ContainerEngine):
+                await engine.close()
+                if name in self._networks:
+                    await engine.tool("network", "rm", self._networks.pop(name).name)
+        self._found.clear()
+
+    async def _network(self, engine: ContainerEngine) -> _Network:
+        """Return our network of an engine; networks of killed sessions are removed."""
+        async with self._one_at_a_time:
+            if engine.name not in self._networks:
+                listed = await engine.tool(
+                    "network", "ls", "--filter", f"label={_OWNER}", "--format", "{{.Name}}"
+                )
+                for name in left_behind(listed.stdout.decode(errors="replace").split()):
+                    await engine.tool("network", "rm", name)
+                self._networks[engine.name] = await _new_network(engine)
+            return self._networks[engine.name]
+
+
+async def _new_network(engine: ContainerEngine) -> _Network:
+    """Make a network; a closed one where this machine is on it and so needs no published port.
+
+    Raises:
+        AbsentVerifierError: There cannot be one.
+    """
+    for closed in (True, False) if await _reaches_containers(engine) else (False,):
+        name = engine.new_name()
+        flags = ("--internal",) if closed else ()
+        mark = f"{_OWNER}={this_process().mark}"
+        made = await engine.tool("network", "create", *flags, "--label", mark, name)
+        if made.exit_code != 0:
+            raise AbsentVerifierError(
+                "failed", f"did not start: {engine.name} made no network ({last_words(made)})"
+            )
+        host = _gateway(_parsed(await engine.tool("network", "inspect", name))) if closed else ""
+        if host or not closed:
+            break
+        await engine.tool("network", "rm", name)  # this machine is not on it
+    return _Network(name, closed, host)
+
+
+async def _reaches_containers(engine: ContainerEngine) -> bool:
+    """Return whether containers are on a network of this machine, and in no machine of their own."""
+    if sys.platform != "linux" or engine.rootless:
+        return False
+    if engine.name == "podman":
+        return True
+    info = await engine.tool("info", "--format", "{{.OperatingSystem}}")
+    return b"Docker Desktop" not in info.stdout
+
+
+def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port: int) -> Iterator[str]:
+    yield from engine.labels(BoxSpec(label=f"verifier {spec.id}"))
+    yield from ("--pull", "never", "--network", network.name, "--hostname", "verifier")
+    if network.host:
+        yield from ("--add-host", f"{_HOST_NAME}:{network.host}")
+    if not network.closed:
+        yield from ("--publish", f"127.0.0.1::{port}")
+    yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+    for place, size in _WRITABLE:
+        yield from ("--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}")
+    # Compilers keep caches in the home folder, which cannot be written.
+    yield from ("--env", "HOME=/tmp", "--env", "TMPDIR=/tmp")
+    yield from ("--memory", str(_MEMORY), "--memory-swap", str(_MEMORY), "--pids-limit", str(_PIDS))
+    yield from ("--cpus", f"{min(_CPUS, os.cpu_count() or 1):g}", "--ulimit", "core=0:0")
+    own = os.sysconf("SC_CHILD_MAX")
+    files, processes = (
+        min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX")),
+        _PROCESSES if own < 0 else min(_PROCESSES, own),
+    )
+    # Named only because podman asks for more than it may set otherwise; the container bounds its own.
+    yield from ("--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}")
+    yield from ("--log-driver", "json-file", "--log-opt", f"max-size={_LOG_BYTES}", "--stop-signal", "KILL")
+    if engine.name == "podman":
+        yield from ("--read-only-tmpfs=false", "--http-proxy=false")
+    else:  # its configuration may name proxies, with passwords in them
+        for proxy in _PROXIES:
+            yield from ("--env", f"{proxy}=", "--env", f"{proxy.lower()}=")
+
+
+async def _address(engine: ContainerEngine, name: str, network: _Network, port: int) -> str:
+    """Return the URL of a container's server.
+
+    Raises:
+        AbsentVerifierError: It has none, as when it has ended.
+    """
+    settings = _parsed(await engine.tool("inspect", "--type", "container", name)).get("NetworkSettings") or {}
+    if network.closed:
+        address = ((settings.get("Networks") or {}).get(network.name) or {}).get("IPAddress")
+        if address and not _can_listen(network.host):
+            # What is sent to an address of no network of ours would go who knows where.
+            raise AbsentVerifierError(
+                "failed", f"cannot be reached: the network of {engine.name} is not one of this machine", _HINT
+            )
+        if address:
+            return f"http://{address}:{port}"
+    else:
+        published = (settings.get("Ports") or {}).get(f"{port}/tcp") or [{}]
+        if published[0].get("HostPort"):
+            return f"http://127.0.0.1:{published[0]['HostPort']}"
+    ended = await _ended(engine, name)
+    raise AbsentVerifierError("failed", f"did not come up: {ended}")
+
+
+async def _until_well(
+    engine: ContainerEngine, name: str, url: str, spec: VerifierSpec, health: Health
+) -> None:
+    """Wait for the health check, or for the end of the container.
+
+    Raises:
+        AbsentVerifierError: It ended, or is not well.
+    """
+    looking = asyncio.ensure_future(health(url + spec.health_path))
+    ending = asyncio.create_task(engine.tool("wait", name, wall_s=_END_S))
+    try:
+        await asyncio.wait((looking, ending), return_when=asyncio.FIRST_COMPLETED)
+        if not looking.done():
+            raise AbsentVerifierError("failed", f"did not come up: {await _ended(engine, name)}")
+        saw = looking.result()
+        if saw is not None:
+            said = await _said(engine, name)
+            raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
+    finally:
+        for task in (looking, ending):
+            task.cancel()
+        await asyncio.wait((looking, ending))
+
+
+async def _ended(engine: ContainerEngine, name: str) -> str:
+    state = await engine.tool("inspect", "--type", "container", "--format", "{{.State.ExitCode}}", name)
+    code = state.stdout.decode(errors="replace").strip()
+    return f"its container ended with exit code {code}{await _said(engine, name)}"
+
+
+async def _said(engine: ContainerEngine, name: str) -> str:
+    logs = await engine.tool("logs", "--tail", _LOG_LINES, name)
+    return tail(logs.stdout + logs.stderr)
+
+
+def _parsed(ended: Ended) -> dict[str, Any]:
+    """Return the one thing that an engine was asked about; empty when it said nothing that can be read."""
+    try:
+        things = json.loads(ended.stdout)
+    except ValueError:
+        return {}
+    return things[0] if isinstance(things, list) and things and isinstance(things[0], dict) else {}
+
+
+def _gateway(network: dict[str, Any]) -> str:
+    """Return the host's address on a network, as podman or as docker describes it."""
+    places = network.get("subnets") or (network.get("IPAM") or {}).get("Config") or []
+    found = (place.get("gateway") or place.get("Gateway") for place in places)
+    return next((str(address) for address in found if address and ":" not in str(address)), "")
+
+
+def _can_listen(address: str) -> bool:
+    try:
+        with socket.socket() as trying:
+            trying.bind((address, 0))
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,195 @@
+"""A pack's own server as a process of this machine: on a free loopback port, and gone when we are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_helmbench.bench.hosted import VerifierSpec
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.bridge.verifiers.commands import find_command
+from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running
+from pytest_helmbench.sandbox.box import Command
+from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
+
+__all__ = ["ProcessVerifier", "start_process", "tail"]
+
+_LOOPBACK = "127.0.0.1"
+_GRACE_S = 1.0
+_AFTER_KILL_S = 5.0
+_KEPT = 16 * 2**10
+_SHOWN_LINES = 6
+_SHOWN = 600
+_TRIES = 3
+_PORT_TAKEN = ("EADDRINUSE", "ddress already in use")
+_NOTE = "the pack's own server, unprotected on this machine"
+_GIVE_URL = "run it yourself and give its URL: --helmbench-verifier=URL"
+_FROM_OURS = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+
+Health = Callable[[str], Awaitable[str | None]]
+
+
+class ProcessVerifier(Running):
+    """A server that we started.
+
+    Args:
+        process: The launcher around it.
+        port: That it was told to listen on.
+        programs: The folder of this server alone.
+    """
+
+    def __init__(self, process: Process, port: int, programs: LocalPrograms) -> None:
+        super().__init__(f"http://{_LOOPBACK}:{port}", "custom_url", _NOTE)
+        self.process = process
+        self.said = bytearray()
+        """The end of its output."""
+        self._programs = programs
+        self._listening = asyncio.create_task(self._listen())
+
+    async def has_ended(self) -> bool:
+        """Return whether the server is gone."""
+        return self.process.returncode is not None
+
+    async def stop(self) -> None:
+        """Let the launcher kill the server and all it started, then its group; remove the folder."""
+        try:
+            if self.process.returncode is None:
+                self.process.terminate()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.process.wait(), _GRACE_S)
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            await self.process.wait()
+            # What still holds the pipe outlived the kill; it is not waited for long.
+            await asyncio.wait((self._listening,), timeout=_AFTER_KILL_S)
+            self._listening.cancel()
+            self._programs.close()
+
+    async def ended(self) -> str:
+        """Return, once it has ended by itself, how, and what it said last."""
+        code = await self.process.wait()
+        await asyncio.wait((self._listening,), timeout=_GRACE_S)
+        return f"its server ended with exit code {code}{tail(bytes(self.said))}"
+
+    async def _listen(self) -> None:
+        stream = self.process.stdout
+        if stream is None:
+            return
+        while chunk := await stream.read(_KEPT):
+            self.said += chunk
+            del self.said[:-_KEPT]
+
+
+def tail(said: bytes) -> str:
+    """Return the last lines of an output as they stand behind a sentence; empty when there are none."""
+    lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return f": {excerpt(' | '.join(lines[-_SHOWN_LINES:]), _SHOWN)}" if lines else ""
+
+
+async def start_process(
+    spec: VerifierSpec, folder: Path, node: str | None, health: Health
+) -> ProcessVerifier:
+    """Start the server of a verifier and wait until it is well.
+
+    Args:
+        spec: Of the verifier.
+        folder: With the server in it.
+        node: Path of Node; None looks for it.
+        health: Waits for a health check; returns what it saw when it does not pass.
+
+    Raises:
+        AbsentVerifierError: It did not come up.
+    """
+    if sys.platform == "win32":
+        raise AbsentVerifierError("missing_dependency", "cannot run as a process on Windows", _GIVE_URL)
+    command = find_command(folder)
+    if command is None:
+        raise AbsentVerifierError(
+            "failed", f"has no server in {folder} that Node or Python could start", _GIVE_URL
+        )
+    program = node or shutil.which("node") or ""
+    if command.language == "node" and not program:
+        raise AbsentVerifierError("missing_dependency", "cannot run as a process: Node is not installed")
+    for _ in range(_TRIES - 1):
+        try:
+            return await _start_once(spec, folder, command.argv(program), health)
+        except AbsentVerifierError as error:
+            # Between our look for a free port and the server's own, somebody else may take it.
+            if not any(words in error.reason for words in _PORT_TAKEN):
+                raise
+    return await _start_once(spec, folder, command.argv(program), health)
+
+
+async def _start_once(
+    spec: VerifierSpec, folder: Path, argv: tuple[str, ...], health: Health
+) -> ProcessVerifier:
+    port = _free_port()
+    programs = LocalPrograms()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *launched(Command(argv), str(folder), f"CORE=0,reap={os.getpid()}", str(programs.launcher)),
+            env=_environment(port, programs.new_folder()),
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        programs.close()
+        raise AbsentVerifierError("failed", f"could not be started ({error})") from error
+    verifier = ProcessVerifier(process, port, programs)
+    try:
+        await _until_well(verifier, spec, health)
+    except BaseException:
+        await asyncio.shield(verifier.stop())
+        raise
+    return verifier
+
+
+async def _until_well(verifier: ProcessVerifier, spec: VerifierSpec, health: Health) -> None:
+    """Wait for the health check, or for the end of the server.
+
+    Raises:
+        AbsentVerifierError: It ended, or is not well.
+    """
+    looking = asyncio.ensure_future(health(verifier.url + spec.health_path))
+    ending = asyncio.create_task(verifier.ended())
+    try:
+        await asyncio.wait((looking, ending), return_when=asyncio.FIRST_COMPLETED)
+        if ending.done():
+            raise AbsentVerifierError("failed", f"did not come up: {ending.result()}")
+        saw = looking.result()
+        if saw is None and verifier.process.returncode is not None:
+            saw = "its server has ended, and another one answered"
+        if saw is not None:
+            said = tail(bytes(verifier.said))
+            raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
+    finally:
+        looking.cancel()
+        ending.cancel()
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind((_LOOPBACK, 0))
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def _environment(port: int, temporary: Path) -> Mapping[str, str]:
+    """Return the whole environment of a server: made from nothing, so that no key is in it."""
+    env = dict(local_environment())
+    env.update({name: os.environ[name] for name in _FROM_OURS if name in os.environ})
+    env.update(PORT=str(port), LISTEN_PORT=str(port), HOST=_LOOPBACK, TMPDIR=str(temporary))
+    # The pack's folder stays as it is, and what is said is seen at once.
+    env.update(PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1")
+    return env

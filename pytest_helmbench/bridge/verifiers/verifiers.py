@@ -1,0 +1,306 @@
+"""The verifiers of one pack: started when the first item needs them, in front of each item, removed at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault, VerifierEndpoint, VerifierSpec
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.bridge.verifiers.containers import Containers
+from pytest_helmbench.bridge.verifiers.modes import Choices, Mode
+from pytest_helmbench.bridge.verifiers.processes import start_process
+from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running, UserServer, Waits
+from pytest_helmbench.sandbox.owners import remove_leftover_folders
+from pytest_helmbench.sandbox.workspace import SandboxError
+
+if TYPE_CHECKING:
+    from pytest_helmbench.gateway.counting_proxy import CountingProxies, CountingProxy
+
+__all__ = ["OpenVerifiers", "Verifiers"]
+
+_LONGEST = 1200
+_USUAL_FOLDER = "verification"
+_CHOOSE = "--helmbench-verifier=URL names another one"
+
+
+@dataclass(slots=True)
+class _Place:
+    """One verifier of the pack, and how it fares.
+
+    Args:
+        spec: As in the manifest.
+        running: None while it does not run.
+        absent: Why it does not run; None while nobody has tried.
+        doubted: It failed an item, so it is looked at before the next.
+    """
+
+    spec: VerifierSpec
+    running: Running | None = None
+    absent: AbsentVerifierError | None = None
+    doubted: bool = False
+
+
+class OpenVerifiers:
+    """The verifiers of a pack as one item has them.
+
+    Args:
+        endpoints: For the context, in the manifest's order.
+        absent: A sentence for each optional verifier that does not run.
+        proxies: In front of those that run, with what is called when one of them has failed.
+    """
+
+    def __init__(
+        self,
+        endpoints: tuple[VerifierEndpoint, ...],
+        absent: tuple[str, ...],
+        proxies: tuple[tuple[CountingProxy, Callable[[], None]], ...],
+    ) -> None:
+        self.endpoints = endpoints
+        self.absent = absent
+        self._proxies = proxies
+
+    @property
+    def fault(self) -> str | None:
+        """The first time that a verifier did not do its part, in a sentence; None when each always did."""
+        return next((proxy.fault for proxy, _ in self._proxies if proxy.fault), None)
+
+    @property
+    def asked(self) -> int:
+        """Requests that the item has sent to verifiers."""
+        return sum(proxy.asked for proxy, _ in self._proxies)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the addresses; fault and count stay."""
+        for proxy, doubt in self._proxies:
+            if proxy.fault:
+                doubt()
+            await proxy.close()
+
+
+class Verifiers:
+    """The verifiers of one pack in this process. Used on one event loop.
+
+    Args:
+        manifest: Of the pack.
+        choices: What the user wants.
+        tell: Takes the protocol's `verifier_preparing` events.
+        node: Path of Node; None looks for it.
+        waits: How long health checks may take.
+    """
+
+    def __init__(
+        self,
+        manifest: HostedManifest,
+        choices: Choices,
+        tell: Callable[[Mapping[str, Any]], None],
+        *,
+        node: str | None = None,
+        waits: Waits | None = None,
+    ) -> None:
+        self._manifest = manifest
+        self._choices = choices
+        self._tell = tell
+        self._node = node
+        self._waits = waits or Waits()
+        self._places = tuple(_Place(spec) for spec in manifest.verifiers)
+        self._containers = Containers()
+        self._proxies: CountingProxies | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """A sentence for each optional verifier that was tried and does not run."""
+        return tuple(_sentence(place) for place in self._places if place.absent and not place.spec.required)
+
+    async def ready(self) -> str | None:
+        """Start what does not run yet, and look at what has failed an item; costs nothing when all is well.
+
+        Returns:
+            Why the pack cannot run, with a hint; None when it can.
+        """
+        async with self._one_at_a_time:
+            await asyncio.gather(*map(self._attend, self._places))
+        lacking = [
+            _sentence(place, hint=True) for place in self._places if place.absent and place.spec.required
+        ]
+        return "\n".join(lacking) or None
+
+    async def open(self) -> OpenVerifiers:
+        """Open an address for one item in front of each verifier that runs; `ready()` comes before.
+
+        Raises:
+            OSError: No port is free.
+        """
+        endpoints: list[VerifierEndpoint] = []
+        proxies: list[tuple[CountingProxy, Callable[[], None]]] = []
+        try:
+            for place in self._places:
+                proxy = None
+                if place.running is not None:
+                    proxy = await self._gate().open(place.spec.id, place.running.url)
+                    proxies.append((proxy, partial(_doubt, place, place.running)))
+                endpoints.append(_endpoint(place, proxy))
+        except BaseException:
+            for proxy, _ in proxies:
+                await proxy.close()
+            raise
+        return OpenVerifiers(tuple(endpoints), self.absent, tuple(proxies))
+
+    async def bridge_address(self) -> str | None:
+        """Return this machine's address on the network of the containers; None when none runs or none is there."""
+        return self._containers.host_address()
+
+    async def close(self) -> None:
+        """Stop and remove everything that was started."""
+        async with self._one_at_a_time:
+            running = [place.running for place in self._places if place.running is not None]
+            for place in self._places:
+                place.running = place.absent = None
+            proxies, self._proxies = self._proxies, None
+            try:
+                await asyncio.gather(*(one.stop() for one in running))
+                await self._containers.close()
+            finally:
+                if proxies is not None:
+                    await proxies.close()
+
+    async def _attend(self, place: _Place) -> None:
+        if place.absent is not None or (place.running is not None and not place.doubted):
+            return
+        if place.running is not None:
+            if await self._is_well(place.spec, place.running):
+                place.doubted = False
+                return
+            stopped, place.running = place.running, None
+            await stopped.stop()
+        place.doubted = False
+        try:
+            place.running = await self._start(place.spec)
+        except AbsentVerifierError as error:
+            place.absent = error
+        except SandboxError as error:  # the command line of an engine, or a folder
+            place.absent = AbsentVerifierError("failed", f"did not start: {error}")
+
+    async def _is_well(self, spec: VerifierSpec, running: Running) -> bool:
+        """Look at a verifier that has failed an item: one that is only busy is left alone."""
+        if await running.has_ended():
+            return False
+        within_s = self._waits.url_s if isinstance(running, UserServer) else self._waits.again_s
+        return await self._health(within_s)(running.url + spec.health_path) is None
+
+    async def _start(self, spec: VerifierSpec) -> Running:
+        """Start a verifier as the user wants it, else as the manifest does.
+
+        Raises:
+            AbsentVerifierError: It does not run.
+        """
+        choice = self._choices.of(spec.id)
+        if choice is None:
+            match spec.default_mode:
+                case VerifierDefault.CLOUD:
+                    return await self._reached(spec, spec.cloud_url, "cloud")
+                case VerifierDefault.CUSTOM_URL:
+                    return await self._reached(spec, spec.custom_url, "custom_url")
+                case VerifierDefault.DOCKER:
+                    return await self._contained(spec, None)
+        match choice.mode:
+            case Mode.URL:
+                return await self._reached(spec, choice.url, "custom_url")
+            case Mode.PROCESS:
+                await asyncio.to_thread(remove_leftover_folders)
+                self._say(
+                    spec,
+                    "starting_container",
+                    "The pack's own server is started, unprotected, on this machine.",
+                )
+                folder = spec.build_context or self._manifest.root / _USUAL_FOLDER
+                return await start_process(spec, folder, self._node, self._health(self._waits.process_s))
+        return await self._contained(spec, choice.mode.value)
+
+    async def _contained(self, spec: VerifierSpec, wanted: str | None) -> Running:
+        self._say(spec, "checking_docker", "A container engine is looked for.")
+        await asyncio.to_thread(remove_leftover_folders)
+        engine = await self._containers.engine(wanted)
+        return await self._containers.start(
+            spec, engine, partial(self._say, spec), self._health(self._waits.container_s)
+        )
+
+    async def _reached(self, spec: VerifierSpec, url: str, mode: str) -> Running:
+        """Return a server that somebody else runs.
+
+        Raises:
+            AbsentVerifierError: There is no address, or it is not well.
+        """
+        if not url:
+            raise AbsentVerifierError(
+                "missing_dependency", "has no URL in the manifest", "give one: --helmbench-verifier=URL"
+            )
+        self._say(spec, "waiting_for_healthcheck", f"The verifier is looked for at {spec.health_path}.")
+        well = url.rstrip("/") + spec.health_path
+        saw = await self._health(self._waits.url_s)(well)
+        if saw is not None:
+            raise AbsentVerifierError("stopped", f"is not well at {excerpt(well, 200)}: {saw}", _CHOOSE)
+        return UserServer(url.rstrip("/"), mode)
+
+    def _health(self, within_s: float) -> Callable[[str], Awaitable[str | None]]:
+        return partial(self._gate().unhealthy, within_s=within_s)
+
+    def _gate(self) -> CountingProxies:
+        if self._proxies is None:
+            # The HTTP server takes longer to load than a small session to run.
+            from pytest_helmbench.gateway.counting_proxy import CountingProxies  # noqa: PLC0415
+
+            self._proxies = CountingProxies()
+        return self._proxies
+
+    def _say(self, spec: VerifierSpec, phase: str, message: str) -> None:
+        self._tell(
+            {
+                "type": "verifier_preparing",
+                "benchPackId": self._manifest.id,
+                "benchPackName": self._manifest.name,
+                "verifierId": spec.id,
+                "phase": phase,
+                "message": excerpt(message, _LONGEST),
+            }
+        )
+
+
+def _doubt(place: _Place, running: Running) -> None:
+    """Have a verifier looked at again, unless it has been replaced meanwhile."""
+    if place.running is running:
+        place.doubted = True
+
+
+def _sentence(place: _Place, *, hint: bool = False) -> str:
+    absent = place.absent
+    if absent is None:
+        return ""
+    # Paths, images and addresses in it are the pack's own words.
+    words = f"verifier {excerpt(place.spec.id, 80)!r} {excerpt(absent.reason, _LONGEST)}".replace("\n", " ")
+    return f"{words}\n  hint: {absent.hint}" if hint and absent.hint else words
+
+
+def _endpoint(place: _Place, proxy: CountingProxy | None) -> VerifierEndpoint:
+    spec, running = place.spec, place.running
+    if running is None or proxy is None:
+        status = place.absent.status if place.absent else "stopped"
+        return VerifierEndpoint(
+            spec.id, spec.default_mode.value, spec.required, status, details=_sentence(place)
+        )
+    return VerifierEndpoint(
+        spec.id, running.mode, spec.required, "running", proxy.url, proxy.port, running.note
+    )

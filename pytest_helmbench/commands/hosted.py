@@ -1,0 +1,89 @@
+"""What the commands say of Bench Packs: their scenarios, what they show of a prompt, their problems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.bench.hosted import HostedOutline, ScenarioMeta
+from pytest_helmbench.formats.hosted_places import MANIFEST
+from pytest_helmbench.hosting import Hosting
+from pytest_helmbench.report.tables import table
+from pytest_helmbench.settings import Settings
+
+__all__ = [
+    "find_scenario",
+    "first_scenarios",
+    "hosted_rows",
+    "hosted_table",
+    "manifest_of",
+    "prompt_lines",
+    "read_hosted",
+]
+
+_HEAD = ("scenario", "category", "title")
+
+
+def read_hosted(root: Path, settings: Settings) -> HostedOutline:
+    """Return a Bench Pack with the scenarios that it lists; without Node, with one that stands for all.
+
+    Raises:
+        UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.
+    """
+    return Hosting(settings, os.environ).load(root, ()).outline
+
+
+def manifest_of(pack: HostedOutline) -> Path:
+    """Return the file that its scenarios are collected from."""
+    return pack.root / MANIFEST
+
+
+def hosted_rows(pack: HostedOutline) -> list[dict[str, Any]]:
+    """Return one mapping per scenario, in the pack's order."""
+    return [
+        {
+            "benchmark": pack.name,
+            "code": scenario.id,
+            "title": scenario.title,
+            "category": scenario.category or None,
+            "tags": list(scenario.tags),
+            "family": pack.kind,
+            "cases": 1,
+            "path": str(manifest_of(pack)),
+        }
+        for scenario in pack.scenarios.values()
+    ]
+
+
+def hosted_table(pack: HostedOutline) -> Iterator[str]:
+    """Yield the scenarios of a Bench Pack and their number."""
+    cells = [(scenario.id, scenario.category, scenario.title) for scenario in pack.scenarios.values()]
+    yield f"{pack.name} {pack.version}"
+    yield from table(_HEAD, cells, left=_HEAD)
+    yield f"{len(cells)} scenario{'s' if len(cells) != 1 else ''}"
+
+
+def find_scenario(packs: Sequence[HostedOutline], code: str) -> tuple[HostedOutline, ScenarioMeta] | None:
+    """Return the scenario with an id."""
+    found = ((pack, pack.scenarios[code]) for pack in packs if code in pack.scenarios)
+    return next(found, None)
+
+
+def first_scenarios(pack: HostedOutline) -> list[ScenarioMeta]:
+    """Return the first scenario of each category."""
+    found: dict[str, ScenarioMeta] = {}
+    for scenario in pack.scenarios.values():
+        found.setdefault(scenario.category, scenario)
+    return list(found.values())
+
+
+def prompt_lines(scenario: ScenarioMeta) -> Iterator[str]:
+    """Yield what a pack shows of its prompt: nobody but its own code knows what it will send."""
+    yield "[what the pack shows of its prompt; its own code writes the requests]"
+    yield scenario.prompt_text or "(nothing)"
+    for title, content in scenario.cards:
+        yield ""
+        yield f"[{title}]"
+        yield content

@@ -1,0 +1,343 @@
+"""Hand-written tests as jobs: pytest runs their code, their model calls are passed on as those of every item."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_helmbench.bench.case import Case
+from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.bench.pack_outline import PackOutline, RowRef
+from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.bench.rule import AssertionRule
+from pytest_helmbench.engine.jobs import Broken, CaseJob, Route, Target, escaped_path
+from pytest_helmbench.engine.targets import NO_MODEL
+from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome
+from pytest_helmbench.evaluate.judge import JudgeTemplate
+from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.gate import Lane
+from pytest_helmbench.gateway.providers import Unusable
+from pytest_helmbench.gateway.relay import Relay, RelayAddress
+
+__all__ = [
+    "Finding",
+    "HandWritten",
+    "HandWrittenJob",
+    "HandWrittenTest",
+    "HandWrittenWork",
+    "outline_of_tests",
+]
+
+_KIND = "python_tests"
+_FAMILY = "python_test"
+_RULE = "assertions"
+_EXPECTED = "the test passes"
+_PLACE = "*.py"  # no folder has this name, so that a benchmark at rootdir is another one
+_NO_PARTS = (None,) * 6
+_HASH_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class HandWrittenTest:
+    """A test as pytest has collected it.
+
+    Args:
+        code: Its node id without the model: the same for all models and repetitions.
+        node_id: pytest's own.
+        file: Of the node id: relative to rootdir, with slashes.
+        line: 1-based.
+        digest: SHA-256 (hex) of its source file.
+    """
+
+    code: str
+    node_id: str
+    file: str
+    line: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How a test has ended by itself.
+
+    Args:
+        verdict: Passed or failed; an error or a skip when it has not come to its assertions.
+        reason: Of an error or a skip, in a word.
+        words: For people: of a failure what was raised and where, never what it says; else why.
+    """
+
+    verdict: Verdict
+    reason: str | None = None
+    words: str = ""
+
+
+class _Turn:
+    """One run of a test: its code runs on pytest's thread, while its calls are passed on on the loop."""
+
+    def __init__(self) -> None:
+        self.address: Future[RelayAddress] = Future()
+        self.finding: Future[Finding] = Future()
+        self.finding.set_running_or_notify_cancel()  # whoever is cancelled while it waits must not cancel it
+
+
+class HandWrittenWork:
+    """Passes the calls of a test on, from `begin` until `end`.
+
+    Args:
+        relay: Where they arrive.
+    """
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self._turn: _Turn | None = None
+
+    def begin(self) -> Future[RelayAddress]:
+        """Get ready to be performed (anew); return where the test will reach its model."""
+        self._turn = turn = _Turn()
+        return turn.address
+
+    def end(self, finding: Finding) -> None:
+        """Say how the test has ended. Once, from any thread."""
+        if self._turn is not None:
+            self._turn.finding.set_result(finding)
+
+    async def obstacle(self, case: Case) -> Outcome | None:  # noqa: ARG002 - a work's
+        """See `Work.obstacle`."""
+        return None
+
+    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
+        """See `Work.evaluate`; never called, since `perform` takes every test."""
+        raise TypeError(f"{case.code}: its own code judges it, not its reply {reply.key}")
+
+    async def perform(self, case: Case, bench: Bench) -> Outcome:
+        """See `Work.perform`."""
+        turn = self._turn
+        if turn is None:
+            raise RuntimeError(f"{case.code}: nobody runs its code")
+        line = ItemLine(bench.origin, bench.entry, bench.endpoint, "case")
+        async with Conversation(bench.gateway, line, bench.clock, bench.watch) as conversation:
+            try:
+                address = await self._relay.open(conversation)
+            except OSError as error:
+                message = f"{case.code}: nothing can listen on this machine's loopback address: {error}"
+                raise UnjudgedError(Outcome(Verdict.ERROR, "no_relay", message)) from error
+            turn.address.set_result(address)
+            finding = await asyncio.wrap_future(turn.finding)
+        return _outcome(case, finding, conversation.sums)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HandWrittenJob(CaseJob):
+    """A hand-written test × model × repetition.
+
+    Args:
+        test: As collected.
+        passing: How its calls are passed on.
+    """
+
+    test: HandWrittenTest
+    passing: HandWrittenWork
+
+    @property
+    def code(self) -> str:
+        """See `HandWrittenTest.code`."""
+        return self.test.code
+
+    @property
+    def family(self) -> str:
+        """The same for all."""
+        return _FAMILY
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """A test has no code components."""
+        return _NO_PARTS
+
+    @property
+    def judge_calls(self) -> int:
+        """0: its assertions judge."""
+        return 0
+
+    @property
+    def name(self) -> str:
+        """Its node id: the code holds its file."""
+        return escaped_path(self.test.node_id)
+
+    @property
+    def node_id(self) -> str:
+        """pytest's own."""
+        return self.test.node_id
+
+    @property
+    def work(self) -> HandWrittenWork:
+        """See `CaseJob.work`."""
+        return self.passing
+
+    @property
+    def is_one_question(self) -> bool:
+        """False: nobody knows what it will ask."""
+        return False
+
+    @property
+    def runs_anew(self) -> bool:
+        """True: what its code does besides cannot be left out."""
+        return True
+
+    def prompt_characters(self) -> int:
+        """Return 0: nobody knows."""
+        return 0
+
+    def case(self, system_prompt: str | None) -> Case:  # noqa: ARG002 - its messages are its own
+        """See `CaseJob.case`; there is no prompt to compose."""
+        return Case(self.code, (), None, AssertionRule(self.test.digest[:_HASH_DIGITS]))
+
+    def facts(self) -> dict[str, str | int | None]:
+        """Return what the `helmbench` marker says."""
+        return {
+            "test": self.code,
+            "model": self.lane,
+            "family": _FAMILY,
+            "severity": 0,
+            "repetition": self.repetition,
+        }
+
+    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a case's
+        """See `CaseJob.rule_hashes`."""
+        return (self.test.digest[:_HASH_DIGITS],)
+
+
+class HandWritten:
+    """The hand-written tests of a project with the models they run on.
+
+    Args:
+        outline: What the record keeps of them: of those that are selected, once that is known.
+        targets: One per model, in order.
+    """
+
+    work = None
+    scoring = None
+    warnings: Sequence[Problem] = ()
+    item_lanes: Sequence[Lane] = ()
+
+    def __init__(self, outline: PackOutline, targets: Iterable[Target]) -> None:
+        self.outline = outline
+        self.targets = tuple(Target(outline.root, _named(target.model), None) for target in targets)
+        self.relay = Relay()
+        self.collected: set[str] = set()
+        """Codes, selected or not."""
+
+    @property
+    def root(self) -> Path:
+        """Stands for the tests below rootdir where other benchmarks have a folder."""
+        return self.outline.root
+
+    def cases_in(self, path: Path) -> bool:  # noqa: ARG002 - pytest collects them
+        """See `Loaded.cases_in`: pytest's own modules are their files."""
+        return False
+
+    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[CaseJob]:  # noqa: ARG002 - see above
+        """See `Loaded.jobs`."""
+        return iter(())
+
+    def checked_in(self, path: Path) -> Sequence[str]:  # noqa: ARG002 - they have no answers
+        """See `Loaded.checked_in`."""
+        return ()
+
+    def broken_in(self, path: Path) -> Broken:  # noqa: ARG002 - pytest says what is broken
+        """See `Loaded.broken_in`."""
+        return ()
+
+    def count(self, *, add_no_context: bool) -> int:  # noqa: ARG002 - a tree's
+        """Return how many were collected."""
+        return len(self.collected)
+
+    def scenario_of(self, code: str) -> str:
+        """Return the test's code."""
+        return code
+
+    def judge_calls(self, scenario: str) -> int:  # noqa: ARG002 - their assertions judge
+        """See `Loaded.judge_calls`."""
+        return 0
+
+    async def close(self) -> None:
+        """Stop listening."""
+        await self.relay.close()
+
+
+def outline_of_tests(root_dir: Path, tests: Iterable[HandWrittenTest] = ()) -> PackOutline:
+    """Return what the record keeps of the tests of a project: rows, as those of a pack.
+
+    Args:
+        root_dir: pytest's rootdir.
+        tests: Those that are selected, each model's and repetition's; the hash covers their source files.
+    """
+    rows = {}
+    digests = {}
+    for test in tests:
+        digests[test.file] = test.digest
+        rows[test.code] = RowRef(
+            id=test.code,
+            path=root_dir / test.file,
+            line=test.line,
+            offset=0,
+            length=0,
+            family=_FAMILY,
+            skip_reason=None,
+            groups=(("file", test.file),),
+        )
+    content = "\n".join(f"{file}:{digests[file]}" for file in sorted(digests))
+    return PackOutline(
+        root=root_dir / _PLACE,
+        name=root_dir.name,
+        version="",
+        description="",
+        hash=hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest(),
+        rows=rows,
+        kind=_KIND,
+    )
+
+
+def _named(route: Route) -> Route:
+    if route.entry.id != NO_MODEL:
+        return route
+    hint = "give --helmbench-model=ID, or a models.yml in rootdir"
+    return replace(route, endpoint=Unusable(f"no model is named: {hint}", ""))
+
+
+def _outcome(case: Case, finding: Finding, sums: Sums) -> Outcome:
+    rule = case.rule
+    if not isinstance(rule, AssertionRule):
+        raise TypeError(f"{case.code}: no hand-written test")
+    outcome = _judged(rule, finding)
+    if finding.verdict in (Verdict.FAILED, Verdict.ERROR) and sums.open_faults:
+        # A test that was left without answers has not failed by itself.
+        outcome = fault_outcome(sums.open_faults[0])
+    return replace(
+        outcome,
+        usage=sums.usage,
+        latency_ms=sums.latency_ms,
+        finish_reason=sums.finish_reason,
+        reply_key=sums.reply_key,
+    )
+
+
+def _judged(rule: AssertionRule, finding: Finding) -> Outcome:
+    if finding.verdict not in (Verdict.PASSED, Verdict.FAILED):
+        return Outcome(finding.verdict, finding.reason, finding.words)
+    passed = finding.verdict is Verdict.PASSED
+    evaluation = Evaluation(
+        criterion="",
+        rule=_RULE,
+        rule_hash=rule.hash,
+        passed=passed,
+        credit=1.0 if passed else 0.0,
+        reason=None,
+        parse=None,
+        expected=_EXPECTED,
+        observed="it passes" if passed else finding.words,
+    )
+    return Outcome(finding.verdict, evaluations=(evaluation,), score=evaluation.credit)

@@ -1,0 +1,199 @@
+"""Bench Packs as jobs: every scenario, on every model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.bench.case import Case
+from pytest_helmbench.bench.hosted import (
+    HostedManifest,
+    HostedOutline,
+    HostedRule,
+    PartialPolicy,
+    ScenarioMeta,
+)
+from pytest_helmbench.bench.outcome import Outcome
+from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.engine.hosted_work import HostedWork, item_lane
+from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
+from pytest_helmbench.evaluate.judge import JudgeTemplate
+from pytest_helmbench.gateway.gate import Lane
+
+__all__ = ["FAMILY", "HostedJob", "LoadedHosted"]
+
+FAMILY = "bench_pack"
+"""The family of every scenario of a Bench Pack."""
+
+_NO_PARTS = (None,) * 6
+_HASH_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostedJob(CaseJob):
+    """A scenario on its way.
+
+    Args:
+        loaded: Its pack.
+        scenario: It.
+        number: Its place in the pack's list, from 1.
+    """
+
+    loaded: LoadedHosted
+    scenario: ScenarioMeta
+    number: int
+
+    @property
+    def code(self) -> str:
+        """The scenario's id."""
+        return self.scenario.id
+
+    @property
+    def family(self) -> str:
+        """The same for all."""
+        return FAMILY
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """A scenario of a Bench Pack has no code components."""
+        return _NO_PARTS
+
+    @property
+    def judge_calls(self) -> int:
+        """None: the pack judges."""
+        return 0
+
+    def prompt_characters(self) -> int:
+        """Return the length of what the pack shows of its prompt; nobody knows what it will ask."""
+        return len(self.scenario.prompt_text)
+
+    def case(self, system_prompt: str | None) -> Case:  # noqa: ARG002 - the pack writes its own prompts
+        """See `CaseJob.case`; there is nothing to compose."""
+        return Case(self.code, (), None, self.loaded.rule(self.scenario, self.number))
+
+    @property
+    def work(self) -> HostedWork:
+        """That of its pack."""
+        return self.loaded.work
+
+    @property
+    def is_one_question(self) -> bool:
+        """False: the pack asks what it likes."""
+        return False
+
+    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a tree's
+        """See `CaseJob.rule_hashes`."""
+        rule = case.rule
+        return (rule.hash,) if isinstance(rule, HostedRule) else ()
+
+    def facts(self) -> dict[str, str | int | None]:
+        """Return what the `helmbench` marker says."""
+        return {
+            "benchmark": self.loaded.outline.name,
+            "scenario": self.code,
+            "category": self.scenario.category or None,
+            "model": self.lane,
+            "family": FAMILY,
+            "severity": 0,
+            "repetition": self.repetition,
+        }
+
+    def properties(self, outcome: Outcome) -> list[tuple[str, object]]:
+        """Return the JUnit properties, those of the pack's own scale too."""
+        # Explicit, since a class with slots is made anew and a bare `super()` looks for the first one.
+        own = super(HostedJob, self).properties(outcome)
+        result = outcome.hosted
+        if result is None:
+            return own
+        stated = {"pack_status": str(result.status), "pack_score": result.score, "pack_points": result.points}
+        return [*own, *((name, value) for name, value in stated.items() if value is not None)]
+
+
+class LoadedHosted:
+    """A Bench Pack with the models it runs on.
+
+    Args:
+        manifest: Checked.
+        scenarios: As the pack lists them; empty where it cannot be asked: one stands for all of them then.
+        targets: One per model, in order.
+        work: How its scenarios are run.
+        partial: What a partial result counts as.
+    """
+
+    scoring = None
+    warnings: Sequence[Problem] = ()
+
+    def __init__(
+        self,
+        manifest: HostedManifest,
+        scenarios: Sequence[ScenarioMeta],
+        targets: tuple[Target, ...],
+        work: HostedWork,
+        partial: PartialPolicy,
+    ) -> None:
+        self.manifest = manifest
+        self.targets = targets
+        self.work = work
+        self._partial = partial
+        self.stands_for_all = not scenarios
+        scenarios = scenarios or (ScenarioMeta(manifest.id, manifest.name),)
+        self.outline = HostedOutline(
+            root=manifest.root,
+            name=manifest.id,
+            version=manifest.version,
+            description=manifest.description,
+            hash=manifest.hash,
+            scenarios={scenario.id: scenario for scenario in scenarios},
+        )
+
+    @property
+    def root(self) -> Path:
+        """The folder of the manifest."""
+        return self.manifest.root
+
+    @property
+    def item_lanes(self) -> Iterator[Lane]:
+        """The lanes that bound how many of its scenarios run at a time, where something does."""
+        for target in self.targets:
+            most = self.work.most_at_once(target.model.endpoint)
+            if most is not None:
+                yield Lane(item_lane(self.manifest, target.model.entry.id), most, free=True, items=True)
+
+    def cases_in(self, path: Path) -> bool:
+        """Return whether a file is its manifest."""
+        return path == self.manifest.path
+
+    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[HostedJob]:  # noqa: ARG002 - a tree's
+        """See `Loaded.jobs`."""
+        for number, scenario in enumerate(self.outline.scenarios.values(), 1):
+            for target in self.targets:
+                for repetition in range(1, repeat + 1):
+                    yield HostedJob(target, repetition, False, file_id, self, scenario, number)
+
+    def checked_in(self, path: Path) -> Sequence[str]:  # noqa: ARG002 - a pack's
+        """Return nothing: a Bench Pack keeps its answers to itself."""
+        return ()
+
+    def broken_in(self, path: Path) -> Broken:  # noqa: ARG002 - a tree's
+        """Return nothing: what is wrong with a Bench Pack is wrong with all of it."""
+        return ()
+
+    def count(self, *, add_no_context: bool) -> int:  # noqa: ARG002 - a tree's
+        """See `Loaded.count`."""
+        return len(self.outline.scenarios)
+
+    def scenario_of(self, code: str) -> str:
+        """Return the scenario's id."""
+        return code
+
+    def judge_calls(self, scenario: str) -> int:  # noqa: ARG002 - a tree's
+        """Return 0: the pack judges."""
+        return 0
+
+    def rule(self, scenario: ScenarioMeta, number: int) -> HostedRule:
+        """Return what a scenario is held to."""
+        decisive = f"{self.manifest.hash}\n{scenario.id}\n{self._partial}"
+        digest = hashlib.sha256(decisive.encode("utf-8", "surrogatepass")).hexdigest()
+        return HostedRule(scenario, number, len(self.outline.scenarios), self._partial, digest[:_HASH_DIGITS])

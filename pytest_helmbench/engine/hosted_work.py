@@ -1,0 +1,402 @@
+"""How scenarios of a Bench Pack are run: its own code works and judges, every model call passes the relay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from pytest_helmbench.bench.case import Case
+from pytest_helmbench.bench.hosted import HostedManifest, HostedRule, PackStatus, ScenarioResult
+from pytest_helmbench.bench.outcome import Evaluation, Event, Outcome, Reply, Verdict
+from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.bridge.answers import MalformedAnswerError, result_of
+from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
+from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
+from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.engine.work import Bench, fault_outcome
+from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.gateway.item_clock import ItemClock
+from pytest_helmbench.gateway.providers import Endpoint, Unusable
+from pytest_helmbench.gateway.relay import Relay, RelayAddress, Seat
+
+__all__ = ["HostedSettings", "HostedTools", "HostedWork", "item_lane"]
+
+_RULE = "bench_pack"
+_MOST_EVENTS = 1_000
+_REQUESTS_PER_ITEM = 3
+_TIMEOUT_KEY = "request_timeout_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class HostedSettings:
+    """How Bench Packs are run.
+
+    Args:
+        timeout_s: Of a request, where neither pack nor user says otherwise.
+        stated_timeout_s: Of a request, as the user says; None when he does not.
+        case_timeout_s: Of a scenario; None for three times that of a request.
+        once: Packs are prepared once per model, not for every scenario.
+        most_at_once: Scenarios of a pack at a time; None for 1 with local servers, else no bound.
+    """
+
+    timeout_s: float
+    stated_timeout_s: float | None
+    case_timeout_s: float | None
+    once: bool
+    most_at_once: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTools:
+    """What a pack is run with in this process.
+
+    Args:
+        relay: Where its model calls arrive.
+        place: Where it is, and where it may write.
+        bridge: Its process.
+        verifiers: Its services.
+    """
+
+    relay: Relay
+    place: BridgePlace
+    bridge: Bridge
+    verifiers: Verifiers
+
+
+MakeTools = Callable[[Callable[[Mapping[str, Any]], None]], HostedTools]
+"""Makes the tools, given what takes `verifier_preparing` events."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Doors:
+    """The addresses that a prepared pack knows."""
+
+    seat: Seat
+    address: RelayAddress
+    docker_base_url: str
+    verifiers: OpenVerifiers
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a scenario's run is told."""
+
+    doors: _Doors
+    generation: Mapping[str, Any]
+
+
+def item_lane(manifest: HostedManifest, model: str) -> str:
+    """Return the name of the lane that the scenarios of a pack hold places in."""
+    return f"{manifest.root}: scenarios on {model}"
+
+
+class HostedWork:
+    """Runs the scenarios of one pack.
+
+    Args:
+        manifest: Of the pack.
+        settings: Of the session.
+        tools: Makes those of the process, when the first scenario runs; or why nothing can run, as a skip.
+    """
+
+    def __init__(
+        self, manifest: HostedManifest, settings: HostedSettings, tools: MakeTools | Outcome
+    ) -> None:
+        self.manifest = manifest
+        self._settings = settings
+        self._made: HostedTools | MakeTools | Outcome = tools
+        self._news: list[Event] = []
+        self._places: dict[int, BridgePlace] = {}
+        self._shared = AsyncExitStack()
+        self._prepared: dict[str, _Doors] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def refusal(self) -> Outcome | None:
+        """Why nothing of the pack can run here, as a skip; None when it can."""
+        return self._made if isinstance(self._made, Outcome) else None
+
+    @property
+    def _tools(self) -> HostedTools:
+        if isinstance(self._made, Outcome):
+            raise TypeError(f"{self.manifest.root}: it cannot be run here")
+        if not isinstance(self._made, HostedTools):
+            self._made = self._made(self._preparing)
+        return self._made
+
+    def most_at_once(self, endpoint: Endpoint | Unusable) -> int | None:
+        """Return how many scenarios run at a time on a model, in all processes; None for no bound."""
+        local = isinstance(endpoint, Endpoint) and endpoint.local
+        return self._settings.most_at_once or (1 if local else None)
+
+    async def obstacle(self, case: Case) -> Outcome | None:  # noqa: ARG002 - that of its pack
+        """See `Work.obstacle`."""
+        if self.refusal is not None:
+            return self.refusal
+        missing = await self._tools.verifiers.ready()
+        return None if missing is None else Outcome(Verdict.SKIPPED, "no_verifier", missing)
+
+    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
+        """See `Work.evaluate`; never called, since `perform` takes every case."""
+        raise TypeError(f"{case.code}: its pack judges it, not its reply {reply.key}")
+
+    async def perform(self, case: Case, bench: Bench) -> Outcome:
+        """See `Work.perform`."""
+        rule = case.rule
+        if not isinstance(rule, HostedRule):
+            raise TypeError(f"{case.code}: no scenario of a Bench Pack")
+        async with AsyncExitStack() as held:
+            if self.most_at_once(bench.endpoint) is not None:
+                await held.enter_async_context(bench.gateway.place(item_lane(self.manifest, bench.entry.id)))
+            return await self._run(rule, bench)
+
+    async def close(self) -> None:
+        """End the pack's process and its verifiers."""
+        if isinstance(self._made, HostedTools):
+            await self._made.bridge.close()
+            await self._shared.aclose()
+            await self._made.verifiers.close()
+
+    def news(self) -> tuple[Event, ...]:
+        """Return what has happened to the verifiers since it was last asked for."""
+        news, self._news = tuple(self._news), []
+        return news
+
+    def _preparing(self, event: Mapping[str, Any]) -> None:
+        self._news.append(Event("verifier_preparing", event, utc_now()))
+
+    async def _run(self, rule: HostedRule, bench: Bench) -> Outcome:
+        settings = self._settings
+        generation = merged_generation(
+            self.manifest.sampling_defaults,
+            bench.entry.sampling,
+            settings.timeout_s,
+            user_timeout_s=settings.stated_timeout_s,
+        )
+        request_s = _request_s(generation, settings.timeout_s)
+        limit_s = settings.case_timeout_s or _REQUESTS_PER_ITEM * request_s
+        line = ItemLine(bench.origin, bench.entry, bench.endpoint, "pack", request_s)
+        clock = ItemClock(replace(bench.gateway.patience, case_timeout_s=limit_s))
+        async with (
+            Conversation(bench.gateway, line, clock, bench.watch, journal=True) as conversation,
+            self._doors(conversation) as (doors, prepared),
+        ):
+            item = _Item(self, rule, conversation, clock, _Told(doors, generation))
+            try:
+                answer = await self._tools.bridge.run(item, limit_s, prepared)
+                result = result_of(answer, rule.scenario.id)
+            except PackFailedError as error:
+                return item.failed(error.reason, str(error), error.output)
+            except MalformedAnswerError as error:
+                return item.failed("malformed", str(error))
+            return item.judged(result)
+
+    @asynccontextmanager
+    async def _doors(self, conversation: Conversation) -> AsyncIterator[tuple[_Doors, str | None]]:
+        """Lend a scenario its addresses: its own, or those of all scenarios of its model, one at a time."""
+        if not self._settings.once:
+            seat = Seat(conversation)
+            conversation.call_at_end(seat.leave)
+            async with AsyncExitStack() as stack:
+                yield await self._opened(seat, stack), None
+            return
+        model = conversation.line.entry.id
+        async with self._turns[model]:
+            if model not in self._prepared:
+                self._prepared[model] = await self._opened(Seat(), self._shared)
+            doors = self._prepared[model]
+            doors.verifiers.begin()
+            doors.seat.conversation = conversation
+            conversation.call_at_end(doors.seat.leave)
+            yield doors, model
+
+    async def _opened(self, seat: Seat, stack: AsyncExitStack) -> _Doors:
+        verifiers = await stack.enter_async_context(await self._tools.verifiers.open())
+        bridge_host = await self._tools.verifiers.bridge_address()
+        relay = self._tools.relay
+        address = await relay.open_seat(seat)
+        docker = "" if bridge_host is None else (await relay.also_at(address, bridge_host)).base_url
+        return _Doors(seat, address, docker, verifiers)
+
+    def context(self, conversation: Conversation, doors: _Doors) -> Mapping[str, Any]:
+        """Return the HostContext of a scenario."""
+        line = conversation.line
+        endpoints = ItemEndpoints(
+            model=line.entry.id,
+            base_url=doors.address.base_url,
+            token=doors.address.token,
+            docker_base_url=doors.docker_base_url,
+        )
+        place = self._place_of(line.origin.run_id)
+        return host_context(self.manifest, place, endpoints, doors.verifiers.endpoints)
+
+    def _place_of(self, run_id: int) -> BridgePlace:
+        if run_id not in self._places:
+            place = self._tools.place
+            self._places[run_id] = replace(place, runs_dir=place.runs_dir / str(run_id))
+            self._places[run_id].runs_dir.mkdir(exist_ok=True)
+        return self._places[run_id]
+
+
+class _Item:
+    """One scenario on its way through its pack."""
+
+    def __init__(
+        self,
+        work: HostedWork,
+        rule: HostedRule,
+        conversation: Conversation,
+        clock: ItemClock,
+        told: _Told,
+    ) -> None:
+        self._work = work
+        self._rule = rule
+        self._conversation = conversation
+        self._clock = clock
+        self._doors = told.doors
+        self._generation = told.generation
+        self._begun = False
+        self._progress: list[Event] = []
+        scenario = rule.scenario
+        self._started = _event(
+            "scenario_started",
+            scenarioId=scenario.id,
+            title=scenario.title,
+            index=rule.number,
+            total=rule.total,
+        )
+
+    # What the bridge asks (`Attempt`)
+
+    async def begin(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """See `Attempt.begin`; a pack that starts over is given the replies that it had."""
+        conversation = self._conversation
+        if self._begun:
+            conversation.rewind()
+            self._progress.clear()
+        self._begun = True
+        context = self._work.context(conversation, self._doors)
+        origin = conversation.line.origin
+        run = run_input(
+            f"{self._work.manifest.id}-{origin.run_id}",
+            self._work.manifest,
+            self._rule.scenario,
+            conversation.line.entry.id,
+            self._generation,
+        )
+        self._clock.begin()
+        return context, run
+
+    def spent_s(self) -> float:
+        """See `Attempt.spent_s`: what its requests wait for our own limits is not counted."""
+        return self._clock.used_s()
+
+    def emitted(self, event: Mapping[str, Any]) -> None:
+        """See `Attempt.emitted`; what only a host may say is kept apart."""
+        if len(self._progress) < _MOST_EVENTS:
+            stated = event.get("type")
+            kind = stated if stated in ("model_progress", "log") else "pack_event"
+            self._progress.append(Event(str(kind), event, utc_now()))
+
+    # What comes of it
+
+    def failed(self, reason: str, message: str, output: str = "") -> Outcome:
+        """Return an error: the pack broke down. A fault that it was told comes first: it is the cause."""
+        outcome = self._fault() or Outcome(Verdict.ERROR, reason, message, excerpt=output)
+        return self._complete(outcome, ())
+
+    def judged(self, result: ScenarioResult) -> Outcome:
+        """Return the verdict, or the error that leaves it without worth."""
+        sums = self._conversation.sums
+        result = replace(result, timings_valid=not sums.recalled)
+        stated = _event(
+            "scenario_result",
+            modelId=self._conversation.line.entry.id,
+            scenarioId=result.scenario,
+            result=result.stated,
+        )
+        outcome = self._fault() or self._unasked(sums) or _verdict(self._rule, result)
+        return replace(self._complete(outcome, (stated,)), hosted=result)
+
+    def _fault(self) -> Outcome | None:
+        faults = self._conversation.sums.open_faults
+        if faults:
+            return fault_outcome(faults[0])
+        verifier = self._doors.verifiers.fault
+        return None if verifier is None else Outcome(Verdict.ERROR, "verifier", verifier)
+
+    def _unasked(self, sums: Sums) -> Outcome | None:
+        if sums.answered:
+            return None
+        message = (
+            "the pack gave a result, but its model has answered no request of this scenario"
+            "\n  hint: the pack must call the address in its HostContext; what it says without that is no verdict"
+        )
+        return Outcome(Verdict.ERROR, "no_model_call", message)
+
+    def _complete(self, outcome: Outcome, stated: tuple[Event, ...]) -> Outcome:
+        sums = self._conversation.sums
+        scenario = self._rule.scenario.id
+        if not outcome.judged:
+            stated = (*stated, _event("scenario_error", scenarioId=scenario, message=outcome.message))
+        finished = _event("scenario_finished", scenarioId=scenario)
+        return replace(
+            outcome,
+            usage=sums.usage,
+            latency_ms=sums.latency_ms,
+            finish_reason=sums.finish_reason,
+            reply_key=sums.reply_key,
+            events=(*self._work.news(), self._started, *self._progress, *stated, finished),
+        )
+
+
+def _request_s(generation: Mapping[str, Any], default_s: float) -> float:
+    """Return how long a request may take; a pack's own default may be no number of seconds at all."""
+    stated = generation.get(_TIMEOUT_KEY)
+    if isinstance(stated, int | float) and not isinstance(stated, bool) and 0 < stated < inf:
+        return float(stated)
+    return default_s
+
+
+def _verdict(rule: HostedRule, result: ScenarioResult) -> Outcome:
+    passed = rule.partial.passes(result)
+    evaluation = Evaluation(
+        criterion="",
+        rule=_RULE,
+        rule_hash=rule.hash,
+        passed=passed,
+        credit=1.0 if passed else 0.0,
+        reason=None if passed else str(result.status),
+        parse=None,
+        expected=_expected(rule),
+        observed=_observed(result),
+    )
+    return Outcome(
+        Verdict.PASSED if passed else Verdict.FAILED,
+        None if passed else str(result.status),
+        evaluations=(evaluation,),
+        score=evaluation.credit,
+        excerpt="" if passed else excerpt("\n".join(filter(None, (result.summary, result.note)))),
+    )
+
+
+def _expected(rule: HostedRule) -> str:
+    policy = str(rule.partial)
+    if policy == "fail":
+        return "pass"
+    return "pass or partial" if policy == "pass" else f"pass, or partial with a score of at least {policy}"
+
+
+def _observed(result: ScenarioResult) -> str:
+    shown = "" if result.score is None else f" (score {result.score:g})"
+    return f"{PackStatus(result.status)}{shown}"
+
+
+def _event(kind: str, **payload: Any) -> Event:
+    return Event(kind, {"type": kind, **payload}, utc_now())

@@ -1,0 +1,407 @@
+"""Hand-written tests that ask a model of ours: run on every model, given a client, and put on record.
+
+Imported when a session has such a test. `openai` is imported when a test has asked for a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pytest_helmbench.bench.outcome import Outcome, Verdict
+from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.desks import Desk
+from pytest_helmbench.engine.engine import CancelledRunError, Engine
+from pytest_helmbench.engine.hand_written import (
+    Finding,
+    HandWrittenJob,
+    HandWrittenTest,
+    HandWrittenWork,
+    outline_of_tests,
+)
+from pytest_helmbench.engine.jobs import CaseJob, Target, escaped_id, escaped_path
+from pytest_helmbench.gateway.relay import RelayAddress
+from pytest_helmbench.items import HAND_WRITTEN, PLUGIN
+from pytest_helmbench.library import Library
+from pytest_helmbench.plugin import TURN_FIXTURE
+from pytest_helmbench.report.texts import error_text, failure_text
+
+if TYPE_CHECKING:
+    import openai
+
+    from pytest_helmbench.bench.pack_outline import PackOutline
+
+__all__ = ["Connection", "HandWrittenTests", "opened_async_client", "opened_client", "turn"]
+
+_SLICE_S = 0.5
+_NOTHING_NAMED = (
+    "the fixtures helmbench_model, helmbench_openai and helmbench_async_openai cannot be asked for here\n"
+    "  hint: name one of them among the arguments of a test function, so that the test is planned for every model"
+)
+_NOT_INSTALLED = (
+    "the package openai is not installed, which this fixture gives a client of\n  hint: pip install openai"
+)
+_JUDGED_AGAIN = (
+    "a judged test was run again: its first verdict stands, its code did not run"
+    " (asking until it passes would bias the score; use --helmbench-repeat)"
+)
+_STOOD = "it was judged before in this session: passed, and its first verdict stands"
+_NOT_COMPOSED = (
+    "hand-written tests were not composed: only their own code knows what they ask; one call each is assumed"
+)
+_SELF_CHECK = "--helmbench-self-check asks no model"
+
+_TESTS: pytest.StashKey[HandWrittenTests] = pytest.StashKey()
+_OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
+_RAISED: pytest.StashKey[BaseException] = pytest.StashKey()
+"""What we have raised in a test's stead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where a test reaches its model.
+
+    Args:
+        model: Its id.
+        address: Of the relay, until the test ends.
+    """
+
+    model: str
+    address: RelayAddress
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A model × repetition that a test runs on."""
+
+    target: Target
+    repetition: int
+
+    @property
+    def id(self) -> str:
+        """As it stands in brackets."""
+        suffix = f"-r{self.repetition}" if self.repetition > 1 else ""
+        return f"{escaped_id(self.target.model.entry.id)}{suffix}"
+
+
+class HandWrittenTests:
+    """The hooks of a session with hand-written tests.
+
+    Args:
+        config: pytest's.
+        library: The session's benchmarks; the tests become one of them.
+        desk: Of this process.
+        tick: Called about once a second while something is waited for.
+
+    Raises:
+        HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
+    """
+
+    def __init__(self, config: pytest.Config, library: Library, desk: Desk, tick: Callable[[], None]) -> None:
+        self._config = config
+        self._library = library
+        self._desk = desk
+        self._tick = tick
+        self._loaded = library.hand_written(outline_of_tests(config.rootpath))
+        repeat = config.stash[PLUGIN].settings.repeat
+        self._choices = [
+            _Choice(target, repetition)
+            for target in self._loaded.targets
+            for repetition in range(1, repeat + 1)
+        ]
+        self._digests: dict[Path, str] = {}
+        self._open: set[CaseJob] = set()
+        config.stash[_TESTS] = self
+
+    @property
+    def outline(self) -> PackOutline:
+        """What the record keeps of the selected tests."""
+        return self._loaded.outline
+
+    # Collection
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Have a test run on every model, in every repetition."""
+        ids = [choice.id for choice in self._choices]
+        metafunc.parametrize(TURN_FIXTURE, self._choices, ids=ids, indirect=True)
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Make a hand-written test a case."""
+        callspec = getattr(item, "callspec", None)
+        choice = callspec.params.get(TURN_FIXTURE) if callspec is not None else None
+        if not isinstance(choice, _Choice) or not isinstance(item, pytest.Function):
+            return
+        if item.path not in self._digests:
+            self._digests[item.path] = hashlib.sha256(item.path.read_bytes()).hexdigest()
+        file = escaped_path(item.nodeid.partition("::")[0])
+        test = HandWrittenTest(
+            code=escaped_path(_code(item, choice)),
+            node_id=item.nodeid,
+            file=file,
+            line=(item.location[1] or 0) + 1,
+            digest=self._digests[item.path],
+        )
+        self._loaded.collected.add(test.code)
+        work = HandWrittenWork(self._loaded.relay)
+        job = HandWrittenJob(choice.target, choice.repetition, False, file, test, work)
+        item.stash[HAND_WRITTEN] = job
+        item.add_marker(pytest.mark.helmbench(**job.facts()))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Take note of what is selected, before the session is planned."""
+        jobs = (_job_of(item) for item in session.items)
+        tests = [job.test for job in jobs if job is not None]
+        self._library.hand_written(outline_of_tests(self._config.rootpath, tests))
+
+    # Running
+
+    @contextmanager
+    def opened(self, item: pytest.Item, job: HandWrittenJob) -> Iterator[Connection]:
+        """Lead the calls of a test to its model, until the test has ended or the context is left."""
+        self._report_again(item, job)
+        engine = self._desk.engine
+        if engine is None:
+            self._desk.note(_NOT_COMPOSED)
+            self._skip(item, "dry run")
+        if not job.target.model.usable:
+            self._skip(item, self._obtain(item, job, engine).message)
+        connection = Connection(job.lane, self._address(item, job, engine))
+        self._open.add(job)
+        try:
+            yield connection
+        finally:
+            if job in self._open and engine.cancelled is None:
+                self._conclude(item, job, Finding(Verdict.SKIPPED, "not_run", "the test was not run"))
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Put on record what ends a test before it begins."""
+        try:
+            return (yield)
+        except BaseException as error:
+            self._conclude_early(item, error, in_setup=True)
+            raise
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Put on record how a test ends."""
+        try:
+            result = yield
+        except BaseException as error:
+            self._conclude_early(item, error, in_setup=False)
+            raise
+        job = _job_of(item)
+        if job is not None and job in self._open:
+            self._conclude(item, job, Finding(Verdict.PASSED))
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the report carry verdict and ids; what was never judged is an error, not a failure."""
+        report = yield
+        job, outcome = _job_of(item), item.stash.get(_OUTCOME, None)
+        raised = item.stash.get(_RAISED, None)
+        if job is None or report.when == "teardown":
+            return report
+        if call.excinfo is not None and call.excinfo.value is raised:
+            if report.failed:
+                report.longrepr = str(raised)  # as it is: pytest would put "Failed: " before it
+            elif isinstance(raised, pytest.skip.Exception):
+                report.longrepr = (escaped_path(str(item.path)), job.test.line, str(raised))
+        if outcome is None:
+            return report
+        if report.failed:
+            report.when = "call" if outcome.judged else "setup"
+        if report.failed or report.when == "call":
+            verdict = str(outcome.verdict)
+            report.__dict__["helmbench"] = {"code": job.code, "model": job.lane, "verdict": verdict}
+        return report
+
+    def _report_again(self, item: pytest.Item, job: HandWrittenJob) -> None:
+        """End a test that was judged before: its first verdict stands."""
+        before = item.stash.get(_OUTCOME, None)
+        if before is not None and before.judged:
+            self._desk.note(_JUDGED_AGAIN)
+        else:
+            before = self._desk.known(job)
+        if before is None or not before.judged:
+            if _OUTCOME in item.stash:
+                del item.stash[_OUTCOME]
+            return
+        item.stash[_OUTCOME] = before
+        if before.verdict is Verdict.PASSED:
+            self._skip(item, _STOOD)
+        with_text = self._config.stash[PLUGIN].settings.with_text
+        self._fail(item, failure_text(job, before, with_text=with_text))
+
+    def _address(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob]) -> RelayAddress:
+        address = job.passing.begin()
+        engine.launch(job)
+        while not wait((address,), _SLICE_S).done:
+            if engine.has_ended(job):
+                self._fail(item, error_text(self._obtain(item, job, engine)))
+            self._tick()
+        return address.result()
+
+    def _conclude_early(self, item: pytest.Item, error: BaseException, *, in_setup: bool) -> None:
+        """Say how a test has ended that raised something; raise what is to be reported instead, if anything."""
+        job = _job_of(item)
+        stops = isinstance(error, KeyboardInterrupt | pytest.exit.Exception)
+        if job is None or job not in self._open or stops:
+            return
+        finding = _finding(item, job, error, in_setup=in_setup)
+        outcome = self._conclude(item, job, finding)
+        if outcome.reason == finding.reason:
+            return
+        if outcome.verdict is Verdict.SKIPPED:
+            self._skip(item, outcome.message)
+        self._fail(item, error_text(outcome))
+
+    def _conclude(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
+        self._open.discard(job)
+        job.passing.end(finding)
+        return self._obtain(item, job, self._desk.engine)
+
+    def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob] | None) -> Outcome:
+        """Wait for the outcome of a test; it is on its way to the record by then."""
+        reason = "cancelled"
+        try:
+            if engine is not None:
+                return self._kept(item, job, engine.obtain(job, self._tick))
+        except CancelledRunError as error:
+            reason = str(error) or reason
+        # Out of the handler: pytest would take its time over the chained traceback.
+        item.session.shouldstop = reason
+        pytest.exit(reason, returncode=0)
+
+    def _kept(self, item: pytest.Item, job: HandWrittenJob, outcome: Outcome) -> Outcome:
+        item.stash[_OUTCOME] = outcome
+        if self._config.stash[PLUGIN].wants_properties:
+            ours = job.properties(outcome)
+            names = {name for name, _ in ours}
+            item.user_properties[:] = [
+                *(pair for pair in item.user_properties if pair[0] not in names),
+                *ours,
+            ]
+        return outcome
+
+    def _skip(self, item: pytest.Item, text: str) -> NoReturn:
+        item.stash[_RAISED] = raised = pytest.skip.Exception(scrub(text))
+        raise raised
+
+    def _fail(self, item: pytest.Item, text: str) -> NoReturn:
+        item.stash[_RAISED] = raised = pytest.fail.Exception(text, pytrace=False)
+        raise raised
+
+
+def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """Lead the calls of a test to its model until it has ended: the fixture that all of ours have in common."""
+    if request.config.stash[PLUGIN].settings.self_check:
+        pytest.skip(_SELF_CHECK)
+    tests = request.config.stash.get(_TESTS, None)
+    job = _job_of(request.node)
+    if tests is None or job is None:
+        pytest.fail(_NOTHING_NAMED, pytrace=False)
+    with tests.opened(request.node, job) as connection:
+        yield connection
+
+
+def opened_client(connection: Connection) -> Iterator[openai.OpenAI]:
+    """Yield a client of the relay. Retries, time limits and proxies are the gateway's business, not its."""
+    library = _imported()
+    client: openai.OpenAI = library.OpenAI(
+        base_url=connection.address.base_url,
+        api_key=connection.address.token,
+        max_retries=0,
+        timeout=None,
+        http_client=library.DefaultHttpxClient(trust_env=False, verify=_no_certificates()),
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def opened_async_client(connection: Connection) -> Iterator[openai.AsyncOpenAI]:
+    """Yield a client of the relay that keeps no connection: each would belong to an event loop of the test's."""
+    library = _imported()
+    client: openai.AsyncOpenAI = library.AsyncOpenAI(
+        base_url=connection.address.base_url,
+        api_key=connection.address.token,
+        max_retries=0,
+        timeout=None,
+        http_client=library.DefaultAsyncHttpxClient(trust_env=False, verify=_no_certificates()),
+        default_headers={"Connection": "close"},
+    )
+    try:
+        yield client
+    finally:
+        _close(client)
+
+
+def _no_certificates() -> ssl.SSLContext:
+    """Trust nobody: the relay speaks plain HTTP, and loading the certificates of the world takes 25 ms."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _imported() -> Any:
+    with suppress(ImportError):
+        import openai  # noqa: PLC0415 - half a second, for tests that ask for a client
+
+        return openai
+    pytest.fail(_NOT_INSTALLED, pytrace=False)
+
+
+def _close(client: openai.AsyncOpenAI) -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        # A connection that the test has left open belongs to a loop that has ended, and has gone with it.
+        with suppress(RuntimeError):
+            loop.run_until_complete(client.close())
+    finally:
+        loop.close()
+
+
+def _job_of(item: pytest.Item) -> HandWrittenJob | None:
+    job = item.stash.get(HAND_WRITTEN, None)
+    return job if isinstance(job, HandWrittenJob) else None
+
+
+def _code(item: pytest.Function, choice: _Choice) -> str:
+    """Return the node id without the model: `tests/test_own.py::test_it[a]` for `…::test_it[openai/gpt-4o-a]`."""
+    name = item.originalname
+    within = f"-{item.name[len(name) + 1 : -1]}-"
+    for given in (choice.id, choice.id.replace("\\", "\\\\")):  # pytest escapes once more, unless told not to
+        before, found, after = within.partition(f"-{given}-")
+        if found:
+            own = "-".join(filter(None, (before[1:], after[:-1])))
+            return item.nodeid[: -len(item.name)] + (f"{name}[{own}]" if own else name)
+    raise RuntimeError(f"{item.nodeid}: the id does not name the model {choice.id!r}")
+
+
+def _finding(item: pytest.Item, job: HandWrittenJob, error: BaseException, *, in_setup: bool) -> Finding:
+    if isinstance(error, pytest.skip.Exception):
+        return Finding(Verdict.SKIPPED, "skipped", str(error))
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(item.path)
+    ]
+    where = f" at {job.test.file}:{lines[-1]}" if lines else ""
+    what = f"{type(error).__name__}{where}"
+    if in_setup:
+        return Finding(Verdict.ERROR, "setup_failed", f"a fixture of the test failed: {what}")
+    return Finding(Verdict.FAILED, words=what)

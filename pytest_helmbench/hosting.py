@@ -1,0 +1,181 @@
+"""The Bench Packs of a session: loaded, listed, and ready to run. Imported when a session has one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pytest_helmbench.bench.hosted import HostedManifest, PackScore, ScenarioMeta
+from pytest_helmbench.bench.outcome import Outcome, Verdict
+from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.bridge.answers import MalformedAnswerError, scenarios_of, score_of
+from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
+from pytest_helmbench.bridge.node import Node, find_node
+from pytest_helmbench.bridge.verifiers.modes import parse_choices
+from pytest_helmbench.bridge.verifiers.verifiers import Verifiers
+from pytest_helmbench.engine.hosted import LoadedHosted
+from pytest_helmbench.engine.hosted_work import HostedSettings, HostedTools, HostedWork
+from pytest_helmbench.engine.jobs import Target
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.exchange import write_benchlocal
+from pytest_helmbench.formats.hosted_manifest import load_hosted
+from pytest_helmbench.gateway.relay import Relay
+from pytest_helmbench.pack_totals import PackRun, note_pack_starts, store_pack_totals
+from pytest_helmbench.settings import Prepare, Settings
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["Hosting"]
+
+_HOME = ".helmbench"
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+class Hosting:
+    """Loads Bench Packs that share a relay.
+
+    Args:
+        settings: Of the session.
+        environ: Where Node is looked for.
+
+    Raises:
+        HelmbenchError: A value of `--helmbench-verifier` means nothing.
+    """
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._choices = parse_choices(settings.verifiers)
+        self._node = find_node(None if settings.node is None else str(settings.node), environ)
+        self._relay = Relay()
+        self._loaded: list[LoadedHosted] = []
+
+    def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedHosted:
+        """Return the Bench Pack at a folder.
+
+        Raises:
+            UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.
+        """
+        manifest = load_hosted(root)
+        obstacle = self._obstacle(manifest)
+        node = self._node
+        lists = isinstance(node, Node) and manifest.entry.is_file()
+        scenarios = self._listed(manifest) if lists else ()
+        settings = self._settings
+        hosted = HostedSettings(
+            timeout_s=settings.timeout_s,
+            stated_timeout_s=settings.timeout_s if settings.timeout_stated else None,
+            case_timeout_s=settings.case_timeout_s,
+            once=settings.prepare is Prepare.SESSION,
+            most_at_once=settings.pack_concurrency,
+        )
+        work = HostedWork(manifest, hosted, partial(self._tools, manifest) if obstacle is None else obstacle)
+        loaded = LoadedHosted(manifest, scenarios, targets, work, settings.partial)
+        self._loaded.append(loaded)
+        return loaded
+
+    def note_starts(self, store: Store) -> None:
+        """Put on record that the runs have started."""
+        note_pack_starts(self._runs(), store)
+
+    def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
+        """Put on record what the packs make of their runs; what was recorded is on disk by now."""
+        for sentence in store_pack_totals(self._runs(), store, self._settings.db, self.scores):
+            note(sentence)
+
+    def write_runs(self, note: Callable[[str], None]) -> None:
+        """Write the runs as the BenchLocal app stores them, where that is asked for; they are closed by now."""
+        folder = self._settings.benchlocal_dir
+        if folder is not None:
+            write_benchlocal(folder, self._settings.db, [run_id for *_, run_id in self._runs()], note)
+
+    def scores(
+        self, manifest: HostedManifest, groups: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> Sequence[PackScore]:
+        """Return what a pack makes of groups of results of a model, each with one per scenario.
+
+        Raises:
+            PackFailedError: It breaks down over them.
+            MalformedAnswerError: What it makes is no score.
+        """
+
+        async def ask(bridge: Bridge) -> Sequence[Any]:
+            return [await bridge.score(results) for results in groups]
+
+        return [score_of(answer) for answer in self._asked(manifest, ask)]
+
+    async def close(self) -> None:
+        """End everything that was started for the scenarios."""
+        for loaded in self._loaded:
+            await loaded.work.close()
+        await self._relay.close()
+
+    def _runs(self) -> Iterator[PackRun]:
+        for loaded in self._loaded:
+            for target in loaded.targets:
+                if target.run_id is not None:
+                    yield loaded, target.model.entry.id, target.run_id
+
+    def _obstacle(self, manifest: HostedManifest) -> Outcome | None:
+        if manifest.obstacle is not None:
+            return Outcome(Verdict.SKIPPED, "unsupported", manifest.obstacle)
+        return Outcome(Verdict.SKIPPED, "no_node", self._node) if isinstance(self._node, str) else None
+
+    def _listed(self, manifest: HostedManifest) -> tuple[ScenarioMeta, ...]:
+        try:
+            return scenarios_of(self._asked(manifest, Bridge.scenarios))
+        except (PackFailedError, MalformedAnswerError) as error:
+            output = error.output if isinstance(error, PackFailedError) else ""
+            hint = f"it printed: {output}" if output else ""
+            raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
+
+    def _tools(self, manifest: HostedManifest, tell: Callable[[Mapping[str, Any]], None]) -> HostedTools:
+        """Make what a pack is run with: its folders, a bridge that starts with the first scenario, its verifiers."""
+        place = _place(manifest, _home(self._settings.db.parent, manifest))
+        verifiers = Verifiers(manifest, self._choices, tell)
+        return HostedTools(self._relay, place, self._bridge(manifest, place), verifiers)
+
+    def _asked(self, manifest: HostedManifest, question: Callable[[Bridge], Awaitable[Any]]) -> Any:
+        """Ask a pack in a process of its own, which leaves nothing behind."""
+
+        async def ask(folder: Path) -> Any:
+            bridge = self._bridge(manifest, _place(manifest, folder))
+            try:
+                return await question(bridge)
+            finally:
+                await bridge.close()
+
+        loop = LoopThread()
+        try:
+            with TemporaryDirectory(prefix="helmbench-pack-") as folder:
+                return loop.run(ask(Path(folder)))
+        finally:
+            loop.close()
+
+    def _bridge(self, manifest: HostedManifest, place: BridgePlace) -> Bridge:
+        if isinstance(self._node, str):
+            raise PackFailedError("not_loadable", self._node)
+        # A pack with a verifier may have to talk to it in any way; one without has no business elsewhere.
+        return Bridge(self._node, place, permission=not manifest.verifiers)
+
+
+def _home(beside: Path, manifest: HostedManifest) -> Path:
+    """Return the folder where a pack keeps its data: beside the results, and nothing that git would track."""
+    digest = sha256(manifest.id.encode("utf-8", "surrogatepass")).hexdigest()
+    name = manifest.id if _PLAIN.fullmatch(manifest.id) else digest[:16]
+    home = beside / _HOME / name
+    home.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (beside / _HOME / ".gitignore").open("x", encoding="utf-8") as file:
+        file.write("*\n")
+    return home
+
+
+def _place(manifest: HostedManifest, home: Path) -> BridgePlace:
+    folders = [(home / name).absolute() for name in ("data", "cache", "runs")]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    return BridgePlace(manifest.root.absolute(), manifest.entry.absolute(), *folders)

@@ -1,0 +1,95 @@
+"""What Bench Packs make of the runs of a session: asked once per run, when nothing more comes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pytest_helmbench.bench.hosted import HostedManifest, PackScore
+from pytest_helmbench.bench.outcome import Event
+from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.engine.hosted import LoadedHosted
+from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.store.hosted import hosted_results
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["PackRun", "mean_score", "note_pack_starts", "store_pack_totals"]
+
+Scores = Callable[[HostedManifest, Sequence[Sequence[Mapping[str, Any]]]], Sequence[PackScore]]
+
+
+PackRun = tuple[LoadedHosted, str, int]
+"""A pack, the model that it ran on, and `evaluation_runs.id`."""
+
+
+def note_pack_starts(runs: Iterable[PackRun], store: Store) -> None:
+    """Put on record that runs have started."""
+    for loaded, model, run_id in runs:
+        payload = {
+            "runId": str(run_id),
+            "benchPackName": loaded.manifest.name,
+            "models": [{"id": model, "label": model}],
+            "totalScenarios": len(loaded.outline.scenarios),
+        }
+        store.record_event(run_id, _event("run_started", payload))
+
+
+def store_pack_totals(runs: Iterable[PackRun], store: Store, db: Path, scores: Scores) -> tuple[str, ...]:
+    """Ask each pack for its score of each run, put that on record, and return what went wrong.
+
+    Args:
+        runs: Of the session.
+        store: What was recorded is on disk by now.
+        db: Its file.
+        scores: Asks a pack for the scores of groups of results, each with one per scenario.
+    """
+    wrong = []
+    for loaded, model, run_id in runs:
+        repetitions: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+        for result in hosted_results(db, run_id):
+            repetitions[result.repetition].append(result.stated)
+        if not repetitions:
+            continue
+        try:
+            found = scores(loaded.manifest, tuple(repetitions.values()))
+        except HelmbenchError as error:
+            wrong.append(f"{loaded.manifest.id} has no total for {model}: {error}")
+            store.record_event(run_id, _event("run_error", {"message": str(error)}))
+            continue
+        everything = len(loaded.outline.scenarios)
+        partial = any(len(results) < everything for results in repetitions.values())
+        score = replace(mean_score(found), partial=partial)
+        store.record_pack_score(run_id, score)
+        stated = {"totalScore": score.total, "categories": list(score.categories), "summary": score.summary}
+        store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
+    return tuple(wrong)
+
+
+def mean_score(scores: Sequence[PackScore]) -> PackScore:
+    """Return the mean over repetitions: of the total, and of each category that has a score in all of them.
+
+    Args:
+        scores: At least one; texts, units and weights are those of the first.
+    """
+    first = scores[0]
+    if len(scores) == 1:
+        return first
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for score in scores:
+        for category in score.categories:
+            if category.get("score") is not None:
+                found[str(category["id"])].append(category["score"])
+    categories = tuple(
+        {**category, "score": fmean(numbers) if len(numbers) == len(scores) else None}
+        for category in first.categories
+        if (numbers := found[str(category["id"])]) is not None
+    )
+    return replace(first, total=fmean(score.total for score in scores), categories=categories)
+
+
+def _event(kind: str, payload: Mapping[str, Any]) -> Event:
+    return Event(kind, {"type": kind, **payload}, utc_now())

@@ -1,0 +1,207 @@
+"""Bench Packs as people and programs read them: what a pack says, on its own scale and labelled as that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeGuard
+
+from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.store.hosted import HostedEvent, HostedRow, HostedScenario
+
+__all__ = [
+    "HOSTED_COLUMNS",
+    "HOSTED_TEXTS",
+    "HostedCase",
+    "amount",
+    "hosted_cells",
+    "hosted_lines",
+    "hosted_record",
+    "hosted_texts",
+    "pack_score_line",
+    "pack_score_record",
+    "pack_score_rows",
+    "suite_properties",
+    "total_text",
+]
+
+HOSTED_COLUMNS = ("pack_status", "pack_score", "pack_points")
+"""What an export says of each result of a Bench Pack."""
+
+HOSTED_TEXTS = ("pack_summary", "pack_note", "pack_raw_log")
+"""What it says beyond that where texts are asked for: a pack's words may quote replies."""
+
+_LABEL_LIMIT = 40
+_MOST_CATEGORIES = 12
+_LINE_LIMIT = 500
+_LOG_LIMIT = 8_000
+_MOST_EVENTS = 100
+_CATEGORY = ("id", "label", "score", "weight")
+
+
+@dataclass(frozen=True, slots=True)
+class HostedCase:
+    """What stands beside a result of a Bench Pack.
+
+    Args:
+        scenario: As its pack lists it; None where the record does not have it.
+        events: Of the case, in order; of every repetition.
+    """
+
+    scenario: HostedScenario | None
+    events: Sequence[HostedEvent]
+
+    def of(self, repetition: int) -> HostedCase:
+        """Return what stands beside one repetition."""
+        return HostedCase(self.scenario, [event for event in self.events if event.repetition == repetition])
+
+
+def amount(value: float | None) -> str:
+    """Return a number of a pack's own scale, to four places; `-` for none."""
+    return "-" if value is None else f"{round(value, 4):.12g}"
+
+
+def total_text(score: PackScore) -> str:
+    """Return `83.5 points (partial selection)`."""
+    unit = f" {excerpt(score.unit, _LABEL_LIMIT)}" if score.unit else ""
+    return f"{amount(score.total)}{unit}{' (partial selection)' if score.partial else ''}"
+
+
+def pack_score_line(name: str, score: PackScore) -> str:
+    """Return what a pack makes of a run on one line: total and categories.
+
+    Args:
+        name: Of the run (a model).
+        score: Of the pack.
+    """
+    parts = [f"{label} {number}" for label, number, _ in pack_score_rows(score)]
+    more = [f"{len(parts) - _MOST_CATEGORIES} more"] if len(parts) > _MOST_CATEGORIES else []
+    categories = ", ".join([*parts[:_MOST_CATEGORIES], *more])
+    return f"{name}: the pack's own total: {total_text(score)}{f'; {categories}' if categories else ''}"
+
+
+def pack_score_rows(score: PackScore) -> list[tuple[str, str, str]]:
+    """Return label, score and weight of every category; `-` for no weight."""
+    return [
+        (
+            excerpt(" ".join(str(category.get("label") or category.get("id")).split()), _LABEL_LIMIT),
+            _number(category.get("score")),
+            _number(category.get("weight")),
+        )
+        for category in score.categories
+    ]
+
+
+def pack_score_record(score: PackScore, *, with_text: bool) -> dict[str, Any]:
+    """Return what a pack makes of a run in JSON types.
+
+    Args:
+        score: Of the pack.
+        with_text: Also its summary and what it has put into the categories beyond the protocol.
+    """
+    record: dict[str, Any] = {
+        "total": score.total,
+        "unit": score.unit or None,
+        "partial": score.partial,
+        "categories": [
+            dict(category) if with_text else {name: category[name] for name in _CATEGORY if name in category}
+            for category in score.categories
+        ],
+    }
+    return {**record, "summary": score.summary or None} if with_text else record
+
+
+def hosted_cells(row: HostedRow | None) -> dict[str, str | float | None]:
+    """Return the columns that an export has for Bench Packs."""
+    cells = (None, None, None) if row is None else (row.status, row.score, row.points)
+    return dict(zip(HOSTED_COLUMNS, cells, strict=True))
+
+
+def hosted_texts(row: HostedRow | None) -> dict[str, str | None]:
+    """Return the further columns of an export with texts."""
+    cells = (None, None, None) if row is None else (row.summary, row.note, row.raw_log)
+    return dict(zip(HOSTED_TEXTS, cells, strict=True))
+
+
+def hosted_record(row: HostedRow | None, case: HostedCase) -> dict[str, Any]:
+    """Return all that is known of a result of a Bench Pack in JSON types."""
+    return {
+        "result": None if row is None else asdict(row),
+        "scenario": None if case.scenario is None else asdict(case.scenario),
+        "events": [{"type": event.type, "payload": event.payload, "at": event.at} for event in case.events],
+    }
+
+
+def hosted_lines(row: HostedRow | None, case: HostedCase) -> list[str]:
+    """Return what a pack says of a result, its detail cards and its events."""
+    lines = ["", *_said(row)]
+    if row is not None and row.raw_log:
+        cut = f" (the start of {len(row.raw_log)} characters)" if len(row.raw_log) > _LOG_LIMIT else ""
+        lines += ["", f"raw log{cut}", *_quoted(excerpt(row.raw_log, _LOG_LIMIT))]
+    for title, content in case.scenario.cards if case.scenario is not None else ():
+        lines += ["", f"card: {_one_line(title)}", *_quoted(content)]
+    if case.events:
+        lines += ["", "events", *(_event_line(event) for event in case.events[:_MOST_EVENTS])]
+    if len(case.events) > _MOST_EVENTS:
+        lines.append(f"  … and {len(case.events) - _MOST_EVENTS} more")
+    return lines
+
+
+def suite_properties(pack: str, model: str, score: PackScore) -> list[tuple[str, str | float]]:
+    """Return the properties that JUnit reports have of a run.
+
+    Args:
+        pack: Id of the pack.
+        model: Id of the model.
+        score: Of the pack.
+    """
+    of = scrub(f"[{pack}][{model}]")
+    partial: list[tuple[str, str | float]] = [(f"pack_partial{of}", "true")] if score.partial else []
+    categories = [
+        (f"pack_category{of}[{_one_line(str(category.get('id')))}]", category["score"])
+        for category in score.categories
+        if _is_number(category.get("score"))
+    ]
+    return [(f"pack_total{of}", score.total), *partial, *categories]
+
+
+def _said(row: HostedRow | None) -> list[str]:
+    if row is None:
+        return ["pack: it has said nothing of this case"]
+    points = "" if row.points is None else f", points {amount(row.points)}"
+    facts: Mapping[str, str | None] = {
+        "summary": row.summary,
+        "note": row.note,
+        "verifier": None if row.verifier is None else json.dumps(row.verifier, ensure_ascii=False),
+        "artifacts": json.dumps(row.artifacts, ensure_ascii=False) if row.artifacts else None,
+        "times": None if row.timed else "not the model's: a reply came from the record",
+    }
+    return [
+        f"pack: {row.status}, score {amount(row.score)}{points} (its own scale)",
+        *(f"  {name.ljust(9)} {_one_line(value, _LINE_LIMIT)}" for name, value in facts.items() if value),
+    ]
+
+
+def _event_line(event: HostedEvent) -> str:
+    message = event.payload.get("message")
+    told = f"  {_one_line(message, _LINE_LIMIT)}" if isinstance(message, str) else ""
+    return f"  {event.at[11:23]}  {_one_line(event.type)}{told}"
+
+
+def _quoted(text: str) -> list[str]:
+    """Return foreign lines moved to the right, so that they cannot pass for ours."""
+    return [f"  | {line}".rstrip() for line in scrub(text).split("\n")]
+
+
+def _one_line(text: str, limit: int = _LABEL_LIMIT) -> str:
+    return excerpt(" ".join(text.split()), limit)
+
+
+def _number(value: object) -> str:
+    return amount(value) if _is_number(value) else "-"
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

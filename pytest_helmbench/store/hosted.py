@@ -1,0 +1,296 @@
+"""Questions to a results file about Bench Packs: what they have said of results, runs and scenarios."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.store.reading import has_table, reading
+
+__all__ = [
+    "HostedEvent",
+    "HostedFault",
+    "HostedResult",
+    "HostedRow",
+    "HostedScenario",
+    "hosted_events",
+    "hosted_faults",
+    "hosted_results",
+    "hosted_rows",
+    "hosted_scenarios",
+    "pack_score",
+]
+
+_FIRST_FAULT = 400
+_TEXTS = ("summary", "note", "raw_log", "output", "verifier", "artifacts")
+
+
+class HostedResult(NamedTuple):
+    """What a pack has said of a judged result, as it was said."""
+
+    code: str
+    repetition: int
+    stated: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostedRow:
+    """One row of `pack_results`.
+
+    Args:
+        status: `pass`, `partial` or `fail`.
+        score: On the pack's own scale; None for none. `points` likewise.
+        points: See `score`.
+        timings: As the pack says, `valid` False where they are not the model's; None for none.
+        summary: None for none, and unless texts were asked for; `note`, `raw_log`, `output`, `verifier` and
+            `artifacts` likewise.
+    """
+
+    status: str
+    score: float | None
+    points: float | None
+    timings: Any = None
+    summary: str | None = None
+    note: str | None = None
+    raw_log: str | None = None
+    output: Any = None
+    verifier: Any = None
+    artifacts: Any = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether the times are the model's: no reply came from the record."""
+        return not isinstance(self.timings, Mapping) or self.timings.get("valid") is not False
+
+
+@dataclass(frozen=True, slots=True)
+class HostedScenario:
+    """A scenario as its pack has listed it; empty where it says nothing."""
+
+    code: str
+    title: str
+    category: str
+    description: str
+    tags: tuple[str, ...]
+    cards: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostedEvent:
+    """One row of `events`.
+
+    Args:
+        code: Of its result; None for an event of the run. `repetition` likewise.
+        repetition: See `code`.
+        type: `model_progress`, …
+        payload: As it was told.
+        at: ISO 8601 UTC.
+    """
+
+    code: str | None
+    repetition: int | None
+    type: str
+    payload: Mapping[str, Any]
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostedFault:
+    """What the last call of a scenario got in place of a reply: an HTTP status of 400 or more."""
+
+    status_code: int
+    error: str
+
+
+_ROWS = """
+    SELECT result_id, status, pack_results.score, points, timings, {texts}
+    FROM pack_results JOIN results ON results.id = result_id
+    WHERE results.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+"""
+_RESULTS = """
+    SELECT results.id, results.code, results.repetition, (
+        SELECT payload FROM events WHERE events.result_id = results.id AND events.type = 'scenario_result'
+        ORDER BY events.id DESC LIMIT 1
+    )
+    FROM results JOIN pack_results ON pack_results.result_id = results.id
+    WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
+    ORDER BY results.repetition, results.scenario_id, results.id
+"""
+_EVENTS = """
+    SELECT results.code, results.repetition, events.type, events.payload, events.at
+    FROM events LEFT JOIN results ON results.id = events.result_id
+    WHERE events.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+    ORDER BY events.at, events.id
+"""
+# With max(), SQLite takes the other columns from the row that has it.
+_LAST_CALLS = """
+    SELECT code, repetition, status_code, error, max(id) FROM calls
+    WHERE run_id = ? AND purpose = 'pack' GROUP BY code, repetition
+"""
+_SCENARIOS = """
+    SELECT scenarios.code, title, evaluation FROM scenarios
+    JOIN evaluation_runs ON evaluation_runs.benchmark_id = scenarios.benchmark_id
+    WHERE evaluation_runs.id = ? ORDER BY scenarios.id
+"""
+
+
+def hosted_rows(
+    conn: sqlite3.Connection, run_id: int, code: str | None = None, *, with_text: bool
+) -> dict[int, HostedRow]:
+    """Return what a pack has said of the results of a run, by `results.id`.
+
+    Args:
+        conn: To a results file.
+        run_id: `evaluation_runs.id`.
+        code: Only this case.
+        with_text: Also what may quote replies.
+    """
+    if not has_table(conn, "pack_results"):
+        return {}
+    texts = ", ".join(_TEXTS if with_text else ("NULL",) * len(_TEXTS))
+    found = conn.execute(_ROWS.format(texts=texts), (run_id, code))
+    return {result_id: _row(*cells) for result_id, *cells in found}
+
+
+def hosted_results(path: Path, run_id: int) -> tuple[HostedResult, ...]:
+    """Return what a pack has said of every judged result of a run: by repetition, in the pack's own order.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        rows = hosted_rows(conn, run_id, with_text=True)
+        if not rows:
+            return ()
+        return tuple(
+            HostedResult(code, repetition, _stated(code, rows[result_id], payload))
+            for result_id, code, repetition, payload in conn.execute(_RESULTS, (run_id,))
+        )
+
+
+def hosted_scenarios(path: Path, run_id: int) -> tuple[HostedScenario, ...]:
+    """Return the scenarios of the Bench Pack of a run, in its own order; empty for any other benchmark.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        found = [
+            (code, title, json.loads(about)) for code, title, about in conn.execute(_SCENARIOS, (run_id,))
+        ]
+    return tuple(
+        HostedScenario(
+            code,
+            title,
+            about["groups"].get("category", ""),
+            about["description"],
+            tuple(about["tags"]),
+            tuple((card["title"], card["content"]) for card in about["cards"]),
+        )
+        for code, title, about in found
+        if about.get("type") == "scenario"
+    )
+
+
+def hosted_events(path: Path, run_id: int, code: str | None = None) -> tuple[HostedEvent, ...]:
+    """Return the events of a run, or of one of its cases, in the order they happened.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        if not has_table(conn, "events"):
+            return ()
+        found = conn.execute(_EVENTS, (run_id, code)).fetchall()
+    return tuple(
+        HostedEvent(case, repetition, kind, json.loads(payload), at)
+        for case, repetition, kind, payload, at in found
+    )
+
+
+def hosted_faults(path: Path, run_id: int) -> Mapping[tuple[str, int], HostedFault]:
+    """Return the HTTP faults that ended the calls of a run's cases, by code and repetition.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        found = conn.execute(_LAST_CALLS, (run_id,)).fetchall()
+    return {
+        (code, repetition): HostedFault(status_code, error or "")
+        for code, repetition, status_code, error, _ in found
+        if status_code is not None and status_code >= _FIRST_FAULT
+    }
+
+
+def pack_score(path: Path, run_id: int) -> PackScore | None:
+    """Return what a Bench Pack makes of a run; None for any other run, and where it could not be asked.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    query = "SELECT total, categories, summary, partial, unit FROM pack_scores WHERE run_id = ?"
+    with reading(path) as conn:
+        if not has_table(conn, "pack_scores"):
+            return None
+        row = conn.execute(query, (run_id,)).fetchone()
+    if row is None:
+        return None
+    total, categories, summary, partial, unit = row
+    return PackScore(total, tuple(json.loads(categories)), summary or "", bool(partial), unit or "")
+
+
+def _row(  # noqa: PLR0913, PLR0917 - one argument per column
+    status: str,
+    score: float | None,
+    points: float | None,
+    timings: str | None,
+    summary: str | None,
+    note: str | None,
+    raw_log: str | None,
+    output: str | None,
+    verifier: str | None,
+    artifacts: str | None,
+) -> HostedRow:
+    return HostedRow(
+        status=status,
+        score=score,
+        points=points,
+        timings=_json(timings),
+        summary=summary,
+        note=note,
+        raw_log=raw_log,
+        output=_json(output),
+        verifier=_json(verifier),
+        artifacts=_json(artifacts),
+    )
+
+
+def _json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def _stated(code: str, row: HostedRow, payload: str | None) -> Mapping[str, Any]:
+    """Return a result as its pack has said it: whole from its event, else what the columns hold of it."""
+    said = None if payload is None else json.loads(payload).get("result")
+    if isinstance(said, Mapping):
+        return said
+    values = {
+        "scenarioId": code,
+        "status": row.status,
+        "score": row.score,
+        "points": row.points,
+        "summary": row.summary or "",
+        "note": row.note,
+        "rawLog": row.raw_log or "",
+        "output": row.output,
+        "verifier": row.verifier,
+        "artifacts": row.artifacts,
+        "timings": row.timings,
+    }
+    return {name: value for name, value in values.items() if value is not None}

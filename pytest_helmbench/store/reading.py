@@ -1,0 +1,36 @@
+"""How a results file is opened by those who only read it, while a session may be writing it."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_helmbench.store.fault import StoreError, store_error
+
+__all__ = ["has_table", "reading"]
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a results file without the right to write.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    if not path.exists():
+        raise StoreError(path, "there is no such database", "name the results file with --helmbench-db=PATH")
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+        ) as conn:
+            yield conn
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
+
+
+def has_table(conn: sqlite3.Connection, name: str) -> bool:
+    """Return whether a file has a table: readers have no right to migrate, so an older file may lack it."""
+    found = conn.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+    return found.fetchone() is not None
