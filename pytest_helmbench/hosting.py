@@ -136,7 +136,8 @@ class Hosting:
     def _tools(self, manifest: HostedManifest, tell: Callable[[Mapping[str, Any]], None]) -> HostedTools:
         """Make what a pack is run with: its folders, a bridge that starts with the first scenario, its verifiers."""
         place = _place(manifest, _home(self._settings.db.parent, manifest))
-        verifiers = Verifiers(manifest, self._choices, tell)
+        node = self._node.path if isinstance(self._node, Node) else None
+        verifiers = Verifiers(manifest, self._choices, tell, node=node)
         return HostedTools(self._relay, place, self._bridge(manifest, place), verifiers)
 
     def _asked(self, manifest: HostedManifest, question: Callable[[Bridge], Awaitable[Any]]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
@@ -211,10 +211,15 @@ class HostedWork:
             if model not in self._prepared:
                 self._prepared[model] = await self._opened(Seat(), self._shared)
             doors = self._prepared[model]
-            doors.verifiers.begin()
             doors.seat.conversation = conversation
             conversation.call_at_end(doors.seat.leave)
-            yield doors, model
+            try:
+                yield doors, doors.address.base_url
+            finally:
+                if doors.verifiers.fault is not None:
+                    # It may be started again elsewhere: who comes next is prepared anew.
+                    del self._prepared[model]
+                    await doors.verifiers.close()
 
     async def _opened(self, seat: Seat, stack: AsyncExitStack) -> _Doors:
         verifiers = await stack.enter_async_context(await self._tools.verifiers.open())
@@ -321,7 +326,9 @@ class _Item:
             scenarioId=result.scenario,
             result=result.stated,
         )
-        outcome = self._fault() or self._unasked(sums) or _verdict(self._rule, result)
+        outcome = (
+            self._fault() or self._unasked(sums) or _verdict(self._rule, result, self._doors.verifiers.absent)
+        )
         return replace(self._complete(outcome, (stated,)), hosted=result)
 
     def _fault(self) -> Outcome | None:
@@ -364,7 +371,8 @@ def _request_s(generation: Mapping[str, Any], default_s: float) -> float:
     return default_s
 
 
-def _verdict(rule: HostedRule, result: ScenarioResult) -> Outcome:
+def _verdict(rule: HostedRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:
+    """Return what a result counts as; verifiers that were absent are stated with it."""
     passed = rule.partial.passes(result)
     evaluation = Evaluation(
         criterion="",
@@ -376,6 +384,7 @@ def _verdict(rule: HostedRule, result: ScenarioResult) -> Outcome:
         parse=None,
         expected=_expected(rule),
         observed=_observed(result),
+        justification="\n".join(absent) or None,
     )
     return Outcome(
         Verdict.PASSED if passed else Verdict.FAILED,

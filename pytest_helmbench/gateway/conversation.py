@@ -48,7 +48,7 @@ class ItemLine:
         origin: Run, code and repetition of the item.
         entry: The model under test; its sampling options win over what a request states.
         endpoint: Where it is reached.
-        purpose: `agent` or `pack`.
+        purpose: `agent` or `pack`; `case` for a hand-written test.
         timeout_s: Per attempt; None for that of everybody.
     """
 

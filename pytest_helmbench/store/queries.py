@@ -97,7 +97,7 @@ class RunDetail:
         summary: Names, counts, score and cost.
         provider: Who served the model; empty when unknown.
         base_url: Its server; None for the provider's own.
-        kind: `scenario_tree`, `pack` or `bench_pack`.
+        kind: `scenario_tree`, `pack`, `bench_pack` or `python_tests`.
         benchmark_hash: SHA-256 over everything that can change a case or a score.
         plugin_version: Ours.
         rescored_from: The run whose replies were judged anew; None for a run that asked.

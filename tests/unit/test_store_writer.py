@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pytest_helmbench.bench.hosted import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.bench.outcome import (
     AttemptRecord,
     Evaluation,
@@ -455,11 +456,13 @@ def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: 
     documentation = Path(__file__).parents[2] / "docs" / "database.md"
     queries = re.findall(r"```sql\n(.*?)```", documentation.read_text("utf-8"), re.DOTALL)
     first, second = store.open_runs("s", [run_record(), run_record()])
+    said = ScenarioResult(CODE, PackStatus.PASS, 100, None, "well done", "", "", {})
     for run_id, verdict in ((first, Verdict.PASSED), (second, Verdict.FAILED)):
         store.record_attempt(attempt(run_id))
-        store.record_result(result(run_id, verdict=verdict, reply_key="key-1"))
+        store.record_result(result(run_id, verdict=verdict, reply_key="key-1", hosted=said))
+        store.record_pack_score(run_id, PackScore(100, ({"id": "a", "label": "A", "score": 100},)))
 
-    assert len(queries) == 8
+    assert len(queries) == 10
     for query in queries:
         assert ask(query), query
 

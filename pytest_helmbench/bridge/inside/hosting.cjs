@@ -3,6 +3,7 @@
 
 const { text } = require("./captured.cjs");
 const { brief, encode } = require("./encode.cjs");
+const { letFetchWait } = require("./patience.cjs");
 
 const DEEPEST_DEFAULT = 4;
 const MOST_EVENTS = 10_000; // of an item
@@ -35,6 +36,7 @@ const is = (value, name) => typeof value?.[name] === "function";
 function hostPack(pack, send, { begin, current, unattributed }) {
   const shared = { __proto__: null };
   const disposals = new Set();
+  let patient;
 
   function list(id) {
     begin(id, (work) => {
@@ -52,6 +54,7 @@ function hostPack(pack, send, { begin, current, unattributed }) {
 
   function run({ id, key, context, input }) {
     begin(id, async (work) => {
+      await (patient ??= letFetchWait());
       work.where = "prepare()";
       const emit = emitter(work);
       work.emit = emit;

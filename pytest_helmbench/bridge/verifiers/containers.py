@@ -9,12 +9,13 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pytest_helmbench.bench.hosted import VerifierSpec
 from pytest_helmbench.bridge.verifiers.images import build_image, pull_image
 from pytest_helmbench.bridge.verifiers.processes import tail
-from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running
+from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.sandbox.box import BoxSpec, Ended, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers, last_words, left_behind
 from pytest_helmbench.sandbox.owners import this_process
@@ -68,17 +69,16 @@ class ContainerVerifier(Running):
 
     def __init__(self, url: str, note: str, engine: ContainerEngine, name: str) -> None:
         super().__init__(url, "docker", note)
-        self._engine = engine
+        self.engine = engine
         self._name = name
 
-    async def has_ended(self) -> bool:
-        """Return whether the container does not run any more."""
-        state = await self._engine.tool("inspect", "--format", "{{.State.Running}}", self._name)
-        return state.stdout.strip() != b"true"
+    async def end(self) -> None:
+        """Wait for the end of the container."""
+        await self.engine.tool("wait", self._name, wall_s=_END_S)
 
     async def stop(self) -> None:
         """Remove the container."""
-        await self._engine.tool("rm", "-f", "-v", self._name)
+        await self.engine.tool("rm", "-f", "-v", self._name)
 
 
 class Containers:
@@ -136,16 +136,7 @@ class Containers:
         port = spec.listen_port
         if port is None or (spec.build_context is None and not spec.image):
             raise AbsentVerifierError("failed", "has no container described in the manifest", _HINT)
-        if spec.build_context is not None:
-            image = await build_image(
-                engine,
-                spec.build_context,
-                lambda: tell("building_image", "The image of the verifier is built."),
-            )
-        else:
-            image = await pull_image(
-                engine, spec.image, lambda: tell("pulling_image", f"The image {spec.image} is fetched.")
-            )
+        image = await _image(spec, engine, tell)
         network = await self._network(engine)
         tell("starting_container", f"A container of {engine.name} is started.")
         name = engine.new_name()
@@ -156,12 +147,13 @@ class Containers:
                 raise AbsentVerifierError("failed", f"did not start: {engine.name} said {last_words(run)}")
             url = await _address(engine, name, network, port)
             note = "" if network.closed else _OPEN_NOTE.format(engine.name)
+            verifier = ContainerVerifier(url, note, engine, name)
             tell("waiting_for_healthcheck", f"The verifier is waited for at {spec.health_path}.")
-            await _until_well(engine, name, url, spec, health)
+            await _until_well(verifier, name, spec, health)
         except BaseException:
             await asyncio.shield(engine.tool("rm", "-f", "-v", name))
             raise
-        return ContainerVerifier(url, note, engine, name)
+        return verifier
 
     def host_address(self) -> str | None:
         """Return the address of this machine on a network of our containers that something can listen at."""
@@ -190,6 +182,20 @@ class Containers:
                     await engine.tool("network", "rm", name)
                 self._networks[engine.name] = await _new_network(engine)
             return self._networks[engine.name]
+
+
+async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell) -> str:
+    """Return the image of a verifier, built or fetched if need be.
+
+    Raises:
+        AbsentVerifierError: It can be neither.
+    """
+    if spec.build_context is None:
+        say = partial(tell, "pulling_image", f"The image {spec.image} is fetched.")
+        return await pull_image(engine, spec.image, say)
+    return await build_image(
+        engine, spec.build_context, partial(tell, "building_image", "The image of the verifier is built.")
+    )
 
 
 async def _new_network(engine: ContainerEngine) -> _Network:
@@ -277,28 +283,21 @@ async def _address(engine: ContainerEngine, name: str, network: _Network, port: 
     raise AbsentVerifierError("failed", f"did not come up: {ended}")
 
 
-async def _until_well(
-    engine: ContainerEngine, name: str, url: str, spec: VerifierSpec, health: Health
-) -> None:
+async def _until_well(verifier: ContainerVerifier, name: str, spec: VerifierSpec, health: Health) -> None:
     """Wait for the health check, or for the end of the container.
 
     Raises:
         AbsentVerifierError: It ended, or is not well.
     """
-    looking = asyncio.ensure_future(health(url + spec.health_path))
-    ending = asyncio.create_task(engine.tool("wait", name, wall_s=_END_S))
-    try:
-        await asyncio.wait((looking, ending), return_when=asyncio.FIRST_COMPLETED)
-        if not looking.done():
-            raise AbsentVerifierError("failed", f"did not come up: {await _ended(engine, name)}")
-        saw = looking.result()
-        if saw is not None:
-            said = await _said(engine, name)
-            raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
-    finally:
-        for task in (looking, ending):
-            task.cancel()
-        await asyncio.wait((looking, ending))
+    saw = await health_of(health(verifier.url + spec.health_path), verifier.end())
+    if saw is None:
+        return
+    engine = verifier.engine
+    state = await engine.tool("inspect", "--type", "container", "--format", "{{.State.Running}}", name)
+    if state.stdout.strip() != b"true":
+        raise AbsentVerifierError("failed", f"did not come up: {await _ended(engine, name)}")
+    said = await _said(engine, name)
+    raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
 
 
 async def _ended(engine: ContainerEngine, name: str) -> str:

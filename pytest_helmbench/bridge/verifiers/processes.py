@@ -16,7 +16,7 @@ from pathlib import Path
 from pytest_helmbench.bench.hosted import VerifierSpec
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bridge.verifiers.commands import find_command
-from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running
+from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.sandbox.box import Command
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
 
@@ -54,9 +54,9 @@ class ProcessVerifier(Running):
         self._programs = programs
         self._listening = asyncio.create_task(self._listen())
 
-    async def has_ended(self) -> bool:
-        """Return whether the server is gone."""
-        return self.process.returncode is not None
+    async def end(self) -> None:
+        """Wait for the end of the server."""
+        await self.process.wait()
 
     async def stop(self) -> None:
         """Let the launcher kill the server and all it started, then its group; remove the folder."""
@@ -74,8 +74,8 @@ class ProcessVerifier(Running):
             self._listening.cancel()
             self._programs.close()
 
-    async def ended(self) -> str:
-        """Return, once it has ended by itself, how, and what it said last."""
+    async def last_words(self) -> str:
+        """Return how the server ended, and what it said last."""
         code = await self.process.wait()
         await asyncio.wait((self._listening,), timeout=_GRACE_S)
         return f"its server ended with exit code {code}{tail(bytes(self.said))}"
@@ -161,21 +161,12 @@ async def _until_well(verifier: ProcessVerifier, spec: VerifierSpec, health: Hea
     Raises:
         AbsentVerifierError: It ended, or is not well.
     """
-    looking = asyncio.ensure_future(health(verifier.url + spec.health_path))
-    ending = asyncio.create_task(verifier.ended())
-    try:
-        await asyncio.wait((looking, ending), return_when=asyncio.FIRST_COMPLETED)
-        if ending.done():
-            raise AbsentVerifierError("failed", f"did not come up: {ending.result()}")
-        saw = looking.result()
-        if saw is None and verifier.process.returncode is not None:
-            saw = "its server has ended, and another one answered"
-        if saw is not None:
-            said = tail(bytes(verifier.said))
-            raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
-    finally:
-        looking.cancel()
-        ending.cancel()
+    saw = await health_of(health(verifier.url + spec.health_path), verifier.end())
+    if verifier.process.returncode is not None:  # then it was another server that is well
+        raise AbsentVerifierError("failed", f"did not come up: {await verifier.last_words()}")
+    if saw is not None:
+        said = tail(bytes(verifier.said))
+        raise AbsentVerifierError("failed", f"did not come up: {saw} at {spec.health_path}{said}")
 
 
 def _free_port() -> int:

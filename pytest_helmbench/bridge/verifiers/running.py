@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from pytest_helmbench.bench.problem import HelmbenchError
 
-__all__ = ["AbsentVerifierError", "Running", "UserServer", "Waits"]
+__all__ = ["AbsentVerifierError", "Running", "UserServer", "Waits", "health_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,8 @@ class Running(ABC):
         self.note = note
 
     @abstractmethod
-    async def has_ended(self) -> bool:
-        """Return whether it ended by itself, as far as that can be known without asking it."""
+    async def end(self) -> None:
+        """Wait until it has ended by itself, as far as that can be seen from here."""
 
     @abstractmethod
     async def stop(self) -> None:
@@ -69,9 +71,29 @@ class Running(ABC):
 class UserServer(Running):
     """A server that somebody else runs."""
 
-    async def has_ended(self) -> bool:
-        """Return that nothing is known of that."""
-        return False
+    async def end(self) -> None:
+        """Wait for ever: nothing is known of that."""
+        await asyncio.Event().wait()
 
     async def stop(self) -> None:
         """Leave it alone."""
+
+
+async def health_of(looking: Awaitable[str | None], ending: Awaitable[object]) -> str | None:
+    """Wait for a health check, for so long as there is something to look at.
+
+    Args:
+        looking: Returns what it saw when the check does not pass, None when it does.
+        ending: Returns when the server has ended.
+
+    Returns:
+        None when the check passed, else why it did not.
+    """
+    tasks = (asyncio.ensure_future(looking), asyncio.ensure_future(ending))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return tasks[0].result() if tasks[0].done() else "it has ended"
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -14,7 +14,13 @@ from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bridge.verifiers.containers import Containers
 from pytest_helmbench.bridge.verifiers.modes import Choices, Mode
 from pytest_helmbench.bridge.verifiers.processes import start_process
-from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running, UserServer, Waits
+from pytest_helmbench.bridge.verifiers.running import (
+    AbsentVerifierError,
+    Running,
+    UserServer,
+    Waits,
+    health_of,
+)
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 
@@ -196,10 +202,9 @@ class Verifiers:
 
     async def _is_well(self, spec: VerifierSpec, running: Running) -> bool:
         """Look at a verifier that has failed an item: one that is only busy is left alone."""
-        if await running.has_ended():
-            return False
         within_s = self._waits.url_s if isinstance(running, UserServer) else self._waits.again_s
-        return await self._health(within_s)(running.url + spec.health_path) is None
+        looking = self._health(within_s)(running.url + spec.health_path)
+        return await health_of(looking, running.end()) is None
 
     async def _start(self, spec: VerifierSpec) -> Running:
         """Start a verifier as the user wants it, else as the manifest does.

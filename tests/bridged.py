@@ -1,0 +1,103 @@
+"""Bridges to Bench Packs on disk, and items that run through them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hosted_packs import pack_place
+
+from pytest_helmbench.bridge.bridge import Bridge, BridgeBounds, PackFailedError
+from pytest_helmbench.bridge.node import Node, find_node
+
+__all__ = ["CALM", "HASTY", "Item", "bridge_to", "outcomes", "real_node", "stopped"]
+
+CALM = BridgeBounds(grace_s=0.4)
+"""Patience for packs that freeze nothing, on machines that are busy."""
+
+HASTY = BridgeBounds(freeze_s=1.0, alone_freeze_s=2.0, grace_s=0.4, heartbeat_s=0.1)
+"""Patience for packs that are known to freeze their process."""
+
+
+class Item:
+    """An item on its way through a pack, and what became of it."""
+
+    def __init__(self, scenario: str) -> None:
+        self.scenario = scenario
+        self.begun = 0
+        self.events: list[Mapping[str, Any]] = []
+        self._started = 0.0
+
+    async def begin(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        self.begun += 1
+        self._started = time.monotonic()
+        model = {"id": "test/m", "provider": "test", "model": "m", "label": "m", "enabled": True, "group": ""}
+        context = {"protocolVersion": 1, "providers": [], "models": [model], "secrets": [], "verifiers": []}
+        scenario = {"id": self.scenario, "title": self.scenario}
+        return context, {
+            "runId": "run-1",
+            "benchPackId": "small-pack",
+            "scenario": scenario,
+            "model": model,
+            "generation": {},
+        }
+
+    def spent_s(self) -> float:
+        return time.monotonic() - self._started
+
+    def emitted(self, event: Mapping[str, Any]) -> None:
+        self.events.append(event)
+
+
+def real_node() -> Node:
+    """Return the Node.js of this machine."""
+    node = find_node(None, os.environ)
+    if isinstance(node, str):
+        pytest.skip(node)
+    return node
+
+
+@asynccontextmanager
+async def bridge_to(
+    root: Path, *, permission: bool = True, bounds: BridgeBounds = CALM
+) -> AsyncIterator[Bridge]:
+    """Give a bridge to a pack in a folder; everything of it has ended behind it."""
+    bridge = Bridge(real_node(), pack_place(root, root.parent / "work"), permission=permission, bounds=bounds)
+    try:
+        yield bridge
+    finally:
+        await bridge.close()
+
+
+async def outcomes(bridge: Bridge, items: Sequence[Item], limit_s: float = 20.0) -> list[Any]:
+    """Run items at once; return what each gave, or its PackFailedError."""
+    given = await asyncio.gather(*(bridge.run(item, limit_s) for item in items), return_exceptions=True)
+    for one in given:
+        if isinstance(one, BaseException) and not isinstance(one, PackFailedError):
+            raise one
+    return list(given)
+
+
+def stopped(pid: int, within_s: float = 10.0) -> bool:
+    """Return whether a process ends in time; one that nobody has waited for has ended too."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            state = (
+                Path(f"/proc/{pid}/stat")
+                .read_text(encoding="ascii", errors="replace")
+                .rpartition(")")[2]
+                .split()[0]
+            )
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state in "ZX":
+            return True
+        time.sleep(0.02)
+    return False

@@ -1,0 +1,105 @@
+"""What sessions of Bench Packs leave behind: the summary, JUnit properties, files for the BenchLocal app."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from hosted_sessions import ASKS, run_packs, write_asking_pack
+from provider import Answer, Provider
+from trees import clear_environment, rows
+
+_MODELS = ("--helmbench-model=test/good", "--helmbench-model=test/other")
+_HALF = (
+    "async () => { await emit({ type: 'model_progress', message: 'SECRET progress' }); await ask('half');"
+    " return result({ status: 'partial', score: 50, points: 1, note: 'SECRET note',"
+    " rawLog: 'SECRET ' + context.secrets[0].value }); }"
+)
+_SCENARIOS = {
+    "asks": ASKS,
+    "half": _HALF,
+    "broken": "async () => { await ask('x'); throw new Error('no more'); }",
+}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _properties(report: Path, path: str) -> dict[str, str]:
+    found = ET.parse(report).getroot().findall(f"{path}/properties/property")
+    return {item.attrib["name"]: item.attrib["value"] for item in found}
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_session_shows_the_packs_own_scale_and_writes_runs_for_the_app(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    write_asking_pack(pytester.path / "pack", _SCENARIOS)
+    options = (mode, *_MODELS, "--junitxml=junit.xml", "--helmbench-benchlocal-dir=app", "-rA")
+
+    result = run_packs(pytester, *options, url=provider.url)
+
+    result.assert_outcomes(passed=2, failed=2, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "test/good: the pack's own total: 75 (partial selection); All 75",
+            "test/other: the pack's own total: 75 (partial selection); All 75",
+            f"BenchLocal run in {pytester.path}/app/small-pack/small-pack-*",
+        ]
+    )
+    junit = (pytester.path / "junit.xml").read_text()
+    assert "SECRET" not in result.stdout.str() + junit
+    assert _properties(pytester.path / "junit.xml", "testsuite") == {
+        f"pack_{kind}[small-pack][test/{model}]{name}": value
+        for model in ("good", "other")
+        for kind, name, value in (
+            ("total", "", "75.0"),
+            ("partial", "", "true"),
+            ("category", "[all]", "75.0"),
+        )
+    }
+    own = _properties(pytester.path / "junit.xml", "testsuite/testcase[@name='half[test/other]']")
+    assert (own["pack_status"], own["pack_score"], own["pack_points"]) == ("partial", "50.0", "1.0")
+
+    (path,) = (pytester.path / "app").glob("*/*/summary.json")
+    text = path.read_text()
+    assert "relay-" not in text
+    summary = json.loads(text)
+    assert (summary["benchPackName"], summary["scenarioCount"], summary["modelCount"]) == ("Small pack", 3, 2)
+    asks, half, broken = summary["resultsByModel"]["test/good"]
+    assert (asks["status"], half["note"], half["rawLog"]) == ("pass", "SECRET note", "SECRET <redacted>")
+    assert (broken["errorType"], broken["helmbench"]["outcome"]) == ("execution_error", "error")
+    assert "no more" in broken["note"]
+    assert {score["summary"] for score in summary["scores"].values()} == {"Over a partial selection."}
+    lines = path.with_name("events.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == summary["events"]
+    told = [event["message"] for event in summary["events"] if event["type"] == "model_progress"]
+    assert told == ["SECRET progress"] * 2
+
+
+def test_a_resumed_session_has_the_packs_words_of_what_it_does_not_run_again(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_asking_pack(pytester.path / "pack", {"asks": ASKS, "half": _HALF})
+    provider.reply = lambda request: Answer(status=400) if request.prompt == "asks" else None
+    run_packs(pytester, "-n0", url=provider.url).assert_outcomes(failed=1, errors=1)
+    provider.reply = lambda _request: None
+    provider.requests.clear()
+
+    again = run_packs(pytester, "-n0", "--helmbench-resume", "--junitxml=junit.xml", url=provider.url)
+
+    again.assert_outcomes(passed=1, failed=1)
+    assert [request.prompt for request in provider.requests] == ["asks"]
+    own = _properties(pytester.path / "junit.xml", "testsuite/testcase[@name='half[test/good]']")
+    assert (own["pack_status"], own["pack_score"]) == ("partial", "50.0")
+    assert "test/good: the pack's own total: 75; All 75" in again.outlines
+    database = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT run_id, total, partial FROM pack_scores") == [(1, 75.0, 0)]
+    codes = "SELECT code, status FROM pack_results JOIN results ON results.id = result_id ORDER BY code"
+    assert rows(database, codes) == [("asks", "pass"), ("half", "partial")]
+    assert rows(database, "SELECT count(*) FROM events WHERE type = 'scenario_error'") == [(0,)]

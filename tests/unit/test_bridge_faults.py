@@ -1,0 +1,414 @@
+"""Hostile packs: whatever one scenario does, it alone fails, with a sentence that says what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bridged import CALM, HASTY, Item, bridge_to, outcomes
+from hosted_packs import write_hosted_pack
+
+from pytest_helmbench.bridge.bridge import PackFailedError
+
+_SLOW = "async () => { await new Promise((resolve) => setTimeout(resolve, 300)); return result({ note: 'slow' }); }"
+_LIMIT_S = 1.5
+_ALONE = " while this scenario ran alone"
+_IGNORED = "the scenario gave no result within 1.5 s, and it ignored the abort signal"
+
+_FAILING = {
+    "throws": (
+        "() => { throw new TypeError('no\\u202e') }",
+        "threw",
+        "runScenario() threw TypeError: no\\u202e",
+    ),
+    "rejects": (
+        "async () => { throw new Error('fetch failed', { cause: new Error('ECONNREFUSED') }) }",
+        "threw",
+        "runScenario() threw Error: fetch failed (cause: Error: ECONNREFUSED)",
+    ),
+    "throws-nothing": ("() => { throw undefined }", "threw", "runScenario() threw undefined"),
+    "throws-an-object": (
+        "() => { throw { get name() { throw 1 }, code: 10n } }",
+        "threw",
+        "runScenario() threw [threw: 1]",
+    ),
+    "throws-a-novel": (
+        "() => { throw new Error('x'.repeat(1e6)) }",
+        "threw",
+        f"runScenario() threw Error: {'x' * 472}…",
+    ),
+    "rejects-unhandled": (
+        "() => { Promise.reject(new Error('lost')); return new Promise(() => {}) }",
+        "unhandled",
+        "a rejected promise was never handled: Error: lost",
+    ),
+    "throws-in-a-timer": (
+        "() => { setTimeout(() => { throw new RangeError('tick') }, 5); return new Promise(() => {}) }",
+        "unhandled",
+        "an error was never caught: RangeError: tick",
+    ),
+    "exits": ("() => process.exit(0)", "exited", "it called process.exit(0)"),
+    "exits-by-import": (
+        "async () => { const { exit } = await import('node:process'); exit(4) }",
+        "exited",
+        "it called process.exit(4)",
+    ),
+    "exits-in-a-timer": (
+        "() => { setTimeout(() => process.exit(), 5); return new Promise(() => {}) }",
+        "exited",
+        "it called process.exit()",
+    ),
+    "breaks-off": ("() => process.abort()", "crashed", f"the process was ended by SIGABRT{_ALONE}"),
+    "kills-itself": (
+        "() => process.kill(process.pid, 'SIGKILL')",
+        "crashed",
+        f"the process was ended by SIGKILL{_ALONE}",
+    ),
+    "closes-the-channel": (
+        "() => { const fs = require('node:fs'); for (let fd = 3; fd < 40; fd += 1) try { fs.closeSync(fd) } catch {} "
+        "return new Promise(() => {}) }",
+        "crashed",
+        None,
+    ),
+    "loops": ("() => { for (;;); }", "hung", None),
+    "loops-later": (
+        "async () => { await null; setImmediate(() => { for (;;); }); await new Promise(() => {}) }",
+        "hung",
+        None,
+    ),
+    "never-settles": ("() => new Promise(() => {})", "too_slow", _IGNORED),
+    "ignores-aborts": (
+        "() => new Promise((resolve) => { input.abortSignal.onabort = () => { throw new Error('no') } })",
+        "too_slow",
+        None,
+    ),
+    "stops-when-aborted": (
+        "() => new Promise((_, reject) => "
+        "input.abortSignal.addEventListener('abort', () => reject(input.abortSignal.reason)))",
+        "too_slow",
+        "the scenario gave no result within 1.5 s, and it ended when it was aborted",
+    ),
+    "gives-a-result-when-aborted": (
+        "() => new Promise((resolve) => input.abortSignal.addEventListener('abort', () => resolve(result())))",
+        "too_slow",
+        "the scenario gave no result within 1.5 s, and it ended when it was aborted",
+    ),
+    "reads-files-outside": (
+        "() => require('node:fs').readFileSync('/etc/passwd', 'utf8')",
+        "threw",
+        "runScenario() threw Error: Access to this API has been restricted",
+    ),
+    "writes-into-the-pack": (
+        "() => require('node:fs').writeFileSync(__dirname + '/x', '')",
+        "threw",
+        "runScenario() threw Error: Access to this API has been restricted",
+    ),
+    "opens-a-child-process": (
+        "() => require('node:child_process').execSync('id')",
+        "threw",
+        "runScenario() threw Error: Access to this API has been restricted",
+    ),
+    "reads-files-by-a-thread": (
+        """() => new Promise((_, reject) => {
+          const code = 'require("node:fs").readFileSync("/etc/passwd")';
+          const { Worker } = require('node:worker_threads');
+          for (const Thread of [Worker, Worker.prototype.constructor]) {
+            const thread = new Thread(code, { eval: true, execArgv: [], env: {} });
+            thread.on('error', reject).on('exit', () => reject('it could'));
+          }
+        })""",
+        "threw",
+        "runScenario() threw Error: Access to this API has been restricted",
+    ),
+    "registers-hooks": (
+        "() => require('node:module').register('data:text/javascript,')",
+        "threw",
+        "runScenario() threw Error: module.register() is not available to a Bench Pack under the permission model",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _FAILING)
+def test_a_failing_scenario_fails_alone(tmp_path: Path, name: str) -> None:
+    act, reason, message = _FAILING[name]
+    root = write_hosted_pack(tmp_path / "pack", {"bad": act, "slow": _SLOW, "quick": ""})
+
+    limit_s = _LIMIT_S if reason in ("too_slow", "hung") else 20.0
+
+    async def go() -> list[Any]:
+        async with bridge_to(root, bounds=HASTY if reason == "hung" else CALM) as bridge:
+            beside, bad = await asyncio.gather(
+                outcomes(bridge, [Item("slow"), Item("quick"), Item("slow")]),
+                outcomes(bridge, [Item("bad")], limit_s),
+            )
+            return [*beside, *await outcomes(bridge, [Item("slow"), Item("quick")]), *bad]
+
+    slow, quick, *others, failed = asyncio.run(go())
+
+    assert [one["note"] for one in (slow, others[0], others[1])] == ["slow"] * 3
+    assert (quick["status"], others[2]["status"]) == ("pass", "pass")
+    assert isinstance(failed, PackFailedError)
+    assert failed.reason == reason
+    if message is None:
+        assert failed.message.startswith("the ")
+        assert len(failed.message) < 120
+    else:
+        assert failed.message.removesuffix(", use --allow-fs-read to manage permissions") == message or (
+            message.endswith("restricted") and failed.message.startswith(message)
+        )
+
+
+def test_a_frozen_process_runs_its_items_again_each_alone(tmp_path: Path) -> None:
+    act = "() => { if (input.scenario.id === 'bad') for (;;); return new Promise((r) => setTimeout(r, 400, result())) }"
+    root = write_hosted_pack(tmp_path / "pack", {"bad": act, "good": act})
+    bad, good = Item("bad"), [Item("good") for _ in range(3)]
+
+    async def go() -> list[Any]:
+        async with bridge_to(root, bounds=HASTY) as bridge:
+            return await outcomes(bridge, [*good, bad])
+
+    *fine, failed = asyncio.run(go())
+
+    assert [one["status"] for one in fine] == ["pass"] * 3
+    assert [item.begun for item in (*good, bad)] == [2] * 4
+    assert failed.reason == "hung"
+    assert failed.message.startswith("the process gave no sign of life for 2")
+    assert failed.message.endswith(_ALONE)
+
+
+def test_an_error_that_nobody_can_be_blamed_for_is_found_by_running_alone(tmp_path: Path) -> None:
+    root = write_hosted_pack(
+        tmp_path / "pack",
+        {"bad": "() => { queue.push(1); return new Promise(() => {}) }", "slow": _SLOW},
+        head="const queue = []; setInterval(() => { if (queue.length) throw new Error('from the queue') }, 5);",
+    )
+    bad, slow = Item("bad"), Item("slow")
+
+    async def go() -> list[Any]:
+        async with bridge_to(root) as bridge:
+            return await outcomes(bridge, [bad, slow])
+
+    failed, fine = asyncio.run(go())
+
+    assert fine["note"] == "slow"
+    assert (bad.begun, slow.begun) == (2, 2)
+    assert (failed.reason, failed.message) == (
+        "unhandled",
+        f"an error was never caught: Error: from the queue{_ALONE}",
+    )
+    assert "index.js" in failed.stack
+
+
+def test_a_process_that_was_alone_with_its_item_needs_no_second_try(tmp_path: Path) -> None:
+    root = write_hosted_pack(tmp_path / "pack", {"bad": "() => process.abort()"})
+    bad = Item("bad")
+
+    async def go() -> list[Any]:
+        async with bridge_to(root) as bridge:
+            return await outcomes(bridge, [bad])
+
+    assert asyncio.run(go())[0].reason == "crashed"
+    assert bad.begun == 1
+
+
+_PRINTS = {
+    "stdout": "console.log('{' + '\"id\":1,\"value\":{}}')",
+    "both": "console.error('oops'); process.stdout.write(Buffer.from('bytes\\u001b]0;x\\u0007'))",
+    "20-mb": "for (let i = 0; i < 20; i += 1) console.log('y'.repeat(1024 * 1024))",
+    "lines": "for (let i = 0; i < 20000; i += 1) console.log('line ' + i)",
+}
+
+
+@pytest.mark.parametrize("name", _PRINTS)
+def test_what_a_scenario_prints_is_bounded_and_attached_to_its_failure(tmp_path: Path, name: str) -> None:
+    runs = {
+        "bad": f"async () => {{ {_PRINTS[name]}; await null; console.log('last'); throw new Error('no') }}",
+        "loud": "async () => { console.log('of somebody else'); return result() }",
+        "slow": _SLOW,
+    }
+    root = write_hosted_pack(tmp_path / "pack", runs)
+
+    async def go() -> list[Any]:
+        async with bridge_to(root) as bridge:
+            return await outcomes(bridge, [Item("loud"), Item("bad"), Item("loud"), Item("slow")])
+
+    _, failed, loud, slow = asyncio.run(go())
+
+    assert (loud["status"], slow["note"]) == ("pass", "slow")
+    assert failed.output.endswith("last")
+    assert "of somebody else" not in failed.output
+    assert len(failed.output) <= 16 * 1024
+    if name == "both":
+        assert failed.output == "oops\nbytes\\x1b]0;x\\x07last"
+
+
+_FORGES = """async () => {
+  const fs = require('node:fs');
+  const line = JSON.stringify({ id: 1, value: { status: 'forged' } });
+  const { slice } = String.prototype;
+  String.prototype.slice = function (...a) { secrets.push(String(this)); return slice.apply(this, a) };
+  JSON.stringify = (v) => { secrets.push(v); return '"forged"' };
+  JSON.parse = (v) => { secrets.push(v); return {} };
+  fs.writeSync = () => { throw new Error('patched') };
+  Array.prototype.push = function () { throw new Error('patched') };
+  TextEncoder.prototype.encode = () => { throw new Error('patched') };
+  Object.prototype.toJSON = () => 'forged';
+  for (const fd of [1, 2, ...process.argv[2].split(/[:,]/).map(Number).filter(Boolean)]) {
+    for (const text of [line, '\\n' + line + '\\n', '{"lost":{}}\\n', 'half a line']) {
+      try { write(fd, text) } catch {}
+    }
+  }
+  for (const handle of process._getActiveHandles()) {
+    try { handle.write('\\n' + line + '\\n') } catch {}
+  }
+  delete Object.prototype.toJSON;
+  return result();
+}"""
+_PEEKS = "async () => result({ note: secrets.filter((text) => /[0-9a-f]{32}/.test(text)).length })"
+
+
+@pytest.mark.parametrize("permission", [True, False])
+def test_forged_lines_are_dropped_and_patched_prototypes_do_not_matter(
+    tmp_path: Path, permission: bool
+) -> None:
+    root = write_hosted_pack(
+        tmp_path / "pack",
+        {"bad": _FORGES, "peek": _PEEKS, "slow": _SLOW},
+        head="const write = require('node:fs').writeSync; const secrets = [];",
+    )
+
+    async def go() -> list[Any]:
+        async with bridge_to(root, permission=permission) as bridge:
+            first = await outcomes(bridge, [Item("slow"), Item("bad"), Item("slow")])
+            return [*first, *await outcomes(bridge, [Item("peek")])]
+
+    slow, bad, other, peek = asyncio.run(go())
+    assert (slow["note"], bad["status"], other["note"]) == ("slow", "pass", "slow")
+    assert peek["note"] == 0
+
+
+def test_the_output_of_child_processes_is_kept_and_does_no_harm(tmp_path: Path) -> None:
+    act = """async () => {
+      const { execFileSync } = require('node:child_process');
+      const code = 'console.log("\\\\n{}"); for (let fd = 3; fd < 30; fd += 1)'
+        + ' try { require("fs").writeSync(fd, "\\\\nforged\\\\n") } catch {}';
+      execFileSync(process.execPath, ['-e', code], { stdio: 'inherit' });
+      process.kill(process.pid, 'SIGKILL');
+      await new Promise(() => {});
+    }"""
+    root = write_hosted_pack(tmp_path / "pack", {"bad": act, "slow": _SLOW})
+
+    async def go() -> list[Any]:
+        async with bridge_to(root, permission=False) as bridge:
+            return await outcomes(bridge, [Item("bad"), Item("slow")])
+
+    failed, slow = asyncio.run(go())
+    assert slow["note"] == "slow"
+    assert failed.reason == "crashed"
+    assert failed.message == f"the process was ended by SIGKILL{_ALONE}"
+    assert "{}" in failed.output
+
+
+def test_a_pack_that_cannot_prepare_or_prepares_nothing_says_so(tmp_path: Path) -> None:
+    for number, (prepare, reason, message) in enumerate(
+        (
+            ("throw new Error('no verifier')", "threw", "prepare() threw Error: no verifier"),
+            ("return {}", "malformed", "prepare() gave nothing with a function runScenario()"),
+            ("return undefined", "malformed", "prepare() gave nothing with a function runScenario()"),
+        )
+    ):
+        root = write_hosted_pack(tmp_path / str(number), {"A": ""}, prepare=f"{prepare};")
+
+        async def go(root: Path = root) -> list[Any]:
+            async with bridge_to(root) as bridge:
+                return [await outcomes(bridge, [Item("A"), Item("A")]), await bridge.scenarios()]
+
+        (first, second), listed = asyncio.run(go())
+        for failed in (first, second):
+            assert (failed.reason, failed.message) == (reason, message)
+        assert listed == [{"id": "A", "title": "Scenario A"}]
+
+
+def test_listing_and_scoring_fail_with_a_reason_too(tmp_path: Path) -> None:
+    source = """module.exports = {
+      async listScenarios() { throw new Error('empty'); },
+      async prepare() {},
+      scoreModelResults(results) { if (results.length) process.exit(1); throw new Error('nothing to add up'); },
+    };"""
+    root = write_hosted_pack(tmp_path / "pack", {}, source=source)
+
+    async def go() -> list[PackFailedError]:
+        errors = []
+        async with bridge_to(root) as bridge:
+            for asked in (bridge.scenarios, lambda: bridge.score([]), lambda: bridge.score([{"score": 1}])):
+                with pytest.raises(PackFailedError) as caught:
+                    await asked()
+                errors.append(caught.value)
+        return errors
+
+    assert [(error.reason, error.message) for error in asyncio.run(go())] == [
+        ("threw", "listScenarios() threw Error: empty"),
+        ("threw", "scoreModelResults() threw Error: nothing to add up"),
+        ("exited", "it called process.exit(1)"),
+    ]
+
+
+def test_new_items_go_to_a_fresh_process_while_the_old_one_finishes(tmp_path: Path) -> None:
+    runs = {
+        "bad": "() => new Promise(() => {})",
+        "long": """() => new Promise((resolve) => {
+          const look = () => {
+            if (!require('node:fs').existsSync(process.env.HOME + '/go')) setTimeout(look, 10);
+            else resolve(result({ note: process.pid }));
+          };
+          look();
+        })""",
+        "pid": "async () => result({ note: process.pid })",
+    }
+    root = write_hosted_pack(tmp_path / "pack", runs)
+    long = Item("long")
+
+    async def go() -> tuple[int, int, int]:
+        async with bridge_to(root) as bridge:
+            waiting = asyncio.create_task(outcomes(bridge, [long]))
+            first = (await outcomes(bridge, [Item("pid")]))[0]["note"]
+            failed = (await outcomes(bridge, [Item("bad")], limit_s=0.2))[0]
+            assert failed.reason == "too_slow"
+            second = (await outcomes(bridge, [Item("pid")]))[0]["note"]
+            assert not waiting.done()
+            (tmp_path / "work" / "data" / "go").touch()
+            return first, second, (await waiting)[0]["note"]
+
+    first, second, old = asyncio.run(go())
+    assert first == old != second
+    assert long.begun == 1
+
+
+def test_a_cancelled_item_is_aborted_and_not_waited_for(tmp_path: Path) -> None:
+    act = """() => new Promise((_, reject) => input.abortSignal.addEventListener('abort', () => {
+      const { name, message } = input.abortSignal.reason;
+      require('node:fs').writeFileSync(process.env.HOME + '/aborted', name + ': ' + message);
+      reject(input.abortSignal.reason);
+    }))"""
+    root = write_hosted_pack(tmp_path / "pack", {"A": act, "slow": _SLOW})
+
+    async def go() -> tuple[float, list[Any]]:
+        async with bridge_to(root) as bridge:
+            await bridge.scenarios()
+            running = asyncio.create_task(bridge.run(Item("A"), 20.0))
+            healthy = asyncio.create_task(outcomes(bridge, [Item("slow")]))
+            await asyncio.sleep(0.1)
+            started = time.monotonic()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            return time.monotonic() - started, await healthy
+
+    took_s, healthy = asyncio.run(go())
+    assert took_s < CALM.grace_s
+    assert healthy[0]["note"] == "slow"
+    said = (tmp_path / "work" / "data" / "aborted").read_text()
+    assert said == "AbortError: This operation was aborted"

@@ -1,0 +1,75 @@
+"""Which Node.js is taken, and what people are told where there is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from bridged import real_node
+
+from pytest_helmbench.bridge.node import Node, find_node
+
+_HINT = (
+    "\n  hint: install Node.js 20 or newer from https://nodejs.org or your system's packages, "
+    "or name one with --helmbench-node or HELMBENCH_NODE"
+)
+
+
+def _program(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_option_goes_before_the_variable_and_the_variable_before_the_path(tmp_path: Path) -> None:
+    stated = _program(tmp_path / "a" / "mine", "echo v20.1.2")
+    named = _program(tmp_path / "b" / "other", "echo v22.3.4")
+    _program(tmp_path / "c" / "node", "echo v24.5.6")
+    environ = {"HELMBENCH_NODE": named, "PATH": str(tmp_path / "c")}
+
+    assert find_node(stated, environ) == Node(stated, (20, 1, 2))
+    assert find_node(None, environ) == Node(named, (22, 3, 4))
+    assert find_node("", environ | {"HELMBENCH_NODE": ""}) == Node(str(tmp_path / "c" / "node"), (24, 5, 6))
+
+
+def test_the_node_of_this_machine_is_found() -> None:
+    node = real_node()
+    assert node.version >= (20, 0, 0)
+    assert os.access(node.path, os.X_OK)
+
+
+def test_without_node_it_is_said_what_to_install(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path)}
+
+    missing = "Bench Packs need Node.js 20 or newer: "
+    assert find_node(None, environ) == f"{missing}there is no `node` on PATH{_HINT}"
+    assert find_node("nod\x1b", environ) == (
+        f"{missing}--helmbench-node: there is no program 'nod\\\\x1b'{_HINT}"
+    )
+    assert find_node(None, environ | {"HELMBENCH_NODE": "/no/node"}) == (
+        f"{missing}HELMBENCH_NODE: there is no program '/no/node'{_HINT}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("echo v18.20.1", " is 18.20.1"),
+        ("echo hello", ": it is no Node.js; asked for its version, it said 'hello'"),
+        ("echo v22.0.0; exit 3", ": it is no Node.js; asked for its version, it said 'v22.0.0'"),
+    ],
+)
+def test_what_is_no_new_node_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    path = _program(tmp_path / "node", text)
+    assert find_node(path, {}) == f"Bench Packs need Node.js 20 or newer: {path}{why}{_HINT}"
+
+
+def test_a_program_that_cannot_be_started_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "node"
+    path.write_bytes(b"\x7fELF nothing of the kind")
+    path.chmod(0o755)
+    found = find_node(str(path), {})
+    assert isinstance(found, str)
+    assert f"{path}: it cannot be started (" in found

@@ -1,0 +1,225 @@
+"""The processes of a pack: what they know, how fast they come and go, and that none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bridged import CALM, HASTY, Item, bridge_to, outcomes, stopped
+from hosted_packs import write_hosted_pack
+
+from pytest_helmbench.bridge.bridge import PackFailedError
+
+_LOOPBACK = replace(HASTY, loopback=True)
+_TREE = """async () => {
+  const { spawn } = require('node:child_process');
+  const options = (detached) => ({ stdio: 'ignore', detached });
+  const pids = [false, true].map((detached) => spawn('sleep', ['1000'], options(detached)).pid);
+  require('node:fs').writeFileSync(process.env.HOME + '/pids', JSON.stringify([process.pid, ...pids]));
+  THEN
+}"""
+_THENS = {
+    "idles": "await new Promise(() => {});",
+    "loops": "for (;;);",
+    "blocks": "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);",
+}
+
+
+def _pids(root: Path, within_s: float = 20.0) -> list[int]:
+    path = root.parent / "work" / "data" / "pids"
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        if path.exists() and (text := path.read_text()).endswith("]"):
+            return list(json.loads(text))
+        time.sleep(0.02)
+    raise AssertionError("the pack never ran")
+
+
+def test_the_environment_of_a_pack_holds_no_key_and_no_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("HELMBENCH_API_KEY", "sk-secret")
+    monkeypatch.setenv("NODE_OPTIONS", "--throw-deprecation")
+    root = write_hosted_pack(
+        tmp_path / "pack",
+        {"A": "async () => result({ env: { ...process.env }, tmp: require('os').tmpdir() })"},
+    )
+
+    async def go(**how: Any) -> Any:
+        async with bridge_to(root, **how) as bridge:
+            return (await outcomes(bridge, [Item("A")]))[0]
+
+    for how in ({"permission": True}, {"permission": False}, {"bounds": _LOOPBACK}):
+        seen = asyncio.run(go(**how))
+        env = seen["env"]
+        work = tmp_path / "work"
+        assert "sk-secret" not in json.dumps(env)
+        assert set(env) <= {
+            *("PATH", "TZ", "LANG", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"),
+            *("NO_PROXY", "no_proxy", "NODE_PATH", "LC_CTYPE"),
+        }
+        assert (env["HOME"], env["TMPDIR"], seen["tmp"]) == (str(work / "data"), *[str(work / "cache")] * 2)
+        assert env["NO_PROXY"] == "127.0.0.1,localhost,::1"
+
+
+def test_a_pack_reads_itself_and_writes_its_own_folders_and_the_network(tmp_path: Path) -> None:
+    act = """async () => {
+      const fs = require('node:fs');
+      const own = JSON.parse(fs.readFileSync(__dirname + '/../../benchlocal.pack.json', 'utf8')).id;
+      const made = fs.mkdtempSync(require('node:path').join(require('node:os').tmpdir(), 'x-'));
+      fs.writeFileSync(made + '/a', own);
+      fs.writeFileSync('relative', fs.readFileSync(made + '/a'));
+      const http = require('node:http');
+      const server = http.createServer((_, response) => response.end('pong'));
+      await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const answer = await fetch(`http://127.0.0.1:${server.address().port}/`);
+      server.close();
+      return result({ note: await answer.text() });
+    }"""
+    root = write_hosted_pack(tmp_path / "pack", {"A": act})
+
+    async def go() -> Any:
+        async with bridge_to(root) as bridge:
+            return (await outcomes(bridge, [Item("A")]))[0]
+
+    assert asyncio.run(go())["note"] == "pong"
+    assert (tmp_path / "work" / "data" / "relative").read_text() == "small-pack"
+
+
+def test_a_loopback_server_does_where_nothing_is_inherited(tmp_path: Path) -> None:
+    runs = {"A": "", "bad": "() => { for (;;); }", "dies": "() => process.abort()"}
+    root = write_hosted_pack(tmp_path / "pack", runs)
+
+    async def go() -> list[Any]:
+        async with bridge_to(root, bounds=_LOOPBACK) as bridge:
+            return await outcomes(bridge, [Item("A"), Item("bad"), Item("dies")])
+
+    fine, hung, crashed = asyncio.run(go())
+    assert fine["status"] == "pass"
+    assert (hung.reason, crashed.reason) == ("hung", "crashed")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems know no subreaper")
+@pytest.mark.parametrize("then", _THENS)
+def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_path: Path, then: str) -> None:
+    act = _TREE.replace("THEN", _THENS[then])
+    root = write_hosted_pack(tmp_path / "pack", {"A": act})
+
+    async def go() -> None:
+        async with bridge_to(root, permission=False, bounds=HASTY) as bridge:
+            running = asyncio.create_task(bridge.run(Item("A"), 1.0))
+            if then == "idles":
+                await asyncio.to_thread(_pids, root)
+                running.cancel()
+            with pytest.raises((PackFailedError, asyncio.CancelledError)):
+                await running
+
+    asyncio.run(go())
+    assert all(stopped(pid) for pid in _pids(root))
+
+
+_SESSION = """
+import asyncio, sys
+from dataclasses import replace
+sys.path[:0] = {path!r}
+from bridged import CALM, HASTY, Item, bridge_to
+from pathlib import Path
+
+async def go():
+    bounds = replace(HASTY, freeze_s=600.0, loopback={loopback})
+    async with bridge_to(Path({root!r}), permission={permission}, bounds=bounds) as bridge:
+        await bridge.run(Item("A"), 600.0)
+
+asyncio.run(go())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("then", _THENS)
+@pytest.mark.parametrize(
+    ("permission", "loopback"), [(True, False), (True, True), (False, False), (False, True)]
+)
+def test_nothing_is_left_when_we_are_killed(
+    tmp_path: Path, then: str, permission: bool, loopback: bool
+) -> None:
+    act = _TREE.replace("THEN", _THENS[then])
+    if permission:  # no process can be opened, so there are none to look for
+        act = act.replace("[false, true].map", "[].map")
+    root = write_hosted_pack(tmp_path / "pack", {"A": act})
+    text = _SESSION.format(
+        path=[str(Path(__file__).parents[1])], root=str(root), permission=permission, loopback=loopback
+    )
+    session = subprocess.Popen([sys.executable, "-c", text], env=os.environ)
+    try:
+        pids = _pids(root)
+        assert len(pids) == (1 if permission else 3)
+        assert not any(stopped(pid, 0.05) for pid in pids)
+        session.send_signal(signal.SIGKILL)
+        assert all(stopped(pid) for pid in pids)
+    finally:
+        session.kill()
+        session.wait()
+
+
+def test_round_trips_and_restarts_are_fast(tmp_path: Path) -> None:
+    root = write_hosted_pack(tmp_path / "pack", {"A": "", "dies": "() => process.abort()"})
+
+    async def go() -> tuple[float, float, float, float]:
+        async with bridge_to(root) as bridge:
+            started = time.monotonic()
+            await bridge.scenarios()
+            start_s = time.monotonic() - started
+            await bridge.run(Item("A"), 20.0)
+            started = time.monotonic()
+            for _ in range(100):
+                await bridge.run(Item("A"), 20.0)
+            trip_ms = (time.monotonic() - started) * 10
+            started, cpu = time.monotonic(), time.process_time()
+            await outcomes(bridge, [Item("A") for _ in range(1000)])
+            many_cpu_s = time.process_time() - cpu
+            started = time.monotonic()
+            await asyncio.gather(outcomes(bridge, [Item("dies")]), outcomes(bridge, [Item("A")]))
+            await bridge.run(Item("A"), 20.0)
+            return start_s, trip_ms, many_cpu_s, time.monotonic() - started
+
+    start_s, trip_ms, many_cpu_s, restart_s = asyncio.run(go())
+    print(
+        f"start {start_s:.3f} s, round trip {trip_ms:.2f} ms, 1,000 items {many_cpu_s:.2f} s of our CPU, "
+        f"crash and run again {restart_s:.3f} s"
+    )
+
+
+def test_a_closed_bridge_starts_nothing(tmp_path: Path) -> None:
+    root = write_hosted_pack(tmp_path / "pack", {"A": ""})
+
+    async def go() -> None:
+        async with bridge_to(root) as bridge:
+            pass
+        await bridge.close()
+        await bridge.run(Item("A"), 5.0)
+
+    with pytest.raises(PackFailedError, match=r"^the Bench Pack is closed already$"):
+        asyncio.run(go())
+
+
+def test_slow_disposal_is_not_waited_for_long(tmp_path: Path) -> None:
+    root = write_hosted_pack(tmp_path / "pack", {"A": ""}, dispose="await new Promise(() => {});")
+
+    async def go() -> float:
+        async with bridge_to(root, bounds=replace(CALM, close_s=0.3)) as bridge:
+            await bridge.run(Item("A"), 5.0)
+            started = time.monotonic()
+            await bridge.close()
+            return time.monotonic() - started
+
+    assert 0.3 <= asyncio.run(go()) < 2.0

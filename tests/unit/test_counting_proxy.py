@@ -1,0 +1,355 @@
+"""What stands between a pack and its verifier: everything passes, is counted, and faults are noted."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from io import BytesIO
+from typing import Any
+
+import aiohttp
+import pytest
+from verifiers import Upstream, free_port, plain
+
+from pytest_helmbench.gateway.counting_proxy import CountingProxies, CountingProxy, ProxyBounds
+
+MIB = 2**20
+
+
+@asynccontextmanager
+async def _proxied(
+    upstream: str, body_bytes: int = MIB
+) -> AsyncIterator[tuple[CountingProxy, aiohttp.ClientSession]]:
+    proxies = CountingProxies(ProxyBounds(body_bytes))
+    proxy = await proxies.open("checker", upstream)
+    try:
+        async with aiohttp.ClientSession(auto_decompress=False) as client:
+            yield proxy, client
+    finally:
+        await proxy.close()
+        await proxies.close()
+
+
+def _with_upstream(
+    check: Callable[[Upstream, CountingProxy, aiohttp.ClientSession], Awaitable[None]],
+    *answers: bytes | Callable[[], Any],
+    **settings: Any,
+) -> None:
+    async def run() -> None:
+        async with (
+            asyncio.timeout(20),
+            Upstream(*(answers or (plain(),))) as upstream,
+            _proxied(upstream.url, **settings) as (proxy, client),
+        ):
+            await check(upstream, proxy, client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_a_request_and_its_answer_pass_as_they_are(method: str) -> None:
+    body = b"" if method in ("GET", "HEAD", "OPTIONS") else b'{"x": 1}'
+    answer = b"" if method == "HEAD" else b"created"
+
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        headers = {"X-Own": "a", "Authorization": "Bearer t", "Connection": "X-Hop", "X-Hop": "1", "TE": "x"}
+        asked = client.request(
+            method, f"{proxy.url}/a%2Fb/../c?q=1&q=%20", data=body or None, headers=headers
+        )
+        async with asked as got:
+            assert (got.status, got.reason, await got.read()) == (201, "Made", answer)
+            assert got.headers["X-Answer"] == "b"
+            assert got.headers.getall("Set-Cookie") == ["c=1", "d=2"]
+        (seen,) = upstream.seen
+        # The client itself takes `..` out.
+        assert seen.line == f"{method} /c?q=1&q=%20 HTTP/1.1"
+        assert seen.body == body
+        assert (seen.headers["x-own"], seen.headers["authorization"]) == ("a", "Bearer t")
+        assert f"http://{seen.headers['host']}" == upstream.url
+        assert not {"x-hop", "te", "keep-alive"} & set(seen.headers)
+        assert seen.headers.get("content-length") == (str(len(body)) if body else None)
+        assert (proxy.asked, proxy.fault) == (1, None)
+
+    _with_upstream(
+        check,
+        plain("201 Made", b"created", "X-Answer: b", "Set-Cookie: c=1", "Set-Cookie: d=2")[
+            : -7 if method == "HEAD" else None
+        ],
+    )
+
+
+def test_a_path_of_the_verifier_stands_before_every_path() -> None:
+    async def check() -> None:
+        async with Upstream(plain()) as upstream, _proxied(f"{upstream.url}/base/") as (proxy, client):
+            async with client.get(f"{proxy.url}/verify"):
+                pass
+            async with client.get(f"{proxy.url}//twice"):
+                pass
+            assert [seen.line for seen in upstream.seen] == [
+                "GET /base/verify HTTP/1.1",
+                "GET /base//twice HTTP/1.1",
+            ]
+
+    asyncio.run(check())
+
+
+def test_bodies_stream_both_ways_and_compressed_ones_stay_so() -> None:
+    going = asyncio.Event()
+    packed = gzip.compress(b"text" * 100)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n"
+
+    def piece(data: bytes) -> bytes:
+        return b"%x\r\n%s\r\n" % (len(data), data)
+
+    async def sent() -> AsyncIterator[bytes]:
+        for word in (b"one ", b"two"):
+            yield word
+            await asyncio.sleep(0)
+
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        async with client.post(f"{proxy.url}/stream", data=sent()) as got:
+            first = await got.content.readany()  # the rest is not even written yet
+            going.set()
+            assert first + await got.read() == packed
+            assert got.headers["Content-Encoding"] == "gzip"
+        assert upstream.seen[0].body == b"one two"
+
+    _with_upstream(check, head, piece(packed[:9]), going.wait, piece(packed[9:]), b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("location", "passed"),
+    [
+        ("{url}/base/next?a=1#b", "/next?a=1#b"),
+        ("{url}/base", "/"),
+        ("{url}/other", "/other"),
+        ("/base/next", "/next"),
+        ("next", "next"),
+        ("https://elsewhere.test/base/x", "https://elsewhere.test/base/x"),
+    ],
+)
+def test_redirects_are_passed_on_without_the_verifiers_own_address(location: str, passed: str) -> None:
+    async def check() -> None:
+        async with Upstream() as upstream, _proxied(f"{upstream.url}/base") as (proxy, client):
+            upstream.answers = (plain("302 Found", b"", f"Location: {location.format(url=upstream.url)}"),)
+            async with client.get(f"{proxy.url}/x", allow_redirects=False) as got:
+                assert (got.status, got.headers["Location"]) == (302, passed)
+            assert len(upstream.seen) == 1
+            assert proxy.fault is None
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("status", "fault"),
+    [
+        ("404 Not Found", None),
+        ("429 Too Many Requests", None),
+        ("500 Internal Server Error", "verifier 'checker' answered 500: POST /verify?n=1"),
+        ("503 Service Unavailable", "verifier 'checker' answered 503: POST /verify?n=1"),
+    ],
+)
+def test_an_answer_of_the_500s_is_a_fault_and_the_first_one_stays(status: str, fault: str | None) -> None:
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        async with client.post(f"{proxy.url}/verify?n=1", data=b"x") as got:
+            assert (got.status, await got.read()) == (int(status[:3]), b"said why")
+        upstream.answers = (plain(),)
+        async with client.get(f"{proxy.url}/later") as got:
+            assert got.status == 200
+        assert (proxy.fault, proxy.asked) == (fault, 2)
+
+    _with_upstream(check, plain(status, b"said why"))
+
+
+def test_a_verifier_that_is_not_there_is_a_fault_and_a_502() -> None:
+    async def check() -> None:
+        async with _proxied(f"http://127.0.0.1:{free_port()}") as (proxy, client):
+            async with client.post(f"{proxy.url}/verify", data=b"x") as got:
+                assert got.status == 502
+                assert json.loads(await got.read()) == {"error": proxy.fault}
+            assert proxy.fault == "verifier 'checker' was unreachable (Connection refused): POST /verify"
+            assert proxy.asked == 1
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (b"", "was unreachable (it closed the connection): GET /x"),
+        (b"HTTP/1.1 200 OK\r\nContent-", "was unreachable (it closed the connection): GET /x"),
+        (b"no HTTP\r\n\r\n", "was unreachable (what it answered is no HTTP): GET /x"),
+        (plain("200 OK", b"0123456789")[:-3], "broke off its answer (its end is missing or damaged): GET /x"),
+    ],
+)
+def test_half_an_answer_is_a_fault(answer: bytes, fault: str) -> None:
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        if b"0123" in answer:
+            with pytest.raises(aiohttp.ClientError):
+                async with client.get(f"{proxy.url}/x") as got:
+                    await got.read()
+        else:
+            async with client.get(f"{proxy.url}/x") as got:
+                assert got.status == 502
+        assert proxy.fault == f"verifier 'checker' {fault}"
+
+    _with_upstream(check, answer)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_request_that_is_too_large_is_refused_and_no_fault_of_the_verifier(chunked: bool) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b"x" * (MIB // 4)
+
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        data = pieces() if chunked else BytesIO(b"x" * (MIB + 1))
+        async with client.post(f"{proxy.url}/x", data=data, expect100=True) as got:
+            assert got.status == 413
+            assert json.loads(await got.read()) == {
+                "error": "verifier 'checker': the request is larger than 1 MiB"
+            }
+        assert (proxy.fault, proxy.asked) == (None, 1)
+
+    _with_upstream(check)
+
+
+def test_an_answer_that_is_too_large_is_cut_and_a_fault() -> None:
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        with pytest.raises(aiohttp.ClientError):
+            async with client.get(f"{proxy.url}/x") as got:
+                await got.read()
+        assert proxy.fault == "verifier 'checker': the answer is larger than 1 MiB: GET /x"
+
+    _with_upstream(check, plain("200 OK", b"x" * (MIB + 1)))
+
+
+def test_an_answer_that_ends_with_its_connection_is_whole() -> None:
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        async with client.get(f"{proxy.url}/x") as got:
+            assert await got.read() == b"well"
+        assert proxy.fault is None
+
+    _with_upstream(check, b"HTTP/1.0 200 OK\r\n\r\nwe", b"ll")
+
+
+def test_who_waits_for_leave_to_send_gets_it() -> None:
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        async with client.post(f"{proxy.url}/x", data=b"body", expect100=True) as got:
+            assert got.status == 200
+        assert upstream.seen[0].body == b"body"
+        assert "expect" not in upstream.seen[0].headers
+
+    _with_upstream(check)
+
+
+def test_a_request_to_somewhere_else_is_refused() -> None:
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        writer.write(b"GET http://169.254.169.254/latest HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = await reader.read()
+        writer.close()
+        assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert json.loads(said.rpartition(b"\r\n\r\n")[2]) == {"error": "the request names no path"}
+        assert (proxy.fault, upstream.seen) == (None, [])
+
+    _with_upstream(check)
+
+
+def test_headers_that_are_no_text_do_no_harm() -> None:
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        writer.write(b"GET /x HTTP/1.1\r\nHost: x\r\nX-Own: \xff\xfe\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"\r\n\r\nwell")
+        writer.close()
+        assert proxy.fault is None
+
+    _with_upstream(check, plain("200 OK", b"well", "X-Answer: \xff"))
+
+
+def test_who_goes_away_leaves_no_fault() -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        asked.set()
+        await answered.wait()
+
+    async def check(upstream: Upstream, proxy: CountingProxy, client: aiohttp.ClientSession) -> None:
+        request = asyncio.create_task(client.post(f"{proxy.url}/x", data=b"x"))
+        await asked.wait()
+        request.cancel()
+        await asyncio.wait((request,))
+        await proxy.close()
+        answered.set()
+        assert (proxy.fault, proxy.asked) == (None, 1)
+
+    _with_upstream(check, hold, plain())
+
+
+def test_each_item_has_an_address_of_its_own_that_ends_with_it_and_costs_little() -> None:
+    async def check() -> None:
+        async with Upstream(plain("500 Broken", b"")) as upstream:
+            proxies = CountingProxies()
+            one, other = [await proxies.open("checker", upstream.url) for _ in range(2)]
+            async with aiohttp.ClientSession() as client:
+                async with client.get(one.url):
+                    pass
+                assert (one.asked, other.asked, other.fault) == (1, 0, None)
+                await one.close()
+                with pytest.raises(aiohttp.ClientConnectionError):
+                    await client.get(one.url)
+                async with client.get(other.url):
+                    pass
+            await other.close()
+            assert one.fault
+            assert other.fault
+            started = time.process_time()
+            for _ in range(100):
+                await (await proxies.open("checker", upstream.url)).close()
+            assert (time.process_time() - started) / 100 < 0.001
+            await proxies.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("answer", "saw"),
+    [
+        (plain(), None),
+        (plain("204 No Content", b""), None),
+        (plain("302 Found", b"", "Location: /well"), "it answered 302"),
+        (plain("401 Unauthorized", b""), "it answered 401"),
+        (plain("503 Service Unavailable", b""), "it answered 503"),
+        (b"", "it closed the connection"),
+    ],
+)
+def test_only_a_2xx_passes_a_health_check(answer: bytes, saw: str | None) -> None:
+    async def check() -> None:
+        proxies = CountingProxies()
+        async with Upstream(answer) as upstream:
+            assert await proxies.unhealthy(f"{upstream.url}/health", 0.05) == saw
+            assert upstream.seen[0].line == "GET /health HTTP/1.1"
+        await proxies.close()
+
+    asyncio.run(check())
+
+
+def test_a_health_check_waits_for_a_server_that_starts_late_and_gives_one_up_that_hangs() -> None:
+    async def check() -> None:
+        proxies = CountingProxies()
+        port = free_port()
+        looking = asyncio.create_task(proxies.unhealthy(f"http://127.0.0.1:{port}/health", 10))
+        await asyncio.sleep(0.05)
+
+        async with Upstream(plain(), port=port):
+            assert await looking is None
+        assert await proxies.unhealthy(f"http://127.0.0.1:{port}/health", 0.05) == "Connection refused"
+        async with Upstream(asyncio.Event().wait) as hanging:
+            assert await proxies.unhealthy(f"{hanging.url}/health", 0.05) == "it did not answer"
+        await proxies.close()
+
+    asyncio.run(check())

@@ -1,0 +1,257 @@
+"""Bench Packs in a results file: what they say is kept whole, in their order, on their scale."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hosted_records import AT, error, hosted_store, judged, outline, result, run_record, said, scenario
+from trees import rows
+
+from pytest_helmbench.bench.hosted import PackScore, PackStatus
+from pytest_helmbench.bench.outcome import Event, Outcome, Verdict
+from pytest_helmbench.gateway.relay import Relay, Seat
+from pytest_helmbench.scores import stored_score
+from pytest_helmbench.store.hosted import (
+    hosted_events,
+    hosted_results,
+    hosted_scenarios,
+    pack_score,
+)
+from pytest_helmbench.store.queries import results, run_detail
+from pytest_helmbench.store.recall import Recall
+
+_WHOLE = {
+    "score": 62.5,
+    "points": 2,
+    "note": "half of it",
+    "rawLog": "line 1\nline 2",
+    "output": {"finalAnswer": "4"},
+    "verifier": {"status": "ok", "summary": "ran", "details": {"tests": 3}},
+    "artifacts": [{"kind": "file", "label": "log"}],
+    "timings": {"durationMs": 120},
+    "ownKey": [1, None, "x"],
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "helmbench.db"
+
+
+def test_what_a_pack_says_is_kept_whole_beside_our_verdict(path: Path) -> None:
+    whole = said("A", "partial", summary="so so", **_WHOLE)
+    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+        store.record_result(result(run_id, "A", judged(whole, "asking", "checking")))
+        store.record_result(result(run_id, "B", judged(replace(said("B"), timings_valid=False))))
+        store.record_event(run_id, Event("run_started", {"type": "run_started"}, AT))
+
+    columns = (
+        "status, pack_results.score, points, note, summary, raw_log, output, verifier, artifacts, timings"
+    )
+    first, second = rows(path, f"SELECT {columns} FROM pack_results ORDER BY result_id")
+    assert first[:6] == ("partial", 62.5, 2, "half of it", "so so", "line 1\nline 2")
+    assert [json.loads(part) for part in first[6:]] == [
+        _WHOLE[name] for name in ("output", "verifier", "artifacts", "timings")
+    ]
+    assert second == ("pass", *(None,) * 8, '{"valid":false}')
+    assert rows(path, "SELECT result_id, type FROM events WHERE result_id IS NOT 2") == [
+        (1, "scenario_started"),
+        (1, "model_progress"),
+        (1, "model_progress"),
+        (1, "scenario_result"),
+        (1, "scenario_finished"),
+        (None, "run_started"),
+    ]
+    assert dict(hosted_results(path, run_id)[1].stated) == dict(whole.stated)
+    assert hosted_results(path, run_id)[1].stated["ownKey"] == [1, None, "x"]
+    told = [event.payload.get("message") for event in hosted_events(path, run_id, "A")]
+    assert told == [None, "asking", "checking", None, None]
+    plain, full = (results(path, run_id, "A", with_text=texts)[0].hosted for texts in (False, True))
+    assert plain is not None
+    assert full is not None
+    assert (plain.status, plain.points, plain.raw_log, plain.output, plain.timed) == (
+        "partial",
+        2,
+        None,
+        None,
+        True,
+    )
+    assert (full.raw_log, full.output) == ("line 1\nline 2", {"finalAnswer": "4"})
+    detail = run_detail(path, run_id)
+    assert detail is not None
+    assert detail.kind == "bench_pack"
+
+
+def test_results_are_in_the_packs_order_by_repetition_and_only_judged_ones(path: Path) -> None:
+    with hosted_store(path, [run_record(repeat=2)]) as (store, (run_id,)):
+        for code, repetition in (("A", 2), ("C", 1), ("A", 1), ("B", 2), ("B", 1)):
+            store.record_result(result(run_id, code, judged(said(code, score=repetition)), repetition))
+        store.record_result(result(run_id, "C", error("timeout", "too slow"), 2))
+        unasked = replace(error("no_model_call", "no call"), hosted=said("C"))
+        store.record_result(result(run_id, "C", unasked, 3))
+
+    found = [(code, repetition) for code, repetition, _ in hosted_results(path, run_id)]
+    assert found == [("B", 1), ("A", 1), ("C", 1), ("B", 2), ("A", 2)]
+
+
+def test_a_result_that_replaces_an_error_replaces_what_its_pack_said_and_its_events(path: Path) -> None:
+    first = replace(error("verifier", "it was down"), hosted=said("A", "fail", note="no verifier"))
+    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+        for outcome in (first, judged(said("A", score=1)), judged(said("A", "fail"))):
+            store.record_result(result(run_id, "A", outcome))
+            store.flush()
+        for outcome in (first, Outcome(Verdict.SKIPPED, "budget")):
+            store.record_result(result(run_id, "B", outcome))
+            store.flush()
+
+    assert rows(path, "SELECT result_id, status, score, note FROM pack_results") == [(1, "pass", 1.0, None)]
+    kinds = [kind for (kind,) in rows(path, "SELECT type FROM events")]
+    assert kinds == ["scenario_started", "scenario_result", "scenario_finished"]
+
+
+def test_a_pack_is_among_the_benchmarks_with_its_scenarios_in_its_order(path: Path) -> None:
+    with hosted_store(path, [run_record(), run_record(model="test/other")]) as (_, run_ids):
+        pass
+    about = scenario("B")
+    assert rows(path, "SELECT name, version, kind, count(*) OVER () FROM benchmarks") == [
+        ("sums-3", "1.2.0", "bench_pack", 1)
+    ]
+    assert rows(path, "SELECT code, title, family, body FROM scenarios JOIN texts ON texts.id = text_id") == [
+        (name, f"Title of {name}", "bench_pack", f"Add up for {name}.") for name in "BAC"
+    ]
+    found = hosted_scenarios(path, run_ids[1])
+    assert [item.code for item in found] == ["B", "A", "C"]
+    assert (found[0].title, found[0].category, found[0].tags, found[0].cards) == (
+        about.title,
+        about.category,
+        about.tags,
+        about.cards,
+    )
+
+
+def test_the_score_is_the_share_passed_with_categories_as_groups(path: Path) -> None:
+    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+        for code, status in (("A", "pass"), ("B", "partial")):
+            store.record_result(result(run_id, code, judged(said(code, status, score=99))))
+
+    score = stored_score(path, run_id)
+    assert score is not None
+    assert (score.score, score.total.coverage) == (Fraction(1, 2), Fraction(2, 3))
+    assert [(group.code, group.score) for group in score.groups] == [
+        ("category=Arithmetic", 0.5),
+        ("category=Logic", None),
+    ]
+
+
+def test_what_a_pack_makes_of_a_run_is_kept_and_its_last_word_stands(path: Path) -> None:
+    categories = ({"id": "a", "label": "A", "score": 3.5, "weight": 2, "own": "kept"},)
+    with hosted_store(path, [run_record(), run_record(model="test/other")]) as (store, (run_id, other)):
+        store.record_pack_score(run_id, PackScore(1, ()))
+        store.record_pack_score(
+            run_id, PackScore(83.25, categories, "well done", partial=True, unit="tokens/s")
+        )
+
+    assert pack_score(path, run_id) == PackScore(
+        83.25, categories, "well done", partial=True, unit="tokens/s"
+    )
+    assert pack_score(path, other) is None
+
+
+def test_nothing_that_a_pack_says_stops_the_writer_or_brings_a_token_in(path: Path) -> None:
+    async def opened() -> str:
+        relay = Relay()
+        try:
+            return (await relay.open_seat(Seat())).token
+        finally:
+            await relay.close()
+
+    token = asyncio.run(opened())
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    hostile = said(
+        "A",
+        summary=f"Bearer {token}!",
+        rawLog="\0\ud800",
+        output={"sent": f"Authorization: Bearer {token}"},
+        verifier={"nan": float("nan"), "infinite": [float("inf"), 1]},
+        artifacts=deep,
+    )
+    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+        store.record_result(result(run_id, "A", judged(hostile, token)))
+        store.record_pack_score(run_id, PackScore(1, ({"id": token},), token))
+
+    with closing(sqlite3.connect(path)) as connection:
+        dump = "\n".join(connection.iterdump())
+    assert token not in dump
+    assert dump.count("<redacted>") == 5
+    assert rows(path, "SELECT summary, raw_log, verifier, artifacts FROM pack_results") == [
+        (
+            "Bearer <redacted>!",
+            "\ufffd?",
+            '{"nan":null,"infinite":[null,1]}',
+            '{"lost":"nested too deeply to be kept"}',
+        )
+    ]
+    # Without its event, a result is what its columns hold.
+    assert hosted_results(path, run_id)[0].stated["summary"] == "Bearer <redacted>!"
+
+
+def test_a_session_that_goes_on_knows_what_was_said(path: Path) -> None:
+    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+        whole = said("A", "partial", summary="so so", **_WHOLE)
+        store.record_result(result(run_id, "A", judged(replace(whole, timings_valid=False))))
+    with Recall(path) as recall:
+        (found,) = recall.judged_cases(run_id).values()
+    hosted = found.outcome.hosted
+    assert hosted is not None
+    assert (hosted.status, hosted.score, hosted.points) == (PackStatus.PARTIAL, 62.5, 2)
+    assert (hosted.summary, hosted.note, hosted.timings_valid) == ("so so", "half of it", False)
+
+
+def test_a_file_from_before_bench_packs_is_read(path: Path) -> None:
+    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+        store.record_result(result(run_id, "A", judged(said("A"))))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("DROP TABLE pack_results; DROP TABLE pack_scores; DROP TABLE events;")
+    assert results(path, run_id, with_text=True)[0].hosted is None
+    assert (pack_score(path, run_id), hosted_results(path, run_id), hosted_events(path, run_id)) == (
+        None,
+        (),
+        (),
+    )
+    with Recall(path) as recall:
+        assert [found.outcome.hosted for found in recall.judged_cases(run_id).values()] == [None]
+
+
+def test_an_outcome_crosses_processes_and_sheds_what_only_the_record_keeps() -> None:
+    whole = judged(said("A", "partial", summary="so so", **_WHOLE), "asking")
+    assert pickle.loads(pickle.dumps(result(1, "A", whole))) == result(1, "A", whole)
+
+    waiting = whole.for_item()
+    assert waiting.hosted is not None
+    assert (waiting.events, waiting.hosted.stated, waiting.hosted.raw_log) == ((), {}, "")
+    assert (waiting.hosted.status, waiting.hosted.score) == (PackStatus.PARTIAL, 62.5)
+    plain = Outcome(Verdict.PASSED)
+    assert plain.for_item() is plain
+
+
+def test_a_pack_that_lists_more_later_gets_more_rows(path: Path) -> None:
+    with hosted_store(path, [run_record(outline(scenario("A")))]):
+        pass
+    with hosted_store(path, [run_record(outline(scenario("A"), scenario("D", prompt_text="")))]) as (
+        _,
+        (run_id,),
+    ):
+        pass
+    assert [item.code for item in hosted_scenarios(path, run_id)] == ["A", "D"]
+    assert rows(path, "SELECT count(*) FROM texts") == [(1,)]

@@ -1,0 +1,446 @@
+"""A pack's verifier as a process of this machine, as a server of the user's, and when there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from verifiers import SERVER, Pack, Upstream, free_port, lives, plain
+
+from pytest_helmbench.bench.hosted import VerifierDefault, VerifierEndpoint
+from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
+
+_NODE_SERVER = """
+import http from "node:http";
+const serving = http.createServer((request, response) => response.end("node " + process.version));
+serving.listen(Number(process.env.PORT ?? 4010), process.env.HOST);
+"""
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Pack:
+    """A pack whose verifier is a server of its own in Python."""
+    return Pack(tmp_path).with_files(server__py=SERVER)
+
+
+def _used(verifiers: Verifiers, check: Callable[[Verifiers], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(30):
+            try:
+                await check(verifiers)
+            finally:
+                await verifiers.close()
+
+    asyncio.run(run())
+
+
+async def _ask(opened: OpenVerifiers, path: str = "/") -> tuple[int, str]:
+    async with aiohttp.ClientSession() as client, client.get(opened.endpoints[0].url + path) as got:
+        return got.status, await got.text()
+
+
+def test_the_packs_own_server_is_started_with_no_key_and_ends_with_the_session(
+    pack: Pack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    temporary: list[Path] = []
+
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() is None
+        async with await verifiers.open() as opened:
+            (endpoint,) = opened.endpoints
+            assert endpoint == VerifierEndpoint(
+                id="verifier",
+                mode="custom_url",
+                required=True,
+                status="running",
+                url=f"http://127.0.0.1:{endpoint.port}",
+                port=endpoint.port,
+                details="the pack's own server, unprotected on this machine",
+            )
+            env = dict(line.split("=", 1) for line in (await _ask(opened, "/env"))[1].splitlines())
+            assert (opened.asked, opened.fault, opened.absent) == (1, None, ())
+        assert await verifiers.bridge_address() is None
+        assert env.pop("PORT") == env.pop("LISTEN_PORT") != str(endpoint.port)
+        assert env.pop("HOST") == "127.0.0.1"
+        assert "sk-secret" not in env.values()
+        assert set(env) <= {
+            *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+            *("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"),
+        }
+        temporary.append(Path(env["TMPDIR"]))
+
+    _used(pack.verifiers("process"), check)
+    assert temporary[0].name.startswith("tmp")
+    assert not temporary[0].exists()
+    assert pack.events == [
+        {
+            "type": "verifier_preparing",
+            "benchPackId": "the-pack",
+            "benchPackName": "The Pack",
+            "verifierId": "verifier",
+            "phase": "starting_container",
+            "message": "The pack's own server is started, unprotected, on this machine.",
+        }
+    ]
+    assert [path.name for path in pack.folder.iterdir()] == ["server.py"]
+
+
+def test_a_server_in_node_is_started_too(tmp_path: Path) -> None:
+    pack = Pack(tmp_path, {"build_context": None}).with_files(server__mjs=_NODE_SERVER)
+
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() is None
+        async with await verifiers.open() as opened:
+            assert (await _ask(opened))[1].startswith("node v")
+
+    _used(pack.verifiers("verifier=process"), check)
+
+
+@pytest.mark.parametrize(
+    ("files", "waits", "sentence"),
+    [
+        (
+            {"server__py": "import sys\nsys.exit('no module named flask')"},
+            {},
+            "verifier 'verifier' did not come up: its server ended with exit code 1: no module named flask",
+        ),
+        (
+            {"server__py": "import time\nprint('\\x1b[2Jthinking')\ntime.sleep(60)"},
+            {"process_s": 1.5},
+            "verifier 'verifier' did not come up: Connection refused at /health: \\x1b[2Jthinking",
+        ),
+        (
+            {"server__py": SERVER.replace("200 OK", "404 Not Found")},
+            {"process_s": 1.5},
+            "verifier 'verifier' did not come up: it answered 404 at /health: listening on PORT",
+        ),
+        (
+            {},
+            {},
+            "verifier 'verifier' has no server in FOLDER that Node or Python could start\n"
+            "  hint: run it yourself and give its URL: --helmbench-verifier=URL",
+        ),
+    ],
+)
+def test_a_server_that_does_not_come_up_is_said_with_its_last_words(
+    tmp_path: Path, files: dict[str, str], waits: dict[str, float], sentence: str
+) -> None:
+    pack = Pack(tmp_path).with_files(**files)
+
+    async def check(verifiers: Verifiers) -> None:
+        said = await verifiers.ready()
+        assert said is not None
+        told = said.partition("listening on ")[2]
+        assert said.replace(told or "\0", "PORT").replace(str(pack.folder), "FOLDER") == sentence
+        before = time.monotonic()
+        assert await verifiers.ready() == said
+        assert time.monotonic() - before < 0.1  # nothing is tried a second time
+        async with await verifiers.open() as opened:
+            assert (opened.endpoints[0].status, opened.endpoints[0].url) == ("failed", "")
+
+    _used(pack.verifiers("process", **waits), check)
+
+
+def test_words_of_a_pack_are_made_fit_for_people(tmp_path: Path) -> None:
+    pack = Pack(tmp_path, {"id": "a\x1b[2J", "build_context": tmp_path / "b\n\u202ec"})
+
+    async def check(verifiers: Verifiers) -> None:
+        assert (await verifiers.ready() or "").startswith(
+            f"verifier 'a\\\\x1b[2J' has no server in {tmp_path}/b \\u202ec that Node or Python could start\n  hint: "
+        )
+
+    _used(pack.verifiers("process"), check)
+
+
+def test_without_node_a_server_in_node_is_missing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    pack = Pack(tmp_path).with_files(server__mjs=_NODE_SERVER)
+
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() == (
+            "verifier 'verifier' cannot run as a process: Node is not installed"
+        )
+        async with await verifiers.open() as opened:
+            assert opened.endpoints[0].status == "missing_dependency"
+
+    _used(pack.verifiers("process"), check)
+
+
+def test_a_server_whose_port_is_taken_gets_another(tmp_path: Path) -> None:
+    once = (
+        "import os, pathlib\n"
+        "first = pathlib.Path(__file__).with_name('first')\n"
+        "if not first.exists():\n"
+        "    first.touch()\n"
+        "    raise OSError(98, 'Address already in use')\n"
+    )
+    pack = Pack(tmp_path).with_files(server__py=once + SERVER)
+
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() is None
+
+    _used(pack.verifiers("process"), check)
+
+
+def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_anew_for_the_next(
+    pack: Pack,
+) -> None:
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() is None
+        async with await verifiers.open() as first, await verifiers.open() as beside:
+            status, said = await _ask(first, "/end")
+            assert (await _ask(first))[0] == status == 502
+            fault = first.fault or ""
+            assert json.loads(said) == {"error": fault}
+            # How a connection breaks that dies with its process is the kernel's to say.
+            assert re.fullmatch(r"verifier 'verifier' was unreachable \([\w ]+\): GET /end", fault)
+            assert (first.asked, beside.asked, beside.fault) == (2, 0, None)
+        assert await verifiers.ready() is None
+        async with await verifiers.open() as second:
+            assert (await _ask(second, "/broken"))[0] == 503
+            assert second.fault == "verifier 'verifier' answered 503: GET /broken"
+        started = len(pack.events)
+        assert await verifiers.ready() is None  # it answers: nothing is started
+        assert len(pack.events) == started == 2
+
+    _used(pack.verifiers("process"), check)
+
+
+def test_items_that_start_at_one_time_share_one_server_and_each_has_its_own_address(pack: Pack) -> None:
+    async def check(verifiers: Verifiers) -> None:
+        assert await asyncio.gather(*(verifiers.ready() for _ in range(5))) == [None] * 5
+        assert len(pack.events) == 1
+        opened = [await verifiers.open() for _ in range(5)]
+        assert len({one.endpoints[0].port for one in opened}) == 5
+        ports = {(await _ask(one, "/env"))[1] for one in opened}
+        assert len(ports) == 1
+        for one in opened:
+            await one.close()
+
+    _used(pack.verifiers("process"), check)
+
+
+def test_a_start_that_is_given_up_leaves_nothing_and_can_be_made_again(tmp_path: Path) -> None:
+    pack = Pack(tmp_path).with_files(
+        server__py="open(__file__ + '.up', 'w').write(str(__import__('os').getpid()))\nimport time\ntime.sleep(60)"
+    )
+    up = pack.folder / "server.py.up"
+
+    async def check(verifiers: Verifiers) -> None:
+        starting = asyncio.create_task(verifiers.ready())
+        while not (up.exists() and up.read_text()):  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(0.01)
+        starting.cancel()
+        await asyncio.wait((starting,))
+        assert starting.cancelled()
+        assert not lives(int(up.read_text()))
+        pack.with_files(server__py=SERVER)
+        assert await verifiers.ready() is None
+
+    _used(pack.verifiers("process"), check)
+
+
+_SESSION = """
+import asyncio, sys
+from pathlib import Path
+from verifiers import Pack
+
+async def main():
+    verifiers = Pack(Path(sys.argv[1])).verifiers(sys.argv[2])
+    said = await verifiers.ready()
+    print(said or "ready", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_session_takes_the_server_and_all_it_started_with_it(tmp_path: Path) -> None:
+    who = "import os\nopen(__file__ + '.pids', 'w').write(f'{os.getpid()} {child.pid}')\n"
+    child = "import subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    pack = Pack(tmp_path).with_files(server__py=child + who + SERVER)
+    session = subprocess.Popen(
+        [sys.executable, "-c", _SESSION, str(tmp_path), "process"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    assert session.stdout is not None
+    assert session.stdout.readline() == "ready\n"
+    pids = [int(pid) for pid in (pack.folder / "server.py.pids").read_text().split()]
+    assert all(map(lives, pids))
+    session.kill()
+    session.wait()
+    session.stdout.close()
+    deadline = time.monotonic() + 5
+    while any(map(lives, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(lives, pids))
+
+
+@pytest.mark.parametrize(
+    ("spec", "choices", "mode"),
+    [
+        ({"default_mode": VerifierDefault.CUSTOM_URL, "custom_url": "URL/"}, (), "custom_url"),
+        ({"default_mode": VerifierDefault.CLOUD, "cloud_url": "URL"}, (), "cloud"),
+        ({"default_mode": VerifierDefault.DOCKER}, ("URL",), "custom_url"),
+        ({"default_mode": VerifierDefault.CLOUD, "cloud_url": "http://x"}, ("verifier=URL/",), "custom_url"),
+    ],
+)
+def test_a_server_of_somebody_else_is_used_when_it_is_well_and_its_url_stays_hidden(
+    tmp_path: Path, spec: dict[str, Any], choices: tuple[str, ...], mode: str
+) -> None:
+    async def run() -> None:
+        async with Upstream(plain()) as upstream:
+            filled = {
+                name: value.replace("URL", upstream.url) if name.endswith("url") else value
+                for name, value in spec.items()
+            }
+            pack = Pack(tmp_path, {**filled, "health_path": "/well"})
+            verifiers = pack.verifiers(*(choice.replace("URL", upstream.url) for choice in choices))
+            assert await verifiers.ready() is None
+            assert upstream.seen[0].line == "GET /well HTTP/1.1"
+            async with await verifiers.open() as opened:
+                (endpoint,) = opened.endpoints
+                assert (endpoint.mode, endpoint.status, endpoint.details) == (mode, "running", "")
+                assert endpoint.url != upstream.url
+                assert await _ask(opened) == (200, "well")
+            await verifiers.close()
+        assert pack.events[0]["message"] == "The verifier is looked for at /well."
+        assert pack.phases == ["waiting_for_healthcheck"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (
+            {"default_mode": VerifierDefault.CUSTOM_URL, "custom_url": "http://127.0.0.1:{port}"},
+            "verifier 'verifier' is not well at http://127.0.0.1:{port}/health: Connection refused\n"
+            "  hint: --helmbench-verifier=URL names another one",
+        ),
+        (
+            {"default_mode": VerifierDefault.CLOUD},
+            "verifier 'verifier' has no URL in the manifest\n  hint: give one: --helmbench-verifier=URL",
+        ),
+    ],
+)
+def test_without_a_server_the_pack_cannot_run(tmp_path: Path, spec: dict[str, Any], sentence: str) -> None:
+    port = free_port()
+    filled = {name: value.format(port=port) for name, value in spec.items()}
+    pack = Pack(tmp_path, {**filled, "default_mode": spec["default_mode"]})
+
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() == sentence.format(port=port)
+
+    _used(pack.verifiers(url_s=0.1), check)
+
+
+def test_an_optional_verifier_that_is_absent_is_stated_and_the_pack_can_run(tmp_path: Path) -> None:
+    port = free_port()
+    pack = Pack(tmp_path, {"required": False})
+    said = f"verifier 'verifier' is not well at http://127.0.0.1:{port}/health: Connection refused"
+
+    async def check(verifiers: Verifiers) -> None:
+        assert not verifiers.absent
+        assert await verifiers.ready() is None
+        assert list(verifiers.absent) == [said]
+        async with await verifiers.open() as opened:
+            assert opened.endpoints == (
+                VerifierEndpoint("verifier", "docker", required=False, status="stopped", details=said),
+            )
+            assert (opened.absent, opened.asked, opened.fault) == ((said,), 0, None)
+
+    _used(pack.verifiers(f"http://127.0.0.1:{port}", url_s=0.1), check)
+
+
+def test_a_server_of_the_users_that_went_away_is_looked_at_once_more(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Upstream(plain()) as upstream:
+            verifiers = Pack(tmp_path).verifiers(upstream.url, url_s=0.1)
+            assert await verifiers.ready() is None
+        async with await verifiers.open() as opened:
+            assert (await _ask(opened))[0] == 502
+        assert await verifiers.ready() == (
+            f"verifier 'verifier' is not well at {upstream.url}/health: Connection refused\n"
+            "  hint: --helmbench-verifier=URL names another one"
+        )
+        await verifiers.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("choices", "sentence"),
+    [
+        (
+            (),
+            "verifier 'verifier' needs docker or podman, and neither answers here (docker is not installed; podman is "
+            "not installed)\n"
+            "  hint: --helmbench-verifier=process runs the pack's own server on this machine, or give its URL",
+        ),
+        (
+            ("podman",),
+            "verifier 'verifier' needs podman (podman is not installed)\n"
+            "  hint: --helmbench-verifier=process runs the pack's own server on this machine, or give its URL",
+        ),
+    ],
+)
+def test_without_an_engine_the_sentence_says_what_else_there_is(
+    pack: Pack, choices: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() == sentence
+        async with await verifiers.open() as opened:
+            assert opened.endpoints[0].status == "missing_dependency"
+
+    _used(pack.verifiers(*choices), check)
+
+
+def test_an_engine_that_does_not_answer_is_not_a_missing_one(
+    pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    docker = tmp_path / "bin" / "docker"
+    docker.write_text("#!/bin/sh\necho no daemon >&2\nexit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+
+    async def check(verifiers: Verifiers) -> None:
+        said = await verifiers.ready() or ""
+        assert said.startswith("verifier 'verifier' needs docker (docker does not work here (no daemon))\n")
+        async with await verifiers.open() as opened:
+            assert opened.endpoints[0].status == "dependency_not_running"
+
+    _used(pack.verifiers("docker"), check)
+
+
+@pytest.mark.parametrize(("busy_s", "again_s", "starts"), [(0.3, 20.0, 1), (60.0, 0.1, 2)])
+def test_a_server_that_hangs_is_replaced_and_one_that_is_busy_is_not(
+    tmp_path: Path, busy_s: float, again_s: float, starts: int
+) -> None:
+    busy = f"    client.close()\n    if path == '/broken':\n        import time; time.sleep({busy_s})\n"
+    pack = Pack(tmp_path).with_files(server__py=SERVER.replace("    client.close()\n", busy))
+
+    async def check(verifiers: Verifiers) -> None:
+        assert await verifiers.ready() is None
+        async with await verifiers.open() as opened:
+            assert (await _ask(opened, "/broken"))[0] == 503
+        assert await verifiers.ready() is None
+        assert len(pack.events) == starts
+
+    _used(pack.verifiers("process", again_s=again_s), check)
