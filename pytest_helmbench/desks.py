@@ -198,6 +198,7 @@ class Office:
             self.book.close(interrupted=interrupted)
             self.library.write_runs(self.note)
             if self.loop is not None:
+                self.loop.run(self.library.close())
                 self.loop.close()
 
     def _total_packs(self) -> None:
@@ -292,7 +293,7 @@ class LocalDesk:
         office.open(plan)
         if office.hub is None:
             return
-        office.loop = LoopThread()
+        office.loop = office.library.loop
         self._assembly = _assembly(
             office.settings,
             self._template,
@@ -335,7 +336,6 @@ class LocalDesk:
         """See `Desk.end`."""
         if self._assembly is not None and self._office.loop is not None:
             self._assembly.end("the session has ended", _GRACE_S)
-            self._office.loop.run(self._office.library.close())
             self._assembly = None
         self._office.close(interrupted=interrupted)
 
@@ -363,7 +363,7 @@ class WorkerDesk:
         self._library = library
         self._template = template
         self._share = share
-        self._loop = LoopThread()
+        self._loop = library.loop
         self._lock = threading.Lock()
         self._jobs: Sequence[CaseJob | None] = ()
         self._known: dict[str, Outcome] = {}
@@ -423,7 +423,7 @@ class WorkerDesk:
         """See `Desk.end`."""
         if self._assembly is not None:
             self._assembly.end("the session has ended", _GRACE_S)
-            self._loop.run(self._library.close())
+        self._loop.run(self._library.close())
         self._hub.send("bye")
         self._loop.close()
         if self.cancelled is not None or (self._jobs and all(self._jobs)):
@@ -471,7 +471,7 @@ class ControllerDesk:
         self.on_tick: Callable[[], None] = lambda: None
         office.on_result = self._remember
         office.on_model_stopped = self._tell_stopped
-        office.loop = LoopThread()
+        office.loop = office.library.loop
 
     def connect(self, node: Any) -> None:
         """Give a new worker its channel."""

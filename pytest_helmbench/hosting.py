@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedManifest, PackScore, ScenarioMeta
@@ -27,6 +27,8 @@ from pytest_helmbench.exchange import write_benchlocal
 from pytest_helmbench.formats.hosted_manifest import load_hosted
 from pytest_helmbench.gateway.relay import Relay
 from pytest_helmbench.pack_totals import PackRun, note_pack_starts, store_pack_totals
+from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
+from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.settings import Prepare, Settings
 from pytest_helmbench.store.writer import Store
 
@@ -42,17 +44,21 @@ class Hosting:
     Args:
         settings: Of the session.
         environ: Where Node is looked for.
+        loop: Where packs run.
 
     Raises:
         HelmbenchError: A value of `--helmbench-verifier` means nothing.
     """
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str], loop: LoopThread) -> None:
         self._settings = settings
+        self._loop = loop
         self._choices = parse_choices(settings.verifiers)
         self._node = find_node(None if settings.node is None else str(settings.node), environ)
         self._relay = Relay()
         self._loaded: list[LoadedHosted] = []
+        self._bridges: dict[Path, tuple[Bridge, BridgePlace]] = {}
+        remove_leftover_folders()
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedHosted:
         """Return the Bench Pack at a folder.
@@ -102,16 +108,17 @@ class Hosting:
             PackFailedError: It breaks down over them.
             MalformedAnswerError: What it makes is no score.
         """
-
-        async def ask(bridge: Bridge) -> Sequence[Any]:
-            return [await bridge.score(results) for results in groups]
-
-        return [score_of(answer) for answer in self._asked(manifest, ask)]
+        bridge, _ = self._bridge(manifest)
+        return [score_of(self._loop.run(bridge.score(results))) for results in groups]
 
     async def close(self) -> None:
-        """End everything that was started for the scenarios."""
+        """End everything that was started."""
         for loaded in self._loaded:
             await loaded.work.close()
+        for bridge, place in self._bridges.values():
+            await bridge.close()
+            await asyncio.to_thread(remove_tree, place.home)
+        self._bridges.clear()
         await self._relay.close()
 
     def _runs(self) -> Iterator[PackRun]:
@@ -127,56 +134,47 @@ class Hosting:
 
     def _listed(self, manifest: HostedManifest) -> tuple[ScenarioMeta, ...]:
         try:
-            return scenarios_of(self._asked(manifest, Bridge.scenarios))
+            return scenarios_of(self._loop.run(self._bridge(manifest)[0].scenarios()))
         except (PackFailedError, MalformedAnswerError) as error:
             output = error.output if isinstance(error, PackFailedError) else ""
             hint = f"it printed: {output}" if output else ""
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
     def _tools(self, manifest: HostedManifest, tell: Callable[[Mapping[str, Any]], None]) -> HostedTools:
-        """Make what a pack is run with: its folders, a bridge that starts with the first scenario, its verifiers."""
-        place = _place(manifest, _home(self._settings.db.parent, manifest))
+        """Make what a pack is run with; its process may have listed the scenarios already."""
+        bridge, place = self._bridge(manifest)
+        _make(place, self._settings.db.parent / _HOME)
         node = self._node.path if isinstance(self._node, Node) else None
-        verifiers = Verifiers(manifest, self._choices, tell, node=node)
-        return HostedTools(self._relay, place, self._bridge(manifest, place), verifiers)
+        return HostedTools(self._relay, place, bridge, Verifiers(manifest, self._choices, tell, node=node))
 
-    def _asked(self, manifest: HostedManifest, question: Callable[[Bridge], Awaitable[Any]]) -> Any:
-        """Ask a pack in a process of its own, which leaves nothing behind."""
-
-        async def ask(folder: Path) -> Any:
-            bridge = self._bridge(manifest, _place(manifest, folder))
-            try:
-                return await question(bridge)
-            finally:
-                await bridge.close()
-
-        loop = LoopThread()
-        try:
-            with TemporaryDirectory(prefix="helmbench-pack-") as folder:
-                return loop.run(ask(Path(folder)))
-        finally:
-            loop.close()
-
-    def _bridge(self, manifest: HostedManifest, place: BridgePlace) -> Bridge:
+    def _bridge(self, manifest: HostedManifest) -> tuple[Bridge, BridgePlace]:
         if isinstance(self._node, str):
             raise PackFailedError("not_loadable", self._node)
-        # A pack with a verifier may have to talk to it in any way; one without has no business elsewhere.
-        return Bridge(self._node, place, permission=not manifest.verifiers)
+        if manifest.root not in self._bridges:
+            data = self._settings.db.parent.absolute() / _HOME / _name(manifest.id)
+            place = BridgePlace(
+                root=manifest.root.absolute(),
+                entry=manifest.entry.absolute(),
+                data_dir=data / "data",
+                cache_dir=data / "cache",
+                runs_dir=data / "runs",
+                home=new_folder(),
+            )
+            # A pack with a verifier may have to talk to it in any way; one without has no business elsewhere.
+            bridge = Bridge(self._node, place, permission=not manifest.verifiers)
+            self._bridges[manifest.root] = bridge, place
+        return self._bridges[manifest.root]
 
 
-def _home(beside: Path, manifest: HostedManifest) -> Path:
-    """Return the folder where a pack keeps its data: beside the results, and nothing that git would track."""
-    digest = sha256(manifest.id.encode("utf-8", "surrogatepass")).hexdigest()
-    name = manifest.id if _PLAIN.fullmatch(manifest.id) else digest[:16]
-    home = beside / _HOME / name
-    home.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError), (beside / _HOME / ".gitignore").open("x", encoding="utf-8") as file:
+def _name(pack: str) -> str:
+    """Return the name of a pack's folder: its id where that is a plain one."""
+    digest = sha256(pack.encode("utf-8", "surrogatepass")).hexdigest()
+    return pack if _PLAIN.fullmatch(pack) else digest[:16]
+
+
+def _make(place: BridgePlace, around: Path) -> None:
+    """Make a pack's folders: beside the results, and nothing that git would track."""
+    for folder in (place.data_dir, place.cache_dir, place.runs_dir):
+        folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (around / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")
-    return home
-
-
-def _place(manifest: HostedManifest, home: Path) -> BridgePlace:
-    folders = [(home / name).absolute() for name in ("data", "cache", "runs")]
-    for folder in folders:
-        folder.mkdir(exist_ok=True)
-    return BridgePlace(manifest.root.absolute(), manifest.entry.absolute(), *folders)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.bench.pack_outline import PackOutline
 from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.engine.jobs import Loaded
+from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.engine.trees import LoadedTree
 from pytest_helmbench.formats.hosted_places import is_hosted
@@ -42,7 +43,15 @@ class Library:
         self._packing: Packing | None = None
         self._hosting: Hosting | None = None
         self._tests: HandWritten | None = None
+        self._loop: LoopThread | None = None
         self.note: Callable[[str], None] = lambda _text: None
+
+    @property
+    def loop(self) -> LoopThread:
+        """The event loop of this process; started when it is needed first."""
+        if self._loop is None:
+            self._loop = LoopThread()
+        return self._loop
 
     @property
     def loaded(self) -> tuple[Loaded, ...]:
@@ -104,7 +113,7 @@ class Library:
         if self._hosting is None:
             from pytest_helmbench.hosting import Hosting  # noqa: PLC0415 - only Bench Packs need it
 
-            self._hosting = Hosting(self._settings, self._environ)
+            self._hosting = Hosting(self._settings, self._environ, self.loop)
         return self._hosting
 
     def _say(self, text: str) -> None:
@@ -132,6 +141,12 @@ class Library:
         """Write the runs of Bench Packs as the BenchLocal app stores them, where that is asked for."""
         if self._hosting is not None:
             self._hosting.write_runs(note)
+
+    def end(self) -> None:
+        """Close what a session has left open that never ran, or was broken off."""
+        if self._loop is not None and self._loop.alive:
+            self._loop.run(self.close())
+            self._loop.close()
 
     async def close(self) -> None:
         """Remove what was made for the cases of its benchmarks."""

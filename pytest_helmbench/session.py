@@ -21,7 +21,6 @@ from pytest_helmbench.ending import ExitRule
 from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_path
-from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.engine.trees import LoadedTree
 from pytest_helmbench.evaluate.judge import load_template
@@ -183,7 +182,6 @@ class SessionPlugin:
         self._garbage.begin()
         if isinstance(desk, ControllerDesk):
             desk.on_tick = self._live.tick
-        self._check_loop: LoopThread | None = None
         self._broken = 0
         self._unjudged_failures = 0
         self._failures = 0
@@ -392,9 +390,6 @@ class SessionPlugin:
         """Stop, store, and settle the exit code."""
         self._live.clear()
         interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
-        if self._check_loop is not None:
-            self._check_loop.run(self._library.close())
-            self._check_loop.close()
         self._desk.end(interrupted=interrupted)
         if self._office is not None:
             status = ExitRule(self._office, _models_on_command_line(self._config)).settle(
@@ -419,14 +414,13 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
-        """Leave the collector as it was found."""
+        """Leave the collector as it was found, and nothing running."""
+        self._library.end()
         self._garbage.end()
 
     def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row, or why it could not be checked."""
-        if self._check_loop is None:
-            self._check_loop = LoopThread()
-        return self._check_loop.run(self._library.self_check(loaded, code))
+        return self._library.loop.run(self._library.self_check(loaded, code))
 
     # What the hooks share
 

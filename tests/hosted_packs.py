@@ -98,8 +98,8 @@ def write_hosted_pack(
 
 
 def pack_place(root: Path, work: Path) -> BridgePlace:
-    """Return where a pack is and may write: three folders of its own below `work`."""
-    folders = [work / name for name in ("data", "cache", "runs")]
+    """Return where a pack is and may write: four folders of its own below `work`."""
+    folders = [work / name for name in ("data", "cache", "runs", "home")]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     return BridgePlace(root, root / ENTRY, *folders)

@@ -22,12 +22,13 @@ _NO_PROXY = "127.0.0.1,localhost,::1"
 
 @dataclass(frozen=True, slots=True)
 class BridgePlace:
-    """Where a pack is and may write. All paths are absolute and exist.
+    """Where a pack is and may write. All paths are absolute.
 
     Args:
         root: The pack's folder.
         entry: The module that it names.
-        data_dir: Its own, kept; `cache_dir` and `runs_dir` likewise.
+        home: Where its processes start, with their temporary files; it exists, and goes with the session.
+        data_dir: Its own, kept, and there once it runs; `cache_dir` and `runs_dir` likewise.
         cache_dir: See `data_dir`.
         runs_dir: See `data_dir`.
     """
@@ -37,6 +38,7 @@ class BridgePlace:
     data_dir: Path
     cache_dir: Path
     runs_dir: Path
+    home: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class PackCommand:
     @property
     def folder(self) -> str:
         """Where it starts: a pack that writes files without saying where may do so here."""
-        return os.path.realpath(self.place.data_dir)
+        return os.path.realpath(self.place.home)
 
     @property
     def entry(self) -> str:
@@ -79,12 +81,10 @@ class PackCommand:
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         """Return the whole environment: no key of a provider is in it, and no home with more of them."""
         passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        temporary = os.path.realpath(self.place.cache_dir)
         return {
             "LANG": "C.UTF-8",
             **passed,
-            **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), temporary),
-            **dict.fromkeys(("HOME", "USERPROFILE"), self.folder),
+            **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "HOME", "USERPROFILE"), self.folder),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), _NO_PROXY),
             "NODE_PATH": str(_INSIDE / "modules"),
             **extra,
@@ -93,7 +93,8 @@ class PackCommand:
     def _permission_flags(self) -> tuple[str, ...]:
         major = self.node.version[0]
         place = self.place
-        writable = [os.path.realpath(path) for path in (place.data_dir, place.cache_dir, place.runs_dir)]
+        folders = (place.data_dir, place.cache_dir, place.runs_dir, place.home)
+        writable = [os.path.realpath(path) for path in folders]
         # Both names of the folder: files are opened by the one that the pack was told.
         readable = {os.path.realpath(place.root), str(place.root), str(_INSIDE), *writable}
         return (

@@ -14,6 +14,7 @@ import click
 
 from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.bench.rule import FieldRule
+from pytest_helmbench.commands.hosted import loaded_hosted
 from pytest_helmbench.commands.output import (
     CommandError,
     as_json_option,
@@ -32,7 +33,6 @@ from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.formats.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers import resolve_endpoint
-from pytest_helmbench.hosting import Hosting
 from pytest_helmbench.packing import Packing
 from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
 
@@ -137,7 +137,7 @@ def _checked_pack(root: Path, models: tuple[Problem, ...], odd_models: tuple[Pro
 
 def _checked_hosted(root: Path, models: tuple[Problem, ...], odd_models: tuple[Problem, ...]) -> _Checked:
     try:
-        loaded = Hosting(Project.at(Path.cwd()).settings(), os.environ).load(root, ())
+        loaded = loaded_hosted(root, Project.at(Path.cwd()).settings())
     except UnreadableBenchmarkError as error:
         return _Checked(root, None, (*error.problems, *models), odd_models)
     refusal = loaded.work.refusal

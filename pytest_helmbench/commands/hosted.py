@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedOutline, ScenarioMeta
+from pytest_helmbench.engine.hosted import LoadedHosted
+from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.formats.hosted_places import MANIFEST
 from pytest_helmbench.hosting import Hosting
 from pytest_helmbench.report.tables import table
@@ -18,21 +20,29 @@ __all__ = [
     "first_scenarios",
     "hosted_rows",
     "hosted_table",
+    "loaded_hosted",
     "manifest_of",
     "prompt_lines",
-    "read_hosted",
 ]
 
 _HEAD = ("scenario", "category", "title")
 
 
-def read_hosted(root: Path, settings: Settings) -> HostedOutline:
+def loaded_hosted(root: Path, settings: Settings) -> LoadedHosted:
     """Return a Bench Pack with the scenarios that it lists; without Node, with one that stands for all.
 
     Raises:
         UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.
     """
-    return Hosting(settings, os.environ).load(root, ()).outline
+    loop = LoopThread()
+    try:
+        hosting = Hosting(settings, os.environ, loop)
+        try:
+            return hosting.load(root, ())
+        finally:
+            loop.run(hosting.close())
+    finally:
+        loop.close()
 
 
 def manifest_of(pack: HostedOutline) -> Path:

@@ -21,8 +21,8 @@ from pytest_helmbench.commands.hosted import (
     find_scenario,
     hosted_rows,
     hosted_table,
+    loaded_hosted,
     prompt_lines,
-    read_hosted,
 )
 from pytest_helmbench.commands.output import (
     CommandError,
@@ -97,7 +97,7 @@ def read_benchmarks(project: Project, path: Path | None) -> list[AnyBenchmark]:
 
 def _read(root: Path, settings: Settings) -> AnyBenchmark:
     if is_hosted(root):
-        return read_hosted(root, settings)
+        return loaded_hosted(root, settings).outline
     return load_pack(root) if is_pack(root) else load_benchmark(root)
 
 

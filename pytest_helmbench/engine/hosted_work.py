@@ -157,9 +157,8 @@ class HostedWork:
             return await self._run(rule, bench)
 
     async def close(self) -> None:
-        """End the pack's process and its verifiers."""
+        """End the pack's verifiers, and the addresses that its scenarios share."""
         if isinstance(self._made, HostedTools):
-            await self._made.bridge.close()
             await self._shared.aclose()
             await self._made.verifiers.close()
 

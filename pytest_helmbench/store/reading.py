@@ -14,7 +14,7 @@ __all__ = ["has_table", "reading"]
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a results file without the right to write.
+    """Open a results file to read it.
 
     Raises:
         StoreError: The file is missing or no results file.
@@ -22,9 +22,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.exists():
         raise StoreError(path, "there is no such database", "name the results file with --helmbench-db=PATH")
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
-        ) as conn:
+        # Opened read-only, the last reader could not tidy up the journal that it has made.
+        opened = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=30)
+        with contextlib.closing(opened) as conn:
+            conn.execute("PRAGMA query_only = ON")
             yield conn
     except sqlite3.Error as error:
         raise store_error(path, error) from error

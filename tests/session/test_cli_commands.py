@@ -252,8 +252,8 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
         ("check nix", "no benchmark at nix\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"),
         ("costs --model nix/x", "helmbench.db has no run of nix/x\n  hint: did you mean baseline/lexical?"),
         ("costs --run-id x", "Invalid value for '--run-id': 'x' is not a valid integer."),
-        ("schema nix", "Invalid value for 'NAME': 'nix' is not one of 'benchmark'"),
-        ("export --format parquet", "'parquet' is not one of 'csv', 'json'."),
+        ("schema nix", "Invalid value for 'NAME': 'nix' is not one of 'bench_pack', 'benchmark'"),
+        ("export --format parquet", "'parquet' is not one of 'csv', 'json', 'benchlocal'."),
         (
             "export --format csv --output no/such.csv",
             "no/such.csv: cannot be written: No such file or directory",

@@ -77,7 +77,7 @@ def test_a_time_that_the_user_set_is_the_last_word() -> None:
 def place(tmp_path: Path) -> BridgePlace:
     root = write_hosted(tmp_path / "pack")
     entry = root / "dist/benchlocal/index.js"
-    return BridgePlace(root, entry, tmp_path / "data", tmp_path / "cache", tmp_path / "runs")
+    return BridgePlace(root, entry, tmp_path / "data", tmp_path / "cache", tmp_path / "runs", tmp_path)
 
 
 def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> None:
