@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 
 from pytest_helmbench.bench.outcome import Event
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.relay import RelayAddress
-from pytest_helmbench.sandbox.workspace import Workspace, remove_tree
+from pytest_helmbench.sandbox.box import Command
+from pytest_helmbench.sandbox.local import LocalPrograms, launched
+from pytest_helmbench.sandbox.workspace import Workspace
 
 __all__ = [
     "AgentCommand",
@@ -49,6 +50,7 @@ _PASSED_ON = (
 _KEPT = 16 * 1024
 _CHUNK = 64 * 1024
 _GRACE_S = 5.0
+_NOT_STARTED = (126, 127)  # as shells and our launcher say it
 
 
 class AgentCommandError(HelmbenchError):
@@ -162,7 +164,7 @@ class ExternalRun:
 
 
 async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun:
-    """Run an agent to its end; then nothing of its process group is left.
+    """Run an agent to its end; then nothing of it is left, nor when this process is killed.
 
     It runs as this user and unprotected: it is the user's own program. Its environment is made from nothing: no key
     of ours is in it.
@@ -171,26 +173,29 @@ async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun
         AgentFailedError: It cannot be started, or its exit code is not 0.
         asyncio.CancelledError: The item ends.
     """
-    folder = Path(await asyncio.to_thread(mkdtemp, prefix="helmbench-agent-"))
+    programs = await asyncio.to_thread(LocalPrograms)
     try:
-        (folder / "tmp").mkdir()
-        (folder / "task.md").write_text(without_surrogates(task.message), encoding="utf-8")
-        run = await _run(command, task, folder)
+        (programs.folder / "tmp").mkdir()
+        (programs.folder / "task.md").write_text(without_surrogates(task.message), encoding="utf-8")
+        run = await _run(command, task, programs)
     finally:
-        await asyncio.to_thread(remove_tree, folder)
+        await asyncio.to_thread(programs.close)
     if task.workspace.uid is not None:
         await asyncio.to_thread(_hand_over, task.workspace.path, task.workspace.uid)
+    if run.exit_code in _NOT_STARTED:
+        said = excerpt(run.stderr_tail.rpartition("\n")[2])
+        raise AgentFailedError(f"the agent cannot be started: {said or excerpt(command.text)}")
     if run.exit_code not in (0, None):
         message = f"the agent ended with exit code {run.exit_code}: {excerpt(command.text)}"
         raise AgentFailedError(f"{message}\n  hint: its last words on stderr are shown with the item", run)
     return run
 
 
-async def _run(command: AgentCommand, task: ExternalTask, folder: Path) -> ExternalRun:
+async def _run(command: AgentCommand, task: ExternalTask, programs: LocalPrograms) -> ExternalRun:
     started = time.monotonic()
     out, err = _Tail(), _Tail()
     try:
-        process = await _start(command, task, folder, (out, err))
+        process = await _start(command, task, programs, (out, err))
     finally:
         out.close_writing()
         err.close_writing()
@@ -240,20 +245,21 @@ class _Tail:
 
 
 async def _start(
-    command: AgentCommand, task: ExternalTask, folder: Path, streams: tuple[_Tail, _Tail]
+    command: AgentCommand, task: ExternalTask, programs: LocalPrograms, streams: tuple[_Tail, _Tail]
 ) -> Process:
     values = {
         "workspace": str(task.workspace.path),
-        "task_file": str(folder / "task.md"),
+        "task_file": str(programs.folder / "task.md"),
         "base_url": task.address.base_url,
         "model": task.model,
     }
-    argv = command.argv(values)
+    # The launcher ends with us, and takes with it what has left the agent's process group.
+    started = Command(command.argv(values))
+    settings = f"CORE=0,reap={os.getpid()}"
     try:
         return await asyncio.create_subprocess_exec(
-            *argv,
-            cwd=task.workspace.path,
-            env=_environment(task, values, folder),
+            *launched(started, str(task.workspace.path), settings, str(programs.launcher)),
+            env=_environment(task, values, programs.folder),
             stdin=DEVNULL,
             stdout=streams[0].write_end,
             stderr=streams[1].write_end,
@@ -281,13 +287,14 @@ def _environment(task: ExternalTask, values: Mapping[str, str], folder: Path) ->
 
 
 async def _kill(process: Process) -> None:
-    """End the agent and everything of its process group, whether it has ended itself or not."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    elif process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.kill()
+    """Let the launcher end the agent and all below it, then what is left of its process group."""
+    if process.returncode is None:
+        process.terminate()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 

@@ -26,6 +26,7 @@ from perf.tools import Tool, Work, absent_tools, ours, tools
 from perf.workload import (
     semaphore_wall_s,
     tail_latencies_s,
+    write_bench_pack,
     write_heavy_schema,
     write_prompts,
     write_tree,
@@ -178,6 +179,55 @@ def compare_memory(concurrency: int) -> None:
     print(f"wall: {cases.wall_s:.1f} s, trivial items {floor.wall_s:.1f} s")
 
 
+def compare_hosted(repeat: int) -> None:
+    """Print what scenarios of Bench Packs cost beside cases of a tree, and how long a small slow pack takes."""
+    with tempfile.TemporaryDirectory() as name, provider(50) as url:
+        runs = _hosted_runs(Path(name), url, repeat)
+    print("\n1,000 items, 50 ms, 64 in flight, start-up included; of Bench Packs with Node\n")
+    floor = median(runs["cases of a tree"], _cpu)
+    for what, taken in runs.items():
+        cpu_s = median(taken, _cpu)
+        print(
+            f"{what}: {median(taken, _wall):.2f} s, {cpu_s:.2f} s of CPU, {cpu_s / floor:.2f} times the tree's"
+        )
+    with tempfile.TemporaryDirectory() as name, provider(1_500) as url:
+        root = Path(name) / "slow"
+        root.mkdir()
+        write_bench_pack(root, 15, asks=True)
+        slow = [measure(_on(url, "pack"), root, url) for _ in range(repeat)]
+    print(
+        f"\n15 scenarios of 1.5 s: {median(slow, _wall):.2f} s; pytest says: {slow[-1].output.splitlines()[-1]}"
+    )
+
+
+def _hosted_runs(folder: Path, url: str, repeat: int) -> Mapping[str, list[Measure]]:
+    """Run the three benchmarks of a thousand items in turns."""
+    targets = {
+        "cases of a tree": "benchmark",
+        "scenarios that ask": "pack",
+        "scenarios that do nothing": "pack",
+    }
+    runs: dict[str, list[Measure]] = {name: [] for name in targets}
+    for number in range(repeat):
+        for name, target in targets.items():
+            root = folder / f"{name} {number}"
+            root.mkdir()
+            if target == "pack":
+                write_bench_pack(root, 1_000, asks=name == "scenarios that ask")
+            else:
+                write_tree(root, 1_000)
+            runs[name].append(measure(_on(url, target), root))
+    return runs
+
+
+def _on(url: str, target: str) -> Command:
+    """Return the command that runs a benchmark; scenarios that ask nobody end as errors."""
+    places = ("--helmbench-concurrency=64", "--helmbench-pack-concurrency=64")
+    options = ("--helmbench-model=mock-1", f"--helmbench-base-url={url}", *places)
+    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", target, *options]
+    return Command(arguments, ends=frozenset({0, 1}))
+
+
 def _beside_floor(
     url: str, repeat: int, changed: Callable[[Command], Command], *options: str
 ) -> Mapping[str, list[Measure]]:
@@ -215,7 +265,7 @@ def _largest(run: Measure) -> float:
 
 def main() -> None:
     """Print what was asked for."""
-    parts = ("tools", "wire", "tail", "workers", "collection", "memory")
+    parts = ("tools", "wire", "tail", "workers", "collection", "memory", "hosted")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(parts), help="which of " + ", ".join(parts))
     parser.add_argument("--cases", type=int, default=1000, help="of the table of all tools")
@@ -238,6 +288,8 @@ def main() -> None:
         compare_collection(given.repeat)
     if "memory" in chosen:
         compare_memory(given.concurrency)
+    if "hosted" in chosen:
+        compare_hosted(given.repeat)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,14 @@ from perf.mock import latency_s
 
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 
-__all__ = ["semaphore_wall_s", "tail_latencies_s", "write_heavy_schema", "write_prompts", "write_tree"]
+__all__ = [
+    "semaphore_wall_s",
+    "tail_latencies_s",
+    "write_bench_pack",
+    "write_heavy_schema",
+    "write_prompts",
+    "write_tree",
+]
 
 _CONDITIONS = 10
 _WORDS = [
@@ -47,6 +54,32 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 _FINDINGS = 300
+_ASKING = """
+  const response = await fetch(`${provider.baseUrl}/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${secret.value}` },
+    body: JSON.stringify({ model: input.model.model, messages: [{ role: "user", content: TEXT + input.scenario.id }] }),
+  });
+  const reply = (await response.json()).choices[0].message.content;
+"""
+_BENCH_PACK = """
+const TEXT = "%s";
+module.exports = {
+  async listScenarios() {
+    return Array.from({ length: %d }, (_, number) => ({ id: `S-${number + 1}`, title: `Scenario ${number + 1}` }));
+  },
+  async prepare({ providers: [provider], secrets: [secret] }) {
+    return {
+      async runScenario(input) {
+        %s
+        return { scenarioId: input.scenario.id, status: "pass", score: 100, summary: "ok", rawLog: reply };
+      },
+      async dispose() {},
+    };
+  },
+  scoreModelResults: (results) => ({ totalScore: results.length, categories: [] }),
+};
+"""
 
 
 def write_tree(root: Path, cases: int) -> None:
@@ -71,6 +104,24 @@ def write_tree(root: Path, cases: int) -> None:
         ),
         encoding="utf-8",
     )
+
+
+def write_bench_pack(root: Path, scenarios: int, *, asks: bool) -> None:
+    """Write a Bench Pack in `root/pack` whose scenarios ask their model once, or do nothing at all."""
+    entry = root / "pack" / "dist" / "benchlocal" / "index.js"
+    entry.parent.mkdir(parents=True)
+    manifest = {
+        "schemaVersion": 1,
+        "protocolVersion": 1,
+        "id": "load",
+        "name": "Load",
+        "version": "1.0.0",
+        "entry": "./dist/benchlocal/index.js",
+        "capabilities": {"verification": False},
+    }
+    (root / "pack" / "benchlocal.pack.json").write_text(json.dumps(manifest), encoding="utf-8")
+    act = _ASKING if asks else 'const reply = "";'
+    entry.write_text(_BENCH_PACK % (_text(1), scenarios, act), encoding="utf-8")
 
 
 def write_prompts(root: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -269,3 +270,38 @@ def test_a_program_that_is_no_program(stage: Stage) -> None:
     with pytest.raises(AgentFailedError, match=r"^the agent cannot be started: ") as caught:
         stage.run(AgentCommand.parse("./broken", stage.folder))
     assert caught.value.run is None
+
+
+_KILLED = """
+import asyncio, sys
+from pathlib import Path
+from pytest_helmbench.agent.external import AgentCommand, ExternalTask, run_external
+from pytest_helmbench.gateway.relay import RelayAddress
+from pytest_helmbench.sandbox.workspace import Workspace
+place = Path(sys.argv[1])
+command = AgentCommand.parse(sys.argv[2], place)
+task = ExternalTask("task", Workspace(place), RelayAddress("http://127.0.0.1:9/x/v1", "token"), "m")
+asyncio.run(run_external(command, task))
+"""
+
+
+def test_a_killed_session_leaves_no_agent(tmp_path: Path) -> None:
+    # The agent's own child has left its process group, and says that it is there.
+    agent = tmp_path / "agent.sh"
+    agent.write_text("#!/bin/sh\nsetsid sh -c 'echo $$ > pid; exec sleep 600' &\nexec sleep 600\n")
+    agent.chmod(0o755)
+    session = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path), str(agent)])
+    pid = tmp_path / "pid"
+    _wait(lambda: pid.exists() and pid.read_text().strip())
+    child = Path(f"/proc/{pid.read_text().strip()}")
+    assert child.exists()
+    session.kill()
+    session.wait()
+    _wait(lambda: not child.exists())
+
+
+def _wait(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
