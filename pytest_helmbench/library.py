@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.bench.pack_outline import PackOutline
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.engine.jobs import Loaded
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import resolve_targets
@@ -40,6 +40,7 @@ class Library:
         self._environ = environ
         self._roots: dict[Path, Path | None] = {}
         self._loaded: dict[Path, Loaded] = {}
+        self._unreadable: dict[Path, UnreadableBenchmarkError] = {}
         self._packing: Packing | None = None
         self._hosting: Hosting | None = None
         self._tests: HandWritten | None = None
@@ -72,8 +73,14 @@ class Library:
         Raises:
             HelmbenchError: Its models.yml or an id in it cannot be used, or the folder cannot be read.
         """
+        if root in self._unreadable:
+            raise self._unreadable[root]  # a Bench Pack may take its time to fail
         if root not in self._loaded:
-            self._loaded[root] = self._read(root)
+            try:
+                self._loaded[root] = self._read(root)
+            except UnreadableBenchmarkError as error:
+                self._unreadable[root] = error
+                raise
         return self._loaded[root]
 
     def hand_written(self, outline: PackOutline) -> HandWritten:

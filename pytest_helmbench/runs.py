@@ -51,6 +51,7 @@ class PlannedRun:
         judge_prompt_tokens: Estimate.
         max_tokens: Bound on a completion; None when none is sent.
         packed_codes: The planned case codes, one per line, compressed.
+        open_ended: Some of its cases may ask more than once: packs and agents decide that themselves.
     """
 
     benchmark: str
@@ -67,6 +68,7 @@ class PlannedRun:
     judge_prompt_tokens: int
     max_tokens: int | None
     packed_codes: bytes
+    open_ended: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -117,8 +119,13 @@ class Plan:
 
     @property
     def calls(self) -> int:
-        """Calls that will be made if nothing is retried."""
+        """Calls that will be made if nothing is retried; see `open_ended`."""
         return sum(run.tests + run.judge_calls - run.unasked for run in self.runs if run.usable)
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether it may be more calls: nobody knows what packs and agents will ask."""
+        return any(run.open_ended and run.usable for run in self.runs)
 
 
 def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
@@ -140,6 +147,7 @@ def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
         count["tests"] += 1
         count["prompt"] += characters // _CHARACTERS_PER_TOKEN + 1
         count["evaluations"] += judge_calls or 1
+        count["open_ended"] += not job.is_one_question
         count["judge"] += judge_calls
         if judge_calls and (judge is None or not judge.usable):
             count["unasked"] += 1 + judge_calls
@@ -168,6 +176,7 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         judge_prompt_tokens=count["judge_prompt"],
         max_tokens=target.model.entry.sampling.max_tokens,
         packed_codes=_packed(codes),
+        open_ended=count["open_ended"] > 0,
     )
 
 

@@ -107,7 +107,8 @@ class Announcer:
         price = None if span is None else (span.low, span.expected, span.high)
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)
-        calls = 0 if settings.cache is CacheMode.ONLY else self._office.book.left(plan).calls
+        left = self._office.book.left(plan)
+        calls = (0 if settings.cache is CacheMode.ONLY else left.calls, left.open_ended)
         lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db)]
         lines += self._unknown_gates(plan)
         judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)

@@ -85,15 +85,18 @@ def cost_text(known_usd: float, unknown: int) -> str:
 def announcement(
     models: Sequence[str],
     cases: int,
-    calls: int,
+    calls: tuple[int, bool],
     concurrency: int,
     price: tuple[float, float, float] | None,
     db: str,
 ) -> str:
-    """Return the line before the first call."""
-    cost = "cost unknown" if price is None else "free" if not price[2] else f"about {_usd(price[1])} USD"
+    """Return the line before the first call; of the calls how many, and whether it may be more."""
+    number, open_ended = calls
+    least = "at least " if open_ended and number else ""
+    about = "at least" if least else "about"
+    cost = "cost unknown" if price is None else "free" if not price[2] else f"{about} {_usd(price[1])} USD"
     return (
-        f"helmbench: {_listed(models)}: {_count(cases, 'case')}, {_count(calls, 'call')}"
+        f"helmbench: {_listed(models)}: {_count(cases, 'case')}, {least}{_count(number, 'call')}"
         f" ({concurrency} at a time), {cost}; results in {db}"
     )
 
