@@ -14,6 +14,7 @@ from typing import Any
 from pytest_helmbench.bench.hosted import HostedManifest, PackScore, ScenarioMeta
 from pytest_helmbench.bench.outcome import Outcome, Verdict
 from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bridge.answers import MalformedAnswerError, scenarios_of, score_of
 from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.bridge.node import Node, find_node
@@ -136,8 +137,8 @@ class Hosting:
         try:
             return scenarios_of(self._loop.run(self._bridge(manifest)[0].scenarios()))
         except (PackFailedError, MalformedAnswerError) as error:
-            output = error.output if isinstance(error, PackFailedError) else ""
-            hint = f"it printed: {output}" if output else ""
+            words = error.words if isinstance(error, PackFailedError) else ""
+            hint = f"Node says:\n{excerpt(words)}" if words else ""
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
     def _tools(self, manifest: HostedManifest, tell: Callable[[Mapping[str, Any]], None]) -> HostedTools:

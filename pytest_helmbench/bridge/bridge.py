@@ -100,7 +100,7 @@ class Bridge:
             number, answer = child.ask(message, min(freeze_s, limit_s), attempt.emitted)
             return await self._within(child, number, answer, _Limit(limit_s, attempt.spent_s, "the scenario"))
 
-        return await self._done(act)
+        return await self._done(act, "this scenario")
 
     async def close(self) -> None:
         """Dispose of what is prepared, within bounds, and end all processes."""
@@ -121,17 +121,22 @@ class Bridge:
             limit = _Limit(seconds, lambda: time.monotonic() - started, what)
             return await self._within(child, number, answer, limit)
 
-        return await self._done(act)
+        return await self._done(act, what)
 
-    async def _done(self, act: Callable[[Child, float], Awaitable[Any]]) -> Any:
-        """Do something beside others; when the process is lost, do it again, alone."""
+    async def _done(self, act: Callable[[Child, float], Awaitable[Any]], what: str) -> Any:
+        """Do something beside others; when the process is lost, do it again, alone.
+
+        Args:
+            act: Does it in a process, whose silence is borne so many seconds.
+            what: Names it.
+        """
         child = await self._shared()
         child.users += 1
         try:
             return await act(child, self._bounds.freeze_s)
         except ChildLostError as lost:
             if lost.alone:
-                raise _culprit(lost) from None
+                raise _culprit(lost, what) from None
         finally:
             child.users -= 1
             self._retire_if_done(child)
@@ -140,7 +145,7 @@ class Bridge:
             try:
                 return await act(child, self._bounds.alone_freeze_s)
             except ChildLostError as lost:
-                raise _culprit(lost) from None
+                raise _culprit(lost, what) from None
             finally:
                 self._retire(child)
 
@@ -224,6 +229,6 @@ def _retrieve(task: asyncio.Task[Child]) -> None:
         task.exception()
 
 
-def _culprit(lost: ChildLostError) -> PackFailedError:
+def _culprit(lost: ChildLostError, what: str) -> PackFailedError:
     loss = lost.loss
-    return PackFailedError(loss.reason, f"{loss.said} while this scenario ran alone", lost.output, loss.stack)
+    return PackFailedError(loss.reason, f"{loss.said} while {what} ran alone", lost.output, loss.stack)

@@ -270,11 +270,9 @@ class Child:
         }
 
     def _unloadable(self, said: str, stack: str = "") -> PackFailedError:
-        place = self._command.place
-        entry = place.entry.relative_to(place.root) if place.entry.is_relative_to(place.root) else place.entry
         return PackFailedError(
             "not_loadable",
-            f"the Bench Pack cannot be loaded from {scrub(str(entry))}: {said}",
+            f"the Bench Pack cannot be loaded: {said}",
             self.output(),
             stack,
         )

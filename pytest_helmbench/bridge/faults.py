@@ -24,3 +24,8 @@ class PackFailedError(HelmbenchError):
         self.output = output
         self.stack = stack
         super().__init__(message)
+
+    @property
+    def words(self) -> str:
+        """Where it was thrown, then what was printed."""
+        return "\n".join(filter(None, (self.stack, self.output)))

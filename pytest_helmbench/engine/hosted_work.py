@@ -191,9 +191,10 @@ class HostedWork:
                 answer = await self._tools.bridge.run(item, limit_s, prepared)
                 result = result_of(answer, rule.scenario.id)
             except PackFailedError as error:
-                return item.failed(error.reason, str(error), error.output)
+                return item.failed(error.reason, str(error), error.words)
             except MalformedAnswerError as error:
                 return item.failed("malformed", str(error))
+            await conversation.settle()
             return item.judged(result)
 
     @asynccontextmanager

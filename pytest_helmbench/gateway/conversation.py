@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +28,7 @@ from pytest_helmbench.gateway.providers import Endpoint
 __all__ = ["ClientGaveUpError", "Conversation", "ItemLine", "RawReply", "Sums"]
 
 _GRACE_S = 2.0
+_SETTLE_S = 0.5  # for the end of a connection to reach us
 
 
 class ClientGaveUpError(HelmbenchError):
@@ -173,6 +174,8 @@ class Conversation:
         self._open_faults: dict[str, HelmbenchError] = {}
         self._journal: dict[tuple[str, int], RawReply] | None = {} if journal else None
         self._era = 0
+        self._waiting = 0
+        self._nobody_waits = asyncio.Event()
         self._on_end: list[Callable[[], None]] = []
         self._bug: BaseException | None = None
         self.ended = False
@@ -211,8 +214,15 @@ class Conversation:
             return self._failure(error)
         raw = self._journaled(key)
         if raw is None:
-            with self._clock.asking():
-                raw = await self._asked(call, key)
+            self._waiting += 1
+            self._nobody_waits.clear()
+            try:
+                with self._clock.asking():
+                    raw = await self._asked(call, key)
+            finally:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._nobody_waits.set()
         if raw.error is None:
             self._open_faults.pop(key, None)
         elif not isinstance(raw.error, ItemEndedError):
@@ -230,6 +240,16 @@ class Conversation:
         self._era += 1
         self._open_faults.clear()
         self._taken.clear()
+
+    async def settle(self) -> None:
+        """Wait a moment for requests that are open although the item has come to its end.
+
+        A client that has hung up is known as gone later than what its code has said last.
+        """
+        if self._waiting:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SETTLE_S):
+                    await self._nobody_waits.wait()
 
     def call_at_end(self, function: Callable[[], None]) -> None:
         """Have a function called once, when the item ends; at once when it has."""

@@ -379,7 +379,7 @@ def test_new_items_go_to_a_fresh_process_while_the_old_one_finishes(tmp_path: Pa
             assert failed.reason == "too_slow"
             second = (await outcomes(bridge, [Item("pid")]))[0]["note"]
             assert not waiting.done()
-            (tmp_path / "work" / "data" / "go").touch()
+            (tmp_path / "work" / "home" / "go").touch()
             return first, second, (await waiting)[0]["note"]
 
     first, second, old = asyncio.run(go())
@@ -410,5 +410,5 @@ def test_a_cancelled_item_is_aborted_and_not_waited_for(tmp_path: Path) -> None:
     took_s, healthy = asyncio.run(go())
     assert took_s < CALM.grace_s
     assert healthy[0]["note"] == "slow"
-    said = (tmp_path / "work" / "data" / "aborted").read_text()
+    said = (tmp_path / "work" / "home" / "aborted").read_text()
     assert said == "AbortError: This operation was aborted"

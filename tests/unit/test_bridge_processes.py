@@ -35,7 +35,7 @@ _THENS = {
 
 
 def _pids(root: Path, within_s: float = 20.0) -> list[int]:
-    path = root.parent / "work" / "data" / "pids"
+    path = root.parent / "work" / "home" / "pids"
     until = time.monotonic() + within_s
     while time.monotonic() < until:
         if path.exists() and (text := path.read_text()).endswith("]"):
@@ -68,7 +68,7 @@ def test_the_environment_of_a_pack_holds_no_key_and_no_home(
             *("PATH", "TZ", "LANG", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"),
             *("NO_PROXY", "no_proxy", "NODE_PATH", "LC_CTYPE"),
         }
-        assert (env["HOME"], env["TMPDIR"], seen["tmp"]) == (str(work / "data"), *[str(work / "cache")] * 2)
+        assert (env["HOME"], env["TMPDIR"], seen["tmp"]) == (str(work / "home"),) * 3
         assert env["NO_PROXY"] == "127.0.0.1,localhost,::1"
 
 
@@ -93,7 +93,7 @@ def test_a_pack_reads_itself_and_writes_its_own_folders_and_the_network(tmp_path
             return (await outcomes(bridge, [Item("A")]))[0]
 
     assert asyncio.run(go())["note"] == "pong"
-    assert (tmp_path / "work" / "data" / "relative").read_text() == "small-pack"
+    assert (tmp_path / "work" / "home" / "relative").read_text() == "small-pack"
 
 
 def test_a_loopback_server_does_where_nothing_is_inherited(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Bench Packs killed and resumed: no process stays behind, what was answered is not asked again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hosted_sessions import node_processes, write_asking_pack
+from provider import Provider
+from records import final_state, integrity, judged_rows
+from sessions import Session, until
+from trees import clear_environment, rows
+
+_QUICK = {
+    f"quick-{number}": "async () => { await ask(input.scenario.id); return result(); }" for number in range(4)
+}
+# Its first request is answered at once; the second hangs until the provider is told otherwise.
+_SLOW = {
+    f"slow-{number}": """async () => {
+        await ask(`${input.scenario.id} first`);
+        await ask(`${input.scenario.id} second`);
+        return result({ score: 10 });
+    }"""
+    for number in range(2)
+}
+_OPTIONS = ("-q", "--helmbench-pack-concurrency=6")
+_PATHS = ("pack",)
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _hold(provider: Provider) -> None:
+    provider.answers(hang=True, when=lambda request: request.prompt.endswith("second"))
+
+
+def _is_under_way(provider: Provider, database: Path) -> None:
+    """Wait until everything is judged that can be, and the rest waits for its second reply."""
+    until(lambda: provider.in_flight == len(_SLOW), "the second requests are out")
+    stored = "SELECT (SELECT count(*) FROM results) = 4 AND (SELECT count(*) FROM responses) = 6"
+    until(lambda: rows(database, stored) == [(1,)], "the others are judged and stored")
+
+
+def _asked(provider: Provider) -> Counter[str]:
+    return Counter(request.prompt for request in provider.requests)
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_killed_session_leaves_no_process_and_goes_on_without_asking_again(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    folder = pytester.path
+    write_asking_pack(folder / "pack", {**_SLOW, **_QUICK})
+    whole = Session(
+        folder, provider.url, workers, *_OPTIONS, f"--helmbench-db={folder / 'undisturbed.db'}", paths=_PATHS
+    )
+    assert whole.end() == pytest.ExitCode.OK, whole.text
+    provider.requests.clear()
+    _hold(provider)
+    session = Session(folder, provider.url, workers, *_OPTIONS, paths=_PATHS)
+    database = folder / "helmbench.db"
+    _is_under_way(provider, database)
+    assert node_processes(folder)
+    judged = judged_rows(database)
+
+    session.kill_all()
+
+    until(lambda: not node_processes(folder), "no process of the pack stays behind")
+    provider.reset()
+    again = Session(folder, provider.url, workers, *_OPTIONS, "--helmbench-resume", paths=_PATHS)
+    assert again.end() == pytest.ExitCode.OK, again.text
+    assert "went on with run 1: 4 judged cases were on record" in again.text
+    # What was answered comes from the record; what was out is asked again.
+    assert _asked(provider) == Counter({f"{name} second": 1 for name in _SLOW})
+    assert judged <= judged_rows(database)
+    assert integrity(database) == "ok"
+    score = "SELECT total, categories, partial FROM pack_scores"
+    assert (
+        rows(database, score)
+        == rows(folder / "undisturbed.db", score)
+        == [(70.0, *rows(database, score)[0][1:])]
+    )
+    assert _without_replays(final_state(database)) == _without_replays(final_state(folder / "undisturbed.db"))
+    assert not node_processes(folder)
+
+
+def _without_replays(state: dict[str, list[tuple[object, ...]]]) -> object:
+    return state["runs"], state["results"]
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_ctrl_c_stops_at_once_and_keeps_what_came(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    folder = pytester.path
+    write_asking_pack(folder / "pack", {**_SLOW, **_QUICK})
+    _hold(provider)
+    session = Session(folder, provider.url, workers, *_OPTIONS, paths=_PATHS)
+    database = folder / "helmbench.db"
+    _is_under_way(provider, database)
+
+    started = time.monotonic()
+    session.interrupt(everybody=True)
+
+    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+    assert time.monotonic() - started < 4  # quiet: under 2
+    until(lambda: not node_processes(folder), "no process of the pack stays behind")
+    assert rows(database, "SELECT status FROM evaluation_runs") == [("interrupted",)]
+    assert {
+        outcome for (outcome,) in rows(database, "SELECT outcome FROM results WHERE code LIKE 'quick%'")
+    } == {"passed"}
+    assert rows(database, "SELECT count(*) FROM responses") == [(6,)]
+
+
+def test_a_killed_node_process_costs_no_call(pytester: pytest.Pytester, provider: Provider) -> None:
+    folder = pytester.path
+    write_asking_pack(folder / "pack", {**_SLOW, **_QUICK})
+    provider.answers(latency_s=3, when=lambda request: request.prompt.endswith("second"))
+    session = Session(folder, provider.url, "-n0", *_OPTIONS, paths=_PATHS)
+    _is_under_way(provider, folder / "helmbench.db")
+    [process] = node_processes(folder)
+
+    os.kill(process, signal.SIGKILL)
+
+    # The scenarios that ran begin anew, each alone, and are given the replies that they had or had asked for.
+    until(lambda: len(node_processes(folder)) == len(_SLOW), "each has a process of its own")
+    assert session.end() == pytest.ExitCode.OK, session.text
+    assert "6 passed" in session.text
+    assert set(_asked(provider).values()) == {1}
+    assert not node_processes(folder)
