@@ -11,7 +11,7 @@ from pytest_helmbench.bench.outcome import Event, Outcome, Verdict
 from pytest_helmbench.bench.pack import ConfigError, Family, PackRule, PackTask
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import excerpt
-from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome
+from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.evaluate.packs import row_evaluation
 from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch
 from pytest_helmbench.evaluate.patches.finding import CandidateFaultError, PackFaultError, PatchFinding
@@ -72,12 +72,12 @@ class AgentWork:
                 outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
                 if error.run is not None:
                     outcome = replace(outcome, excerpt=error.run.stderr_tail, events=error.run.events())
-                raise UnjudgedError(_with_sums(outcome, conversation)) from error
+                raise UnjudgedError(with_sums(outcome, conversation.sums)) from error
             except (SandboxError, ConfigError) as error:
                 raise UnjudgedError(
-                    _with_sums(Outcome(Verdict.ERROR, "sandbox", str(error)), conversation)
+                    with_sums(Outcome(Verdict.ERROR, "sandbox", str(error)), conversation.sums)
                 ) from error
-            return _with_sums(_outcome(rule, finding, session), conversation)
+            return with_sums(_outcome(rule, finding, session), conversation.sums)
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ class _Session:
         self.events = transcript.events
         if transcript.fault is not None:
             outcome = replace(fault_outcome(transcript.fault), events=self.events)
-            raise UnjudgedError(_with_sums(outcome, conversation))
+            raise UnjudgedError(with_sums(outcome, conversation.sums))
         return transcript.final_text
 
 
@@ -163,15 +163,4 @@ def _outcome(rule: PackRule, finding: PatchFinding | TerminalFinding, session: _
         score=evaluation.credit,
         excerpt="" if passed else excerpt(finding.output),
         events=events,
-    )
-
-
-def _with_sums(outcome: Outcome, conversation: Conversation) -> Outcome:
-    sums = conversation.sums
-    return replace(
-        outcome,
-        usage=sums.usage,
-        latency_ms=sums.latency_ms,
-        finish_reason=sums.finish_reason,
-        reply_key=sums.reply_key,
     )

@@ -16,7 +16,7 @@ from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.rule import AssertionRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Route, Target, escaped_path
 from pytest_helmbench.engine.targets import NO_MODEL
-from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome
+from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.gate import Lane
@@ -37,7 +37,6 @@ _FAMILY = "python_test"
 _RULE = "assertions"
 _EXPECTED = "the test passes"
 _PLACE = "*.py"  # no folder has this name, so that a benchmark at rootdir is another one
-_NO_PARTS = (None,) * 6
 _HASH_DIGITS = 16
 
 
@@ -151,16 +150,6 @@ class HandWrittenJob(CaseJob):
     def family(self) -> str:
         """The same for all."""
         return _FAMILY
-
-    @property
-    def parts(self) -> tuple[str | None, ...]:
-        """A test has no code components."""
-        return _NO_PARTS
-
-    @property
-    def judge_calls(self) -> int:
-        """0: its assertions judge."""
-        return 0
 
     @property
     def name(self) -> str:
@@ -316,13 +305,7 @@ def _outcome(case: Case, finding: Finding, sums: Sums) -> Outcome:
     if finding.verdict in (Verdict.FAILED, Verdict.ERROR) and sums.open_faults:
         # A test that was left without answers has not failed by itself.
         outcome = fault_outcome(sums.open_faults[0])
-    return replace(
-        outcome,
-        usage=sums.usage,
-        latency_ms=sums.latency_ms,
-        finish_reason=sums.finish_reason,
-        reply_key=sums.reply_key,
-    )
+    return with_sums(outcome, sums)
 
 
 def _judged(rule: AssertionRule, finding: Finding) -> Outcome:

@@ -27,7 +27,6 @@ __all__ = ["FAMILY", "HostedJob", "LoadedHosted"]
 FAMILY = "bench_pack"
 """The family of every scenario of a Bench Pack."""
 
-_NO_PARTS = (None,) * 6
 _HASH_DIGITS = 16
 
 
@@ -54,16 +53,6 @@ class HostedJob(CaseJob):
     def family(self) -> str:
         """The same for all."""
         return FAMILY
-
-    @property
-    def parts(self) -> tuple[str | None, ...]:
-        """A scenario of a Bench Pack has no code components."""
-        return _NO_PARTS
-
-    @property
-    def judge_calls(self) -> int:
-        """None: the pack judges."""
-        return 0
 
     def prompt_characters(self) -> int:
         """Return the length of what the pack shows of its prompt; nobody knows what it will ask."""

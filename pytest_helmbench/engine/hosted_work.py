@@ -18,7 +18,7 @@ from pytest_helmbench.bridge.answers import MalformedAnswerError, result_of
 from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
 from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
-from pytest_helmbench.engine.work import Bench, fault_outcome
+from pytest_helmbench.engine.work import Bench, fault_outcome, with_sums
 from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.item_clock import ItemClock
@@ -348,19 +348,12 @@ class _Item:
         return Outcome(Verdict.ERROR, "no_model_call", message)
 
     def _complete(self, outcome: Outcome, stated: tuple[Event, ...]) -> Outcome:
-        sums = self._conversation.sums
         scenario = self._rule.scenario.id
         if not outcome.judged:
             stated = (*stated, _event("scenario_error", scenarioId=scenario, message=outcome.message))
         finished = _event("scenario_finished", scenarioId=scenario)
-        return replace(
-            outcome,
-            usage=sums.usage,
-            latency_ms=sums.latency_ms,
-            finish_reason=sums.finish_reason,
-            reply_key=sums.reply_key,
-            events=(*self._work.news(), self._started, *self._progress, *stated, finished),
-        )
+        events = (*self._work.news(), self._started, *self._progress, *stated, finished)
+        return replace(with_sums(outcome, self._conversation.sums), events=events)
 
 
 def _request_s(generation: Mapping[str, Any], default_s: float) -> float:

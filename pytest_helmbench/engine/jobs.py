@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 
+_NO_PARTS = (None,) * 6
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A model and where its calls go.
@@ -98,14 +101,14 @@ class CaseJob(ABC):
         """How it is judged."""
 
     @property
-    @abstractmethod
     def parts(self) -> tuple[str | None, ...]:
-        """The components of the code that `--helmbench-select` looks at."""
+        """The components of the code that `--helmbench-select` looks at; only those of trees have any."""
+        return _NO_PARTS
 
     @property
-    @abstractmethod
     def judge_calls(self) -> int:
         """Calls to the judge that the rule needs."""
+        return 0
 
     @property
     def severity(self) -> int:

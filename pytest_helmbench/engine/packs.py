@@ -23,7 +23,6 @@ from pytest_helmbench.gateway.gate import Lane
 
 __all__ = ["LoadedPack", "PackJob"]
 
-_NO_PARTS = (None,) * 6
 _AGENT_FAMILIES = frozenset({Family.REPO_PATCH.value, Family.TERMINAL_TASK.value})
 _PASS, _FAIL = "PASS", "FAIL"
 
@@ -49,11 +48,6 @@ class PackJob(CaseJob):
     def family(self) -> str:
         """As the row or the manifest names it."""
         return self.ref.family
-
-    @property
-    def parts(self) -> tuple[str | None, ...]:
-        """A row has no code components."""
-        return _NO_PARTS
 
     @property
     def judge_calls(self) -> int:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Usage, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.gateway.conversation import Sums
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gate import ModelStoppedError, NotStoredError, RefusedError
 from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Origin, Watch
 from pytest_helmbench.gateway.providers import Endpoint
 
-__all__ = ["Bench", "UnjudgedError", "Work", "fault_outcome"]
+__all__ = ["Bench", "UnjudgedError", "Work", "fault_outcome", "with_sums"]
 
 
 class UnjudgedError(HelmbenchError):
@@ -95,4 +96,15 @@ def fault_outcome(error: HelmbenchError, prefix: str = "") -> Outcome:
         f"{whose}{error}",
         usage=Usage() if prefix else fault.usage,
         finish_reason=fault.finish_reason,
+    )
+
+
+def with_sums(outcome: Outcome, sums: Sums) -> Outcome:
+    """Return an outcome with what the calls of its case came to."""
+    return replace(
+        outcome,
+        usage=sums.usage,
+        latency_ms=sums.latency_ms,
+        finish_reason=sums.finish_reason,
+        reply_key=sums.reply_key,
     )
