@@ -36,6 +36,14 @@ from pytest_helmbench.store.writer import Store
 __all__ = ["Hosting"]
 
 _HOME = ".helmbench"
+_SHOWN = 1_500
+_HINTS: Mapping[str, str] = {
+    "Cannot find": "the host brings @benchlocal/sdk, @benchlocal/core, zod and smol-toml; bundle anything else, or ship"
+    " it in the pack's node_modules",
+    "Unknown file extension": "build the pack: its entry must be JavaScript",
+    "restricted": "a pack without a verifier reads its own folder, and writes where its HostContext says: dataDir,"
+    " cacheDir and runsDir",
+}
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -46,13 +54,21 @@ class Hosting:
         settings: Of the session.
         environ: Where Node is looked for.
         loop: Where packs run.
+        note: Says something in the summary.
 
     Raises:
         HelmbenchError: A value of `--helmbench-verifier` means nothing.
     """
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], loop: LoopThread) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        loop: LoopThread,
+        note: Callable[[str], None] = lambda _text: None,
+    ) -> None:
         self._settings = settings
+        self._note = note
         self._loop = loop
         self._choices = parse_choices(settings.verifiers)
         self._node = find_node(None if settings.node is None else str(settings.node), environ)
@@ -80,7 +96,8 @@ class Hosting:
             once=settings.prepare is Prepare.SESSION,
             most_at_once=settings.pack_concurrency,
         )
-        work = HostedWork(manifest, hosted, partial(self._tools, manifest) if obstacle is None else obstacle)
+        tools = partial(self._tools, manifest) if obstacle is None else obstacle
+        work = HostedWork(manifest, hosted, tools, self._note)
         loaded = LoadedHosted(manifest, scenarios, targets, work, settings.partial)
         self._loaded.append(loaded)
         return loaded
@@ -88,6 +105,12 @@ class Hosting:
     def note_starts(self, store: Store) -> None:
         """Put on record that the runs have started."""
         note_pack_starts(self._runs(), store)
+        known = {spec.id for loaded in self._loaded for spec in loaded.manifest.verifiers}
+        for name in sorted(self._choices.named.keys() - known if known else ()):
+            self._note(
+                f"--helmbench-verifier names {excerpt(name)!r}, which no Bench Pack of this session has"
+                f"\n  hint: known: {excerpt(', '.join(sorted(known)))}"
+            )
 
     def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
         """Put on record what the packs make of their runs; what was recorded is on disk by now."""
@@ -138,7 +161,9 @@ class Hosting:
             return scenarios_of(self._loop.run(self._bridge(manifest)[0].scenarios()))
         except (PackFailedError, MalformedAnswerError) as error:
             words = error.words if isinstance(error, PackFailedError) else ""
-            hint = f"Node says:\n{excerpt(words)}" if words else ""
+            hint = "\n".join(
+                filter(None, (_hint(str(error)), f"Node says:\n{excerpt(words, _SHOWN)}" if words else ""))
+            )
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
     def _tools(self, manifest: HostedManifest, tell: Callable[[Mapping[str, Any]], None]) -> HostedTools:
@@ -165,6 +190,11 @@ class Hosting:
             bridge = Bridge(self._node, place, permission=not manifest.verifiers)
             self._bridges[manifest.root] = bridge, place
         return self._bridges[manifest.root]
+
+
+def _hint(message: str) -> str:
+    """Return what helps against the commonest reasons why a pack does not load."""
+    return next((hint for words, hint in _HINTS.items() if words in message), "")
 
 
 def _name(pack: str) -> str:

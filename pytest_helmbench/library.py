@@ -120,7 +120,7 @@ class Library:
         if self._hosting is None:
             from pytest_helmbench.hosting import Hosting  # noqa: PLC0415 - only Bench Packs need it
 
-            self._hosting = Hosting(self._settings, self._environ, self.loop)
+            self._hosting = Hosting(self._settings, self._environ, self.loop, self._say)
         return self._hosting
 
     def _say(self, text: str) -> None:

@@ -151,7 +151,7 @@ def _choose_paths(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"no benchmark at {places}\n"
             "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…,"
-            " or a pack: manifest.yaml and tasks.jsonl"
+            " a pack (manifest.yaml and tasks.jsonl), or a Bench Pack (benchlocal.pack.json)"
         )
     config.args[:] = [str(path) for path in found]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
@@ -189,7 +190,7 @@ def resolve_settings(
         verifiers=tuple(item.strip() for item in value("verifier") or () if item.strip()),
         prepare=reader.choice("prepare", Prepare) or Prepare.ITEM,
         pack_concurrency=reader.whole("pack-concurrency", least=1),
-        benchlocal_dir=reader.path("benchlocal-dir"),
+        benchlocal_dir=reader.folder("benchlocal-dir"),
         timeout_stated=value("timeout") is not None,
     )
 
@@ -330,6 +331,16 @@ class _Reader:
         path = self.path(name)
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             raise self._error(name, str(path), "a file in a folder that exists")
+        return path
+
+    def folder(self, name: str) -> Path | None:
+        """Return a folder that is there, or can be made."""
+        path = self.path(name)
+        if path is None:
+            return None
+        there = next(place for place in (path, *path.parents) if place.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise self._error(name, str(path), "a folder that files can be written to")
         return path
 
     def content(self, name: str) -> str | None:

@@ -6,6 +6,8 @@ from pytest_helmbench.bench.problem import HelmbenchError
 
 __all__ = ["PackFailedError"]
 
+_NOT_OF_THE_PACK = ("node:internal", "bridge/inside/")
+
 
 class PackFailedError(HelmbenchError):
     """A Bench Pack failed at what it was asked: nothing that a model did.
@@ -27,5 +29,8 @@ class PackFailedError(HelmbenchError):
 
     @property
     def words(self) -> str:
-        """Where it was thrown, then what was printed."""
-        return "\n".join(filter(None, (self.stack, self.output)))
+        """Where it was thrown, without the places that are Node's and ours, then what was printed."""
+        lines = [
+            line for line in self.stack.splitlines() if not any(word in line for word in _NOT_OF_THE_PACK)
+        ]
+        return "\n".join(filter(None, (*lines, self.output)))

@@ -87,7 +87,8 @@ def _places(path: Path | None) -> tuple[Path, ...]:
     if not below:
         raise CommandError(
             f"no benchmark at {path}\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"
-            " `helmbench init PATH` makes one; a pack is a folder with manifest.yaml and tasks.jsonl"
+            " `helmbench init PATH` makes one; a pack is a folder with manifest.yaml and tasks.jsonl,"
+            " a Bench Pack one with benchlocal.pack.json"
         )
     return below
 

@@ -103,14 +103,20 @@ class HostedWork:
         manifest: Of the pack.
         settings: Of the session.
         tools: Makes those of the process, when the first scenario runs; or why nothing can run, as a skip.
+        note: Says something in the summary.
     """
 
     def __init__(
-        self, manifest: HostedManifest, settings: HostedSettings, tools: MakeTools | Outcome
+        self,
+        manifest: HostedManifest,
+        settings: HostedSettings,
+        tools: MakeTools | Outcome,
+        note: Callable[[str], None],
     ) -> None:
         self.manifest = manifest
         self._settings = settings
         self._made: HostedTools | MakeTools | Outcome = tools
+        self._note = note
         self._news: list[Event] = []
         self._places: dict[int, BridgePlace] = {}
         self._shared = AsyncExitStack()
@@ -137,10 +143,14 @@ class HostedWork:
 
     async def obstacle(self, case: Case) -> Outcome | None:  # noqa: ARG002 - that of its pack
         """See `Work.obstacle`."""
-        if self.refusal is not None:
-            return self.refusal
-        missing = await self._tools.verifiers.ready()
-        return None if missing is None else Outcome(Verdict.SKIPPED, "no_verifier", missing)
+        skip = self.refusal
+        if skip is None:
+            missing = await self._tools.verifiers.ready()
+            if missing is None:
+                return None
+            skip = Outcome(Verdict.SKIPPED, "no_verifier", missing)
+        self._note(f"{self.manifest.id} was skipped: {skip.message}")
+        return skip
 
     async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
         """See `Work.evaluate`; never called, since `perform` takes every case."""
@@ -193,7 +203,7 @@ class HostedWork:
             except PackFailedError as error:
                 return item.failed(error.reason, str(error), error.words)
             except MalformedAnswerError as error:
-                return item.failed("malformed", str(error))
+                return item.failed("malformed", f"the result of runScenario() cannot be used: {error}")
             await conversation.settle()
             return item.judged(result)
 
