@@ -31,6 +31,7 @@ from pytest_helmbench.pack_totals import PackRun, note_pack_starts, store_pack_t
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.settings import Prepare, Settings
+from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["Hosting"]
@@ -114,7 +115,11 @@ class Hosting:
 
     def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
         """Put on record what the packs make of their runs; what was recorded is on disk by now."""
-        for sentence in store_pack_totals(self._runs(), store, self._settings.db, self.scores):
+        try:
+            wrong = store_pack_totals(self._runs(), store, self._settings.db, self.scores)
+        except StoreError as error:
+            wrong = (f"the totals of Bench Packs were not stored: {error}",)
+        for sentence in wrong:
             note(sentence)
 
     def write_runs(self, note: Callable[[str], None]) -> None:
@@ -169,6 +174,10 @@ class Hosting:
     def _tools(self, manifest: HostedManifest, tell: Callable[[Mapping[str, Any]], None]) -> HostedTools:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
+        if manifest.verifiers:
+            self._note(
+                f"{manifest.id} ran with your rights: Node's permission model is for packs without a verifier"
+            )
         _make(place, self._settings.db.parent / _HOME)
         node = self._node.path if isinstance(self._node, Node) else None
         return HostedTools(self._relay, place, bridge, Verifiers(manifest, self._choices, tell, node=node))
@@ -186,6 +195,7 @@ class Hosting:
                 runs_dir=data / "runs",
                 home=new_folder(),
             )
+            _refuse_links(place, self._settings.db.parent.absolute())
             # A pack with a verifier may have to talk to it in any way; one without has no business elsewhere.
             bridge = Bridge(self._node, place, permission=not manifest.verifiers)
             self._bridges[manifest.root] = bridge, place
@@ -201,6 +211,21 @@ def _name(pack: str) -> str:
     """Return the name of a pack's folder: its id where that is a plain one."""
     digest = sha256(pack.encode("utf-8", "surrogatepass")).hexdigest()
     return pack if _PLAIN.fullmatch(pack) else digest[:16]
+
+
+def _refuse_links(place: BridgePlace, beside: Path) -> None:
+    """Let no pack bring its folders as links to somewhere else, where pytest was started in it.
+
+    Raises:
+        UnreadableBenchmarkError: One is a link.
+    """
+    for folder in (place.data_dir, place.cache_dir, place.runs_dir):
+        for part in (folder, *folder.parents):
+            if part == beside:
+                break
+            if part.is_symlink():
+                message = "a link where a Bench Pack keeps its data"
+                raise UnreadableBenchmarkError((Problem(part, None, message, "remove it"),))
 
 
 def _make(place: BridgePlace, around: Path) -> None:

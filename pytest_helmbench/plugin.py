@@ -184,11 +184,29 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     given = named or (".", *early_config.getini("testpaths"))
     # A Bench Pack may be somebody's repository: where nobody asks for it, its conftest.py is for its own tests.
     asked = bool(named) or _asks_by_option(tuple(_expanded(early_config.invocation_params.args)))
+    if asked:
+        _refuse_settings_of_packs(early_config)
     paths = (start / str(path).split("::")[0] for path in given)
     for folder in dict.fromkeys(_pack_folders(paths, hosted=asked)):
         name = str(folder / "conftest.py")
         if not early_config.pluginmanager.has_plugin(name):
             early_config.pluginmanager.register(ModuleType("conftest"), name)
+
+
+def _refuse_settings_of_packs(config: pytest.Config) -> None:
+    """Take no settings from a Bench Pack that is run from outside: they could send a key to somebody else.
+
+    Raises:
+        pytest.UsageError: pytest has found its settings in one.
+    """
+    settings = config.inipath
+    folders = () if settings is None else settings.parents
+    pack = next((folder for folder in folders if (folder / _HOSTED_MANIFEST).is_file()), None)
+    if pack is not None and not config.invocation_params.dir.is_relative_to(pack):
+        raise pytest.UsageError(
+            f"{settings}: pytest would take its settings from the Bench Pack that it is to run\n"
+            "  hint: name your own with -c FILE (`-c /dev/null` for none), or start pytest inside of the pack"
+        )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["content_hash", "path_fault", "place_inside"]
+__all__ = ["content_hash", "link_out", "path_fault", "place_inside"]
 
 _NOT_OF_THE_PACK = frozenset({".git", "node_modules", "__pycache__", ".pytest_cache", ".helmbench"})
 _RESULTS = "helmbench.db"
@@ -43,6 +43,20 @@ def place_inside(root: Path, path: str) -> Path | None:
     except (OSError, RuntimeError):  # links that lead to each other
         return None
     return place if inside else None
+
+
+def link_out(root: Path) -> Path | None:
+    """Return a link anywhere in a pack that leads out of it: who may read the pack could read what is there."""
+    inside = root.resolve()
+    for folder, folders, names in os.walk(root):  # does not follow links
+        for name in (*folders, *names):
+            path = Path(folder, name)
+            try:
+                if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                    return path
+            except (OSError, RuntimeError):  # links that lead to each other lead nowhere
+                continue
+    return None
 
 
 def content_hash(root: Path) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedManifest
-from pytest_helmbench.bench.problem import UnreadableBenchmarkError
-from pytest_helmbench.formats.hosted_files import content_hash, path_fault, place_inside
+from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.formats.hosted_files import content_hash, link_out, path_fault, place_inside
 from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 from pytest_helmbench.formats.hosted_requirements import unmet_requirement
 from pytest_helmbench.formats.hosted_sheet import Sheet, shown
@@ -52,9 +52,22 @@ def load_hosted(root: Path) -> HostedManifest:
     manifest = _manifest(sheet, root, path)
     faults = [*sheet.document.faults, *sheet.faults]
     if manifest is not None and not faults:
+        _refuse_links(manifest)
         return replace(manifest, hash=content_hash(root))
     findings.add(path, *sorted(faults, key=lambda fault: fault.line or 0))
     raise UnreadableBenchmarkError(tuple(findings.problems))
+
+
+def _refuse_links(manifest: HostedManifest) -> None:
+    """Hold a pack without a verifier to its own folder: Node's permission model follows links.
+
+    Raises:
+        UnreadableBenchmarkError: A link leads out of it.
+    """
+    link = None if manifest.verifiers else link_out(manifest.root)
+    if link is not None:
+        message = "a link that leads out of the Bench Pack, which may read its own folder alone"
+        raise UnreadableBenchmarkError((Problem(link, None, message, "put the file itself there"),))
 
 
 def _document(findings: Findings, root: Path, path: Path) -> Document:

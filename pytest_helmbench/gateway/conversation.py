@@ -29,6 +29,7 @@ __all__ = ["ClientGaveUpError", "Conversation", "ItemLine", "RawReply", "Sums"]
 
 _GRACE_S = 2.0
 _SETTLE_S = 0.5  # for the end of a connection to reach us
+_UNANSWERED = "unanswered"
 
 
 class ClientGaveUpError(HelmbenchError):
@@ -230,7 +231,7 @@ class Conversation:
         return raw
 
     def rewind(self) -> None:
-        """Begin anew for code that starts over: what it was told is forgotten, and each reply is given again.
+        """Begin anew for code that starts over: each reply is given again, in its order.
 
         Raises:
             RuntimeError: It keeps no journal.
@@ -238,11 +239,13 @@ class Conversation:
         if self._journal is None:
             raise RuntimeError("there is no journal to begin anew from")
         self._era += 1
-        self._open_faults.clear()
+        # What it was told stands until the same is answered; what it gave up by dying does not count.
+        for key in [key for key, fault in self._open_faults.items() if isinstance(fault, ClientGaveUpError)]:
+            del self._open_faults[key]
         self._taken.clear()
 
     async def settle(self) -> None:
-        """Wait a moment for requests that are open although the item has come to its end.
+        """Wait a moment for requests that are open although the item has come to its end; then they are faults.
 
         A client that has hung up is known as gone later than what its code has said last.
         """
@@ -250,6 +253,8 @@ class Conversation:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SETTLE_S):
                     await self._nobody_waits.wait()
+        if self._waiting:
+            self._open_faults[_UNANSWERED] = ClientGaveUpError(self.line.entry.id)
 
     def call_at_end(self, function: Callable[[], None]) -> None:
         """Have a function called once, when the item ends; at once when it has."""

@@ -45,6 +45,7 @@ class RelayBounds:
         write_s: For taking an answer, or one piece of a stream.
         heartbeat_s: Between two signs of life in a stream; a fault before the first is a plain HTTP error.
         idle_s: For which a connection without a request is kept.
+        connections: Open at a time, of all items; more are refused.
     """
 
     body_bytes: int = 32 * 2**20
@@ -53,6 +54,7 @@ class RelayBounds:
     write_s: float = 60.0
     heartbeat_s: float = 2.0
     idle_s: float = 120.0
+    connections: int = 512
 
 
 @dataclass(frozen=True, slots=True)

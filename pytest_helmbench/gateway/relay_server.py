@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from aiohttp import web
 
@@ -40,6 +41,38 @@ class _RefusedRequestError(HelmbenchError):
         super().__init__(message)
 
 
+class _Refusal(asyncio.Protocol):
+    """Closes a connection that there is no room for."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Drop it."""
+        transport.close()
+
+
+class _BoundedServer(web.Server):
+    """A server that takes so many connections and no more: each costs a file of the process.
+
+    Args:
+        handler: Of requests.
+        most: Connections at a time.
+        options: Of the library's server.
+    """
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        *,
+        most: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(handler, **options)
+        self._most = most
+
+    def __call__(self) -> Any:
+        """Return the protocol of a new connection."""
+        return super().__call__() if len(self.connections) < self._most else _Refusal()
+
+
 class RelayServer:
     """Answers HTTP requests out of conversations.
 
@@ -53,8 +86,9 @@ class RelayServer:
         self._admitted = admitted
         self._bounds = bounds
         self._held: Counter[Conversation] = Counter()
-        server = web.Server(
+        server = _BoundedServer(
             self._handle,
+            most=bounds.connections,
             handler_cancellation=True,
             keepalive_timeout=bounds.idle_s,
             logger=_SILENT,

@@ -207,3 +207,30 @@ def test_the_commands_know_bench_packs(
     entry.write_text("throw new Error('no such dataset');")
     assert main(["check", "benchmark"]) == 1
     assert "no such dataset" in capsys.readouterr().out
+
+
+def test_a_pack_brings_no_settings_of_pytest(pytester: pytest.Pytester, provider: Provider) -> None:
+    pack = write_asking_pack(pytester.path / "packs" / "pack", {"A": ""})
+    (pack / "pytest.ini").write_text(f"[pytest]\nhelmbench_base_url = {provider.url}\n")
+    found = pytester.runpytest_subprocess("packs/pack", "--helmbench-model=test/good")
+    found.stderr.fnmatch_lines(
+        [
+            "*pytest.ini: pytest would take its settings from the Bench Pack that it is to run",
+            "  hint: *-c FILE*",
+        ]
+    )
+    assert found.ret == pytest.ExitCode.USAGE_ERROR
+    assert provider.count == 0
+
+
+def test_a_pack_brings_no_links_for_its_data(pytester: pytest.Pytester, provider: Provider) -> None:
+    pack = write_asking_pack(pytester.path / "pack", {"A": ""})
+    (pytester.path / "victim").mkdir()
+    (pack / ".helmbench" / "small-pack").mkdir(parents=True)
+    (pack / ".helmbench" / "small-pack" / "data").symlink_to("../../../victim")
+    pytester.chdir()
+    found = run_packs(
+        pytester, "--rootdir=pack", "--helmbench-db=pack/helmbench.db", url=provider.url, paths=["pack"]
+    )
+    found.stdout.fnmatch_lines(["*data: a link *"])
+    assert provider.count == 0

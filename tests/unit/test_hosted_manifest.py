@@ -532,3 +532,17 @@ def test_the_hash_is_that_of_names_and_contents(tmp_path: Path) -> None:
     os.mkfifo(copy / "pipe")  # is not waited for
     seen.add(load_hosted(copy).hash)
     assert len(seen) == 7
+
+
+def test_a_link_out_of_a_pack_without_a_verifier_is_refused(tmp_path: Path) -> None:
+    root = write_hosted(tmp_path / "pack", {**healthy_manifest(), "verifiers": []})
+    (root / "inside").symlink_to("dist")
+    load_hosted(root)
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "everything").symlink_to("/")
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        load_hosted(root)
+    assert str(caught.value) == (
+        f"{root}/node_modules/everything: a link that leads out of the Bench Pack, which may read its own folder alone"
+        "\n  hint: put the file itself there"
+    )

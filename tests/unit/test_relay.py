@@ -835,3 +835,20 @@ def test_a_prompt_that_repeats_itself_gets_each_of_its_replies(provider: Provide
         assert len({record.request_hash for record in setup.office.attempts}) == 3
 
     asyncio.run(check())
+
+
+def test_connections_beyond_the_bound_are_refused(provider: Provider) -> None:
+    async def run() -> None:
+        async with relayed(provider.url, bounds=RelayBounds(connections=2)) as all_of_it:
+            _, address = await all_of_it.item()
+            port = int(address.base_url.split(":")[2].split("/")[0])
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            await asyncio.sleep(0.05)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await reader.read() == b""
+            for one in (writer, *(pair[1] for pair in held)):
+                one.close()
+            await asyncio.sleep(0.05)
+            assert (await all_of_it.send(address, json=body())).status == 200
+
+    asyncio.run(run())
