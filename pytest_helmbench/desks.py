@@ -194,8 +194,11 @@ class Office:
                 self.note(changed_text(tuple(self.changed)))
             if self._memory is not None:
                 self._memory.close()
-            self._total_packs()
-            self.book.close(interrupted=interrupted)
+            try:
+                if not interrupted:
+                    self._total_packs()
+            finally:
+                self.book.close(interrupted=interrupted)
             self.library.write_runs(self.note)
             if self.loop is not None:
                 self.loop.run(self.library.close())
@@ -601,7 +604,7 @@ class ControllerDesk:
 
     def _remember(self, record: ResultRecord) -> None:
         if record.outcome.verdict is not Verdict.ERROR:
-            self._unreported[record.node_id] = record.outcome
+            self._unreported[record.node_id] = record.outcome.for_item()
 
     def _tell_stopped(self, model: str, sentence: str) -> None:
         for server in self._servers.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -37,6 +37,7 @@ from pytest_helmbench.store.writer import Store
 __all__ = ["Hosting"]
 
 _HOME = ".helmbench"
+_FOLDERS = ("data", "cache", "runs")
 _SHOWN = 1_500
 _HINTS: Mapping[str, str] = {
     "Cannot find": "the host brings @benchlocal/sdk, @benchlocal/core, zod and smol-toml; bundle anything else, or ship"
@@ -116,7 +117,7 @@ class Hosting:
     def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
         """Put on record what the packs make of their runs; what was recorded is on disk by now."""
         try:
-            wrong = store_pack_totals(self._runs(), store, self._settings.db, self.scores)
+            wrong = store_pack_totals(self._runs(), store, self._settings, self.scores)
         except StoreError as error:
             wrong = (f"the totals of Bench Packs were not stored: {error}",)
         for sentence in wrong:
@@ -142,13 +143,14 @@ class Hosting:
 
     async def close(self) -> None:
         """End everything that was started."""
-        for loaded in self._loaded:
-            await loaded.work.close()
-        for bridge, place in self._bridges.values():
-            await bridge.close()
-            await asyncio.to_thread(remove_tree, place.home)
-        self._bridges.clear()
-        await self._relay.close()
+        async with AsyncExitStack() as stack:  # one that cannot be ended keeps no other from its end
+            stack.push_async_callback(self._relay.close)
+            while self._bridges:
+                _, (bridge, place) = self._bridges.popitem()
+                stack.push_async_callback(asyncio.to_thread, remove_tree, place.home)
+                stack.push_async_callback(bridge.close)
+            for loaded in self._loaded:
+                stack.push_async_callback(loaded.work.close)
 
     def _runs(self) -> Iterator[PackRun]:
         for loaded in self._loaded:
@@ -186,16 +188,16 @@ class Hosting:
         if isinstance(self._node, str):
             raise PackFailedError("not_loadable", self._node)
         if manifest.root not in self._bridges:
-            data = self._settings.db.parent.absolute() / _HOME / _name(manifest.id)
+            data = self._settings.db.parent.resolve() / _HOME / _name(manifest.id)
+            _refuse_links(data)
             place = BridgePlace(
                 root=manifest.root.absolute(),
                 entry=manifest.entry.absolute(),
-                data_dir=data / "data",
-                cache_dir=data / "cache",
-                runs_dir=data / "runs",
+                data_dir=data / _FOLDERS[0],
+                cache_dir=data / _FOLDERS[1],
+                runs_dir=data / _FOLDERS[2],
                 home=new_folder(),
             )
-            _refuse_links(place, self._settings.db.parent.absolute())
             # A pack with a verifier may have to talk to it in any way; one without has no business elsewhere.
             bridge = Bridge(self._node, place, permission=not manifest.verifiers)
             self._bridges[manifest.root] = bridge, place
@@ -213,19 +215,16 @@ def _name(pack: str) -> str:
     return pack if _PLAIN.fullmatch(pack) else digest[:16]
 
 
-def _refuse_links(place: BridgePlace, beside: Path) -> None:
+def _refuse_links(data: Path) -> None:
     """Let no pack bring its folders as links to somewhere else, where pytest was started in it.
 
     Raises:
         UnreadableBenchmarkError: One is a link.
     """
-    for folder in (place.data_dir, place.cache_dir, place.runs_dir):
-        for part in (folder, *folder.parents):
-            if part == beside:
-                break
-            if part.is_symlink():
-                message = "a link where a Bench Pack keeps its data"
-                raise UnreadableBenchmarkError((Problem(part, None, message, "remove it"),))
+    for part in (data.parent, data, *(data / name for name in _FOLDERS)):
+        if part.is_symlink():
+            message = "a link where a Bench Pack keeps its data"
+            raise UnreadableBenchmarkError((Problem(part, None, message, "remove it"),))
 
 
 def _make(place: BridgePlace, around: Path) -> None:

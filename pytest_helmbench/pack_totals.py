@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -14,6 +13,7 @@ from pytest_helmbench.bench.outcome import Event
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.engine.hosted import LoadedHosted
 from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.hosted import hosted_results
 from pytest_helmbench.store.writer import Store
 
@@ -38,19 +38,21 @@ def note_pack_starts(runs: Iterable[PackRun], store: Store) -> None:
         store.record_event(run_id, _event("run_started", payload))
 
 
-def store_pack_totals(runs: Iterable[PackRun], store: Store, db: Path, scores: Scores) -> tuple[str, ...]:
+def store_pack_totals(
+    runs: Iterable[PackRun], store: Store, settings: Settings, scores: Scores
+) -> tuple[str, ...]:
     """Ask each pack for its score of each run, put that on record, and return what went wrong.
 
     Args:
         runs: Of the session.
         store: What was recorded is on disk by now.
-        db: Its file.
+        settings: Of the session.
         scores: Asks a pack for the scores of groups of results, each with one per scenario.
     """
     wrong = []
     for loaded, model, run_id in runs:
         repetitions: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-        for result in hosted_results(db, run_id):
+        for result in hosted_results(settings.db, run_id):
             repetitions[result.repetition].append(result.stated)
         if not repetitions:
             continue
@@ -61,7 +63,9 @@ def store_pack_totals(runs: Iterable[PackRun], store: Store, db: Path, scores: S
             store.record_event(run_id, _event("run_error", {"message": str(error)}))
             continue
         everything = len(loaded.outline.scenarios)
-        partial = any(len(results) < everything for results in repetitions.values())
+        partial = len(repetitions) < settings.repeat or any(
+            len(results) < everything for results in repetitions.values()
+        )
         score = replace(mean_score(found), partial=partial)
         store.record_pack_score(run_id, score)
         stated = {"totalScore": score.total, "categories": list(score.categories), "summary": score.summary}

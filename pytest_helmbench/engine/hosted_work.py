@@ -13,23 +13,26 @@ from typing import Any
 from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.hosted import HostedManifest, HostedRule, PackStatus, ScenarioResult
 from pytest_helmbench.bench.outcome import Evaluation, Event, Outcome, Reply, Verdict
+from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bridge.answers import MalformedAnswerError, result_of
 from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
 from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
-from pytest_helmbench.engine.work import Bench, fault_outcome, with_sums
+from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.item_clock import ItemClock
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
 from pytest_helmbench.gateway.relay import Relay, RelayAddress, Seat
+from pytest_helmbench.sandbox.workspace import SandboxError
 
 __all__ = ["HostedSettings", "HostedTools", "HostedWork", "item_lane"]
 
 _RULE = "bench_pack"
 _MOST_EVENTS = 1_000
 _REQUESTS_PER_ITEM = 3
+_TRIES = 3
 _TIMEOUT_KEY = "request_timeout_seconds"
 
 
@@ -143,14 +146,9 @@ class HostedWork:
 
     async def obstacle(self, case: Case) -> Outcome | None:  # noqa: ARG002 - that of its pack
         """See `Work.obstacle`."""
-        skip = self.refusal
-        if skip is None:
-            missing = await self._tools.verifiers.ready()
-            if missing is None:
-                return None
-            skip = Outcome(Verdict.SKIPPED, "no_verifier", missing)
-        self._note(f"{self.manifest.id} was skipped: {skip.message}")
-        return skip
+        if self.refusal is not None:
+            self._note(f"{self.manifest.id} was skipped: {self.refusal.message}")
+        return self.refusal
 
     async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
         """See `Work.evaluate`; never called, since `perform` takes every case."""
@@ -164,7 +162,11 @@ class HostedWork:
         async with AsyncExitStack() as held:
             if self.most_at_once(bench.endpoint) is not None:
                 await held.enter_async_context(bench.gateway.place(item_lane(self.manifest, bench.entry.id)))
-            return await self._run(rule, bench)
+            try:
+                return await self._run(rule, bench)
+            except (OSError, SandboxError) as error:
+                message = f"the Bench Pack cannot be run on this machine: {error}"
+                raise UnjudgedError(Outcome(Verdict.ERROR, "machine", message)) from error
 
     async def close(self) -> None:
         """End the pack's verifiers, and the addresses that its scenarios share."""
@@ -204,8 +206,7 @@ class HostedWork:
                 return item.failed(error.reason, str(error), error.words)
             except MalformedAnswerError as error:
                 return item.failed("malformed", f"the result of runScenario() cannot be used: {error}")
-            await conversation.settle()
-            return item.judged(result)
+            return item.judged(result, await conversation.settle())
 
     @asynccontextmanager
     async def _doors(self, conversation: Conversation) -> AsyncIterator[tuple[_Doors, str | None]]:
@@ -232,12 +233,30 @@ class HostedWork:
                     await doors.verifiers.close()
 
     async def _opened(self, seat: Seat, stack: AsyncExitStack) -> _Doors:
-        verifiers = await stack.enter_async_context(await self._tools.verifiers.open())
+        verifiers = await stack.enter_async_context(await self._running_verifiers())
         bridge_host = await self._tools.verifiers.bridge_address()
         relay = self._tools.relay
         address = await relay.open_seat(seat)
         docker = "" if bridge_host is None else (await relay.also_at(address, bridge_host)).base_url
         return _Doors(seat, address, docker, verifiers)
+
+    async def _running_verifiers(self) -> OpenVerifiers:
+        """Open the verifiers for an item, now: one that was well before it waited may have died since.
+
+        Raises:
+            UnjudgedError: A required one does not run, so nothing does.
+        """
+        verifiers = self._tools.verifiers
+        for _ in range(_TRIES):
+            missing = await verifiers.ready()
+            if missing is not None:
+                self._note(f"{self.manifest.id} was skipped: {missing}")
+                raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_verifier", missing))
+            opened = await verifiers.open()
+            if all(one.status == "running" for one in opened.endpoints if one.required):
+                return opened
+            await opened.close()
+        raise UnjudgedError(Outcome(Verdict.ERROR, "verifier", "a required verifier does not stay up"))
 
     def context(self, conversation: Conversation, doors: _Doors) -> Mapping[str, Any]:
         """Return the HostContext of a scenario."""
@@ -326,8 +345,13 @@ class _Item:
         outcome = self._fault() or Outcome(Verdict.ERROR, reason, message, excerpt=output)
         return self._complete(outcome, ())
 
-    def judged(self, result: ScenarioResult) -> Outcome:
-        """Return the verdict, or the error that leaves it without worth."""
+    def judged(self, result: ScenarioResult, unanswered: HelmbenchError | None) -> Outcome:
+        """Return the verdict, or the error that leaves it without worth.
+
+        Args:
+            result: As the pack says.
+            unanswered: A request that the pack has not waited for: what it calls a failure may be an outage.
+        """
         sums = self._conversation.sums
         result = replace(result, timings_valid=not sums.recalled)
         stated = _event(
@@ -336,9 +360,11 @@ class _Item:
             scenarioId=result.scenario,
             result=result.stated,
         )
-        outcome = (
-            self._fault() or self._unasked(sums) or _verdict(self._rule, result, self._doors.verifiers.absent)
-        )
+        outcome = self._fault() or self._unasked(sums)
+        if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
+            outcome = fault_outcome(unanswered)
+        if outcome is None:
+            outcome = _verdict(self._rule, result, self._doors.verifiers.absent)
         return replace(self._complete(outcome, (stated,)), hosted=result)
 
     def _fault(self) -> Outcome | None:

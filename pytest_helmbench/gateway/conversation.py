@@ -29,7 +29,6 @@ __all__ = ["ClientGaveUpError", "Conversation", "ItemLine", "RawReply", "Sums"]
 
 _GRACE_S = 2.0
 _SETTLE_S = 0.5  # for the end of a connection to reach us
-_UNANSWERED = "unanswered"
 
 
 class ClientGaveUpError(HelmbenchError):
@@ -116,10 +115,11 @@ class Sums:
 class _Exchange:
     """A request that is out, or whose reply nobody has taken yet."""
 
-    __slots__ = ("key", "patience", "task")
+    __slots__ = ("key", "number", "patience", "task")
 
-    def __init__(self, key: str, task: asyncio.Task[RawReply]) -> None:
+    def __init__(self, key: str, number: int, task: asyncio.Task[RawReply]) -> None:
         self.key = key
+        self.number = number
         self.task = task
         self.patience: asyncio.TimerHandle | None = None
         """Runs while its client is gone."""
@@ -244,17 +244,19 @@ class Conversation:
             del self._open_faults[key]
         self._taken.clear()
 
-    async def settle(self) -> None:
-        """Wait a moment for requests that are open although the item has come to its end; then they are faults.
+    async def settle(self) -> HelmbenchError | None:
+        """Wait a moment for requests that are open although the item has come to its end.
 
         A client that has hung up is known as gone later than what its code has said last.
+
+        Returns:
+            What is wrong with one that is open still, for an item that has failed without its reply; else None.
         """
         if self._waiting:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SETTLE_S):
                     await self._nobody_waits.wait()
-        if self._waiting:
-            self._open_faults[_UNANSWERED] = ClientGaveUpError(self.line.entry.id)
+        return ClientGaveUpError(self.line.entry.id) if self._waiting else None
 
     def call_at_end(self, function: Callable[[], None]) -> None:
         """Have a function called once, when the item ends; at once when it has."""
@@ -340,21 +342,23 @@ class Conversation:
 
     def _start(self, call: Call, key: str) -> _Exchange:
         self._sequence += 1
-        task = asyncio.get_running_loop().create_task(self._exchange(call, key))
+        number = _smallest_free(self._taken[key])
+        self._taken[key].add(number)
+        task = asyncio.get_running_loop().create_task(self._exchange(call, key, number))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
-        return _Exchange(key, task)
+        return _Exchange(key, number, task)
 
-    async def _exchange(self, call: Call, key: str) -> RawReply:
-        passage = call.passage
+    async def _exchange(self, call: Call, key: str, number: int) -> RawReply:
+        passage, era = call.passage, self._era
         if passage is None:
             raise RuntimeError("the call passes nothing on")
-        number = passage.number = _smallest_free(self._taken[key])
-        self._taken[key].add(number)
+        passage.number = number
         try:
             reply = await self._gateway.ask(call, self._clock, self._watch)
         except BaseException as error:
-            self._taken[key].discard(number)
+            if era == self._era:
+                self._taken[key].discard(number)
             if not isinstance(error, CallFailedError | RefusedError):
                 raise
             if isinstance(error, CallFailedError) and error.fault.usage.prompt_tokens is not None:
@@ -393,6 +397,7 @@ class Conversation:
             if exchange.patience is not None:
                 exchange.patience.cancel()
             if not exchange.fruitless:
+                self._taken[key].add(exchange.number)
                 return exchange
         return None
 

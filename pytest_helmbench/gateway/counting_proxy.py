@@ -236,12 +236,13 @@ class CountingProxies:
         await self._session.close()
         await asyncio.sleep(0)  # transports close in the next turn of the loop
 
-    async def unhealthy(self, url: str, within_s: float) -> str | None:
+    async def unhealthy(self, url: str, within_s: float, *, any_answer: bool = False) -> str | None:
         """Wait until a health check answers 2xx.
 
         Args:
             url: Of the health check.
             within_s: How long at most.
+            any_answer: Whatever it answers will do: there is no health check to ask.
 
         Returns:
             None once it does, else what the last look saw, such as `it answered 503`.
@@ -250,19 +251,19 @@ class CountingProxies:
         pause_s = _FIRST_PAUSE_S
         while True:
             left_s = deadline - time.monotonic()
-            saw = await self._look(url, max(_FIRST_PAUSE_S, min(left_s, _ONE_LOOK_S)))
+            saw = await self._look(url, max(_FIRST_PAUSE_S, min(left_s, _ONE_LOOK_S)), any_answer)
             if saw is None or time.monotonic() + pause_s > deadline:
                 return saw
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    async def _look(self, url: str, within_s: float) -> str | None:
+    async def _look(self, url: str, within_s: float, any_answer: bool) -> str | None:
         try:
             async with (
                 asyncio.timeout(within_s),
                 self._session.get(URL(url), allow_redirects=False) as answer,
             ):
-                if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+                if any_answer or HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                     return None
                 return f"it answered {answer.status}"
         except TimeoutError:

@@ -51,6 +51,11 @@ _SCENARIOS = {
         "error truncated_body",
     ),
     "filtered": (f"async () => {_SAID % ('filtered', 'fail')}", "error blocked"),
+    "fails-beside-an-open-request": (
+        "async () => { await ask('fine'); chat('never').catch(() => {}); await sleep(0.3);"
+        " return result({ status: 'fail' }); }",
+        "error no_reply",
+    ),
     "gives-up": (
         "async () => { await chat('never', {}, AbortSignal.timeout(1000)).catch(() => {});"
         " return result({ status: 'fail' }); }",

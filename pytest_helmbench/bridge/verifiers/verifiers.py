@@ -203,7 +203,7 @@ class Verifiers:
     async def _is_well(self, spec: VerifierSpec, running: Running) -> bool:
         """Look at a verifier that has failed an item: one that is only busy is left alone."""
         within_s = self._waits.url_s if isinstance(running, UserServer) else self._waits.again_s
-        looking = self._health(within_s)(running.url + spec.health_path)
+        looking = self._health(spec, within_s)(running.url + spec.health_path)
         return await health_of(looking, running.end()) is None
 
     async def _start(self, spec: VerifierSpec) -> Running:
@@ -232,7 +232,9 @@ class Verifiers:
                     "The pack's own server is started, unprotected, on this machine.",
                 )
                 folder = spec.build_context or self._manifest.root / _USUAL_FOLDER
-                return await start_process(spec, folder, self._node, self._health(self._waits.process_s))
+                return await start_process(
+                    spec, folder, self._node, self._health(spec, self._waits.process_s)
+                )
         return await self._contained(spec, choice.mode.value)
 
     async def _contained(self, spec: VerifierSpec, wanted: str | None) -> Running:
@@ -240,7 +242,7 @@ class Verifiers:
         await asyncio.to_thread(remove_leftover_folders)
         engine = await self._containers.engine(wanted)
         return await self._containers.start(
-            spec, engine, partial(self._say, spec), self._health(self._waits.container_s)
+            spec, engine, partial(self._say, spec), self._health(spec, self._waits.container_s)
         )
 
     async def _reached(self, spec: VerifierSpec, url: str, mode: str) -> Running:
@@ -255,13 +257,13 @@ class Verifiers:
             )
         self._say(spec, "waiting_for_healthcheck", f"The verifier is looked for at {spec.health_path}.")
         well = url.rstrip("/") + spec.health_path
-        saw = await self._health(self._waits.url_s)(well)
+        saw = await self._health(spec, self._waits.url_s)(well)
         if saw is not None:
             raise AbsentVerifierError("stopped", f"is not well at {excerpt(well, 200)}: {saw}", _CHOOSE)
         return UserServer(url.rstrip("/"), mode)
 
-    def _health(self, within_s: float) -> Callable[[str], Awaitable[str | None]]:
-        return partial(self._gate().unhealthy, within_s=within_s)
+    def _health(self, spec: VerifierSpec, within_s: float) -> Callable[[str], Awaitable[str | None]]:
+        return partial(self._gate().unhealthy, within_s=within_s, any_answer=not spec.health_path)
 
     def _gate(self) -> CountingProxies:
         if self._proxies is None:
