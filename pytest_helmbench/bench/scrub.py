@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["REDACTED", "excerpt", "scrub", "without_surrogates"]
+__all__ = ["REDACTED", "excerpt", "scrub", "without_surrogates", "without_tokens"]
 
 REDACTED = "<redacted>"
 """What stands for a hidden value wherever people look."""
@@ -16,6 +16,7 @@ _HARMFUL = re.compile(
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls: they show text in another order
     "\ud800-\udfff\ufffe\uffff]"  # not encodable, not allowed in XML
 )
+_TOKEN = re.compile(r"relay-[A-Za-z0-9_-]{20,}")  # also one that a cut has shortened
 _LOST = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -46,6 +47,11 @@ def without_surrogates(text: str) -> str:
     if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return _SURROGATE.sub(_LOST, text)
+
+
+def without_tokens(text: str) -> str:
+    """Return the text without the tokens that the relay gives to packs: they look like keys."""
+    return _TOKEN.sub(REDACTED, text) if "relay-" in text else text
 
 
 def _visible(match: re.Match[str]) -> str:

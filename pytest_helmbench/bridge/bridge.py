@@ -166,8 +166,7 @@ class Bridge:
                 raise lost
             ending = "it ended when it was aborted"
         elif child.silent_s() >= min(self._bounds.grace_s, 3 * self._bounds.heartbeat_s):
-            child.lose(frozen(child.silent_s()))
-            raise answer.exception() or RuntimeError("a lost process answered")
+            raise child.lose(frozen(child.silent_s()))
         else:
             child.tainted = True
             ending = "it ignored the abort signal"

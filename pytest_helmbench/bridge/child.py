@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.bench.scrub import excerpt, scrub, without_tokens
 from pytest_helmbench.bridge.command import BridgePlace, PackCommand
-from pytest_helmbench.bridge.faults import PackFailedError
+from pytest_helmbench.bridge.faults import REASONS, PackFailedError
 from pytest_helmbench.bridge.process import NodeProcess
-from pytest_helmbench.bridge.wire import HAS_INHERITANCE, InheritedWire, Lines, LoopbackWire, Wire
+from pytest_helmbench.bridge.wire import HAS_INHERITANCE, InheritedWire, Lines, LoopbackWire, Wire, too_deep
 
 __all__ = ["BridgeBounds", "BridgePlace", "Child", "ChildLostError", "Loss", "frozen"]
 
@@ -24,6 +24,7 @@ _LATE_S = 1.0  # a check that comes later than this is our own fault, not the pr
 _AFTER_END_S = 0.5
 _KILL_S = 5.0
 _SIGNALLED = 128
+_ODD = "its answer came in a form that is none of ours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +112,19 @@ class Child:
         self._loop = asyncio.get_running_loop()
         self._wire: Wire = LoopbackWire() if bounds.loopback else InheritedWire()
         self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
-        self._lines = Lines(self._received, self._ended.set)
+        self._lines = Lines(self._received, self._spoilt, self._ended.set)
         self._process = NodeProcess(bounds.output_bytes, self._exited)
         self._watching: asyncio.Task[None] | None = None
         self._asked: dict[int, _Asked] = {}
         self._numbers = 0
-        self._loss: Loss | None = None
+        self._gone: ChildLostError | None = None
         self._last_life = self._loop.time()
         self._pulse: asyncio.TimerHandle | None = None
 
     @property
     def lost(self) -> bool:
         """Whether it is gone or going."""
-        return self._loss is not None
+        return self._gone is not None
 
     @property
     def forged_lines(self) -> int:
@@ -178,8 +179,8 @@ class Child:
         Raises:
             ChildLostError: The process is gone; the answer raises it likewise.
         """
-        if self._loss is not None:
-            raise ChildLostError(self._loss, self.output(), alone=False)
+        if self._gone is not None:
+            raise ChildLostError(self._gone.loss, self.output(), alone=False)
         if not self._asked:
             self._last_life = self._loop.time()  # an idle process is silent
         self._numbers += 1
@@ -206,12 +207,11 @@ class Child:
         """Return how long the process has given no sign of life."""
         return self._loop.time() - self._last_life
 
-    def lose(self, loss: Loss) -> None:
-        """Give the process up: everything it was asked fails, and it is killed."""
-        if self._loss is not None:
-            return
-        self._loss = loss
-        error = ChildLostError(loss, self.output(), alone=self._numbers == 1)
+    def lose(self, loss: Loss) -> ChildLostError:
+        """Give the process up: everything it was asked fails with what is returned, and it is killed."""
+        if self._gone is not None:
+            return self._gone
+        self._gone = error = ChildLostError(loss, self.output(), alone=self._numbers == 1)
         for answer in (self._loaded, *(asked.answer for asked in self._asked.values())):
             if not answer.done():
                 answer.set_exception(error)
@@ -220,6 +220,7 @@ class Child:
         if self._pulse is not None:
             self._pulse.cancel()
         self._process.end(through_launcher=self._command.reaped)
+        return error
 
     async def close(self) -> None:
         """Dispose of what is prepared, if that goes quickly, and end the process and its group."""
@@ -278,37 +279,66 @@ class Child:
         )
 
     def _received(self, message: Mapping[str, Any]) -> None:
+        """Take a message. It may be forged: nothing of it is what it should be before that was looked at."""
+        if self.lost:
+            return
         self._last_life = self._loop.time()
-        if "event" in message:
-            asked = self._asked.get(message["id"])
-            if asked is not None and isinstance(message["event"], dict):
-                asked.emitted(message["event"])
-        elif "id" in message:
-            self._answered(message)
+        if "id" in message:
+            number = message["id"]
+            asked = self._asked.get(number) if type(number) is int else None
+            if asked is None:
+                self._lines.drop()
+            elif "event" in message:
+                self._emitted(number, asked, message["event"])
+            else:
+                self._answered(number, asked, message)
         elif "loaded" in message:
             if not self._loaded.done():
                 self._ready = True
                 self._loaded.set_result(None)
         elif "unloadable" in message or "lost" in message:
-            told = message.get("unloadable") or message["lost"]
-            self.lose(Loss(told["reason"], excerpt(told["said"], _MESSAGE), excerpt(told["stack"], _STACK)))
+            self.lose(_loss(message.get("unloadable", message.get("lost"))))
+        elif "beat" not in message:
+            self._lines.drop()
 
-    def _answered(self, message: Mapping[str, Any]) -> None:
-        asked = self._asked.pop(message["id"], None)
-        if asked is None or asked.answer.done():
-            return
-        failed = message.get("failed")
-        if failed is None:
-            asked.answer.set_result(message["value"])
-            return
-        if failed["reason"] in ("unhandled", "exited"):
+    def _spoilt(self, said: str) -> None:
+        self.lose(Loss("malformed", said))
+
+    def _emitted(self, number: int, asked: _Asked, event: object) -> None:
+        if too_deep(event):
+            self._settle(number, asked, self._malformed())
+        elif isinstance(event, dict):
+            asked.emitted(event)
+
+    def _answered(self, number: int, asked: _Asked, message: Mapping[str, Any]) -> None:
+        if "failed" in message:
+            self._settle(number, asked, self._failure(message["failed"]))
+        elif "value" not in message or too_deep(message["value"]):
+            self._settle(number, asked, self._malformed())
+        else:
+            del self._asked[number]
+            if not asked.answer.done():
+                asked.answer.set_result(message["value"])
+
+    def _settle(self, number: int, asked: _Asked, error: PackFailedError) -> None:
+        if error.reason in ("unhandled", "exited"):
             self.tainted = True  # its own code may never come to an end
-        output = scrub(failed["output"]).strip() or self.output()
-        told = excerpt(failed["said"], _MESSAGE)
-        asked.answer.set_exception(
-            PackFailedError(failed["reason"], told, output, excerpt(failed["stack"], _STACK))
-        )
-        asked.answer.exception()
+        del self._asked[number]
+        if not asked.answer.done():
+            asked.answer.set_exception(error)
+            asked.answer.exception()
+
+    def _failure(self, failed: object) -> PackFailedError:
+        told = _loss(failed)
+        printed = failed.get("output") if isinstance(failed, dict) else None
+        if not isinstance(printed, str):
+            return self._malformed()
+        output = without_tokens(scrub(printed)).strip()[-self._bounds.output_bytes :]
+        return PackFailedError(told.reason, told.said, output or self.output(), told.stack)
+
+    def _malformed(self) -> PackFailedError:
+        self.tainted = True  # whatever it does, it goes on
+        return PackFailedError("malformed", _ODD, self.output())
 
     def _watch_pulse(self) -> None:
         if self._pulse is None and self._asked:
@@ -356,6 +386,17 @@ class Child:
         with suppress(ValueError):
             return f"the process was ended by {signal.Signals(-code).name}"
         return f"the process was ended by signal {-code}"
+
+
+def _loss(told: object) -> Loss:
+    """Return what a process says about a failure, as far as it can be taken from it."""
+    said = told.get("said") if isinstance(told, dict) else None
+    stack = told.get("stack") if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(said, str) or not isinstance(stack, str):
+        return Loss("malformed", _ODD)
+    reason = told.get("reason")
+    known = reason if isinstance(reason, str) and reason in REASONS else "malformed"
+    return Loss(known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK))
 
 
 def frozen(silent_s: float) -> Loss:

@@ -102,6 +102,7 @@ class PackCommand:
             *(f"--allow-fs-read={os.path.join(path, '*')}" for path in sorted(readable)),  # noqa: PTH118 - a pattern
             *(f"--allow-fs-write={os.path.join(path, '*')}" for path in writable),  # noqa: PTH118
             "--allow-worker",
-            *("--require", str(_INSIDE / "guard.cjs")),
+            # It opens files by itself, whatever the permissions.
+            *(("--no-experimental-sqlite",) if self.node.version >= (22, 5, 0) else ()),
             *(("--allow-net",) if major >= 25 else ()),
         )

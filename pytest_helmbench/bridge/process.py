@@ -7,9 +7,11 @@ import os
 import signal
 from contextlib import suppress
 
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.bench.scrub import scrub, without_tokens
 
 __all__ = ["NodeProcess"]
+
+_LONGEST_TOKEN = 64
 
 
 class NodeProcess(asyncio.SubprocessProtocol):
@@ -42,21 +44,23 @@ class NodeProcess(asyncio.SubprocessProtocol):
         del fd
         self._output += data
         if len(self._output) > 2 * self._kept:
-            del self._output[: -self._kept]
+            del self._output[: -self._kept - _LONGEST_TOKEN]
 
     def process_exited(self) -> None:
         """Say so."""
         self._exited.set()
 
     def text(self) -> str:
-        """Return what is kept, scrubbed."""
-        return scrub(bytes(self._output[-self._kept :]).decode("utf-8", "replace")).strip()
+        """Return what is kept, scrubbed and without tokens."""
+        kept = bytes(self._output[-self._kept - _LONGEST_TOKEN :]).decode("utf-8", "replace")
+        return without_tokens(scrub(kept))[-self._kept :].strip()
 
     def end(self, *, through_launcher: bool) -> None:
         """Kill it and its group; a launcher does that itself, since it also finds what has left the group."""
         if through_launcher and self.pid is not None and not self._exited.is_set():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
+                os.kill(self.pid, signal.SIGCONT)  # the pack can stop it, and it would not hear us
         else:
             self.kill_group()
 

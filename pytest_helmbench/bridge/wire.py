@@ -11,54 +11,83 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-__all__ = ["HAS_INHERITANCE", "InheritedWire", "Lines", "LoopbackWire", "Wire"]
+__all__ = ["HAS_INHERITANCE", "InheritedWire", "Lines", "LoopbackWire", "Wire", "too_deep"]
 
 HAS_INHERITANCE = os.name == "posix"
 """Whether a process can inherit open sockets by number."""
 
-_LONGEST_LINE = 64 * 1024 * 1024
+_LONGEST_LINE = 32 * 1024 * 1024
+_MOST_DROPPED = 1000
+_DEEPEST = 64
 _LONGEST_GREETING = 200
 
 
 class Lines(asyncio.Protocol):
-    """What a Node process says, line by line.
+    """What a Node process says, line by line. A pack can find the secret: what has it may still be a forgery.
 
     Args:
         received: Called with each message.
+        spoilt: Called once, with what was wrong, when lines came that nobody can read; nothing is read after them.
         ended: Called when nothing more can come.
     """
 
-    def __init__(self, received: Callable[[Mapping[str, Any]], None], ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        received: Callable[[Mapping[str, Any]], None],
+        spoilt: Callable[[str], None],
+        ended: Callable[[], None],
+    ) -> None:
         self.secret = secrets.token_hex(16).encode()
         self.dropped = 0  # lines of somebody else
-        self._received = received
-        self._ended = ended
+        self._received, self._spoilt, self._ended = received, spoilt, ended
         self._rest = bytearray()
+        self._deaf = False
 
     def data_received(self, data: bytes) -> None:
         """Take what came; a line without the secret is a forgery or a pack's own output, and is dropped."""
-        self._rest += data
-        if b"\n" not in data:
-            if len(self._rest) > _LONGEST_LINE:
-                self._rest.clear()
-                self.dropped += 1
+        if self._deaf:
             return
-        *lines, rest = bytes(self._rest).split(b"\n")
-        self._rest = bytearray(rest)
-        for line in lines:
-            if line:
-                self._take(line)
+        self._rest += data
+        if b"\n" in data:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            for line in lines:
+                if line and not self._deaf:
+                    self._take(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self._give_up("a line without an end")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The process is gone, or has closed its end."""
         del exc
         self._ended()
 
+    def drop(self) -> None:
+        """Count a line that means nothing."""
+        self.dropped += 1
+        if self.dropped >= _MOST_DROPPED:
+            self._give_up(f"{_MOST_DROPPED:,} lines that mean nothing")
+
     def _take(self, line: bytes) -> None:
-        if not line.startswith(self.secret):
-            self.dropped += 1
+        if len(line) > _LONGEST_LINE:
+            self._give_up("a line that is too long")
             return
-        self._received(json.loads(line[len(self.secret) :]))
+        if not line.startswith(self.secret):
+            self.drop()
+            return
+        try:
+            message = json.loads(line[len(self.secret) :])
+        except (ValueError, RecursionError):  # not JSON; a number of thousands of digits; thousands of lists
+            message = None
+        if isinstance(message, dict):
+            self._received(message)
+        else:
+            self._give_up("a line that cannot be read")
+
+    def _give_up(self, came: str) -> None:
+        self._deaf = True
+        self._rest.clear()
+        self._spoilt(f"{came} came through its channel")
 
 
 class Wire(Protocol):
@@ -197,6 +226,17 @@ class _Guest(asyncio.Protocol):
         self._admit(role, transport)
         if role == "wire" and rest:
             self._lines.data_received(rest)
+
+
+def too_deep(value: object) -> bool:
+    """Return whether lists and objects are nested more deeply than any that our side of the process sends."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        held = [one for one in level if isinstance(one, dict | list)]
+        level = [part for one in held for part in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return False
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def _send(transport: asyncio.WriteTransport, message: Mapping[str, Any]) -> None:

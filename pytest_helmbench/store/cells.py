@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any
 
-from pytest_helmbench.bench.scrub import REDACTED
+from pytest_helmbench.bench.scrub import without_tokens
 
 __all__ = ["as_json", "foreign_json", "foreign_text", "safe_text", "whole_number"]
 
 _LARGEST = 2**63 - 1
-_TOKEN = re.compile(r"relay-[\w-]{43}", re.ASCII)
 
 
 def safe_text(text: str) -> str:
@@ -41,7 +39,7 @@ def foreign_text(text: str) -> str | None:
 
     The tokens are of no use once their item has ended, but they look like keys.
     """
-    return _TOKEN.sub(REDACTED, safe_text(text)) if text else None
+    return without_tokens(safe_text(text)) if text else None
 
 
 def foreign_json(value: Any) -> str:
@@ -56,7 +54,7 @@ def foreign_json(value: Any) -> str:
             text = as_json(_finite(value))
     except RecursionError:
         text = as_json({"lost": "nested too deeply to be kept"})
-    return _TOKEN.sub(REDACTED, text)
+    return without_tokens(text)
 
 
 def _finite(value: Any) -> Any:

@@ -111,23 +111,6 @@ _FAILING = {
         "threw",
         "runScenario() threw Error: Access to this API has been restricted",
     ),
-    "reads-files-by-a-thread": (
-        """() => new Promise((_, reject) => {
-          const code = 'require("node:fs").readFileSync("/etc/passwd")';
-          const { Worker } = require('node:worker_threads');
-          for (const Thread of [Worker, Worker.prototype.constructor]) {
-            const thread = new Thread(code, { eval: true, execArgv: [], env: {} });
-            thread.on('error', reject).on('exit', () => reject('it could'));
-          }
-        })""",
-        "threw",
-        "runScenario() threw Error: Access to this API has been restricted",
-    ),
-    "registers-hooks": (
-        "() => require('node:module').register('data:text/javascript,')",
-        "threw",
-        "runScenario() threw Error: module.register() is not available to a Bench Pack under the permission model",
-    ),
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from bridged import CALM, HASTY, Item, bridge_to, outcomes, stopped
 from hosted_packs import write_hosted_pack
+from verifiers import SERVER, Pack
 
 from pytest_helmbench.bridge.bridge import PackFailedError
 
@@ -110,9 +111,9 @@ def test_a_loopback_server_does_where_nothing_is_inherited(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems know no subreaper")
-@pytest.mark.parametrize("then", _THENS)
+@pytest.mark.parametrize("then", [*_THENS, "stops-its-launcher"])
 def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_path: Path, then: str) -> None:
-    act = _TREE.replace("THEN", _THENS[then])
+    act = _TREE.replace("THEN", _THENS.get(then, "process.kill(process.ppid, 'SIGSTOP'); " + _THENS["idles"]))
     root = write_hosted_pack(tmp_path / "pack", {"A": act})
 
     async def go() -> None:
@@ -126,6 +127,32 @@ def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_path: Pa
 
     asyncio.run(go())
     assert all(stopped(pid) for pid in _pids(root))
+
+
+_STOPPING = """
+import os, signal, subprocess
+pid = subprocess.Popen(["sleep", "1000"], start_new_session=True).pid
+with open({path!r}, "w") as file:
+    file.write(str(pid))
+os.kill(os.getppid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems know no subreaper")
+def test_nothing_is_left_of_a_verifier_that_stops_its_launcher(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    verifiers = (
+        Pack(tmp_path).with_files(server__py=_STOPPING.format(path=str(path)) + SERVER).verifiers("process")
+    )
+
+    async def go() -> None:
+        try:
+            assert await verifiers.ready() is None
+        finally:
+            await verifiers.close()
+
+    asyncio.run(go())
+    assert stopped(int(path.read_text()))
 
 
 _SESSION = """

@@ -6,6 +6,7 @@ const fs = require("node:fs");
 const { AsyncLocalStorage } = require("node:async_hooks");
 const { types } = require("node:util");
 
+const typedArray = Object.getPrototypeOf(Uint8Array.prototype);
 const { bind, call } = Function.prototype;
 const uncurried = bind.bind(call); // uncurried(f)(receiver, ...arguments)
 
@@ -14,9 +15,11 @@ const encoder = new TextEncoder();
 
 module.exports = {
   abort: uncurried(AbortController.prototype.abort),
+  byteLengthOf: uncurried(Object.getOwnPropertyDescriptor(typedArray, "byteLength").get),
   charCodeAt: uncurried(String.prototype.charCodeAt),
   dateText: uncurried(Date.prototype.toISOString),
   decode: decoder.decode.bind(decoder),
+  defineProperty: Object.defineProperty,
   encodeUtf8: encoder.encode.bind(encoder),
   indexOf: uncurried(String.prototype.indexOf),
   isArray: Array.isArray,

@@ -3,7 +3,7 @@
 // Each line of ours begins with a secret that came in before the pack was loaded and is known to this closure alone.
 
 const net = require("node:net");
-const { encodeUtf8, indexOf, parse, slice, uncurried, writeSync } = require("./captured.cjs");
+const { byteLengthOf, defineProperty, encodeUtf8, indexOf, parse, slice, uncurried, writeSync } = require("./captured.cjs");
 
 const write = uncurried(net.Socket.prototype.write);
 
@@ -47,7 +47,9 @@ function openChannel(wire, received, lost) {
 
 /** Write at once and completely, so that nothing is lost when the process dies right after. */
 function writeAll(fd, bytes) {
-  const { length } = bytes;
+  const length = byteLengthOf(bytes);
+  // Node asks the bytes for it, and would hand them to a getter that a pack has put into their prototype.
+  defineProperty(bytes, "byteLength", { __proto__: null, value: length });
   for (let done = 0; done < length; ) done += writeSync(fd, bytes, done, length - done);
 }
 

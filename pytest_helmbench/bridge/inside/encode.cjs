@@ -7,14 +7,21 @@ const {
   text, types,
 } = require("./captured.cjs");
 
-const LIMITS = { text: 1024 * 1024, message: 8 * 1024 * 1024, depth: 64, values: 100_000 };
+const LIMITS = { text: 1024 * 1024, depth: 64, values: 100_000 };
 const LONGEST_ESCAPE = 6;
 const LONGEST_KEY = 1000;
-const FULL = '"[cut: the message is full]"';
+const cutText = (what, room) => `"[cut: ${what} has room for ${room} and 100,000 values]"`;
+/** What a text may take at most, in characters, and what it says where it was cut. */
+const BOUNDS = {
+  answer: { room: 8 * 1024 * 1024, cut: cutText("an answer", "8 MiB") },
+  result: { room: 2 * 1024 * 1024, cut: cutText("a result", "2 MiB") },
+  event: { room: 256 * 1024, cut: cutText("an event", "256 KiB") },
+  thrown: { room: 1000, cut: cutText("what is thrown", "1,000 characters") },
+};
 
-/** Return the JSON text of a value; `room` is what it may take at most, in characters. */
-function encode(value, room = LIMITS.message) {
-  const state = { room, values: LIMITS.values, above: { __proto__: null } };
+/** Return the JSON text of a value; `bound` is one of BOUNDS. */
+function encode(value, bound) {
+  const state = { ...bound, values: LIMITS.values, above: { __proto__: null } };
   const written = any(value, state, 0);
   return written === undefined ? "null" : written;
 }
@@ -22,7 +29,7 @@ function encode(value, room = LIMITS.message) {
 /** Return the text of a value, or undefined for what JSON leaves out. */
 function any(value, state, depth) {
   state.values -= 1;
-  if (state.room <= 0 || state.values < 0) return FULL;
+  if (state.room <= 0 || state.values < 0) return state.cut;
   switch (typeof value) {
     case "string":
       return string(value, state);
@@ -114,7 +121,7 @@ function list(value, state, depth) {
   let written = "[";
   const { length } = value;
   for (let i = 0; i < length; i += 1) {
-    if (full(state)) return `${written}${i ? "," : ""}${FULL}]`;
+    if (full(state)) return `${written}${i ? "," : ""}${state.cut}]`;
     const one = any(part(value, i), state, depth + 1);
     written += (i ? "," : "") + (one === undefined ? spend("null", state) : one);
   }
@@ -125,7 +132,7 @@ function record(value, state, depth) {
   let written = "{";
   const keys = keysOf(value);
   for (let i = 0; i < keys.length; i += 1) {
-    if (full(state)) return `${written}${written === "{" ? "" : ","}"[cut]":${FULL}}`;
+    if (full(state)) return `${written}${written === "{" ? "" : ","}"[cut]":${state.cut}}`;
     written += member(written === "{", keys[i], part(value, keys[i]), state, depth);
   }
   return `${written}}`;
@@ -175,7 +182,7 @@ function brief(thrown, depth = 0) {
   }
   const name = stringOr(part(thrown, "name"), "");
   const message = stringOr(part(thrown, "message"), "");
-  if (!name && !message) return `a value that is no error: ${depth ? "" : slice(encode(thrown, 1000), 0, 300)}`;
+  if (!name && !message) return `a value that is no error: ${depth ? "" : slice(encode(thrown, BOUNDS.thrown), 0, 300)}`;
   const said = `${name && message ? `${name}: ${message}` : name || message}${denied(thrown)}`;
   const cause = part(thrown, "cause");
   return cause === undefined || depth >= 3 ? said : `${said} (cause: ${brief(cause, depth + 1)})`;
@@ -194,4 +201,4 @@ const stackOf = (thrown) =>
 
 const stringOr = (value, otherwise) => (typeof value === "string" ? slice(value, 0, 4000) : otherwise);
 
-module.exports = { brief, encode, stackOf };
+module.exports = { BOUNDS, brief, encode, stackOf };

@@ -2,7 +2,7 @@
 // The pack as the protocol has it: found in its module, asked for scenarios, prepared, run, scored, disposed of.
 
 const { text } = require("./captured.cjs");
-const { brief, encode } = require("./encode.cjs");
+const { BOUNDS, brief, encode } = require("./encode.cjs");
 const { letFetchWait } = require("./patience.cjs");
 
 const DEEPEST_DEFAULT = 4;
@@ -54,6 +54,7 @@ function hostPack(pack, send, { begin, current, unattributed }) {
 
   function run({ id, key, context, input }) {
     begin(id, async (work) => {
+      work.bound = BOUNDS.result;
       await (patient ??= letFetchWait());
       work.where = "prepare()";
       const emit = emitter(work);
@@ -108,7 +109,7 @@ function hostPack(pack, send, { begin, current, unattributed }) {
     let room = MOST_EVENT_TEXT;
     return (event) => {
       if (work.settled || room === 0) return;
-      const written = encode(event, room);
+      const written = encode(event, room < BOUNDS.event.room ? { ...BOUNDS.event, room } : BOUNDS.event);
       events += 1;
       room -= written.length;
       if (events >= MOST_EVENTS || room < LEAST_EVENT_TEXT) room = 0;

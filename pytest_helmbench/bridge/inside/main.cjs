@@ -50,8 +50,8 @@ function received(message) {
 
 async function load({ entry, guarded, heartbeatMs, watch }) {
   registerFallback();
-  if (guarded) require("./guard.cjs").forbidHooks();
   if (watch) await watchdog();
+  if (guarded) require("./guard.cjs").forbid();
   work.watchProcess();
   noteOutput(work.current);
   setInterval(() => { if (work.busy()) send('{"beat":1}'); }, heartbeatMs).unref();

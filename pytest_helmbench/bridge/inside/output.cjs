@@ -3,7 +3,7 @@
 
 const { decode, slice, types } = require("./captured.cjs");
 
-const KEPT = 16 * 1024;
+const KEPT = 16 * 1024 + 64; // as in work.cjs
 
 /** Note what is written to stdout and stderr; `current` returns the item that runs, if it is known. */
 function noteOutput(current) {

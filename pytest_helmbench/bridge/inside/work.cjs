@@ -5,9 +5,9 @@
 const { AsyncLocalStorage } = require("node:async_hooks");
 const { syncBuiltinESMExports } = require("node:module");
 const { abort, quote, runWithin, slice, storeOf, text } = require("./captured.cjs");
-const { brief, encode, stackOf } = require("./encode.cjs");
+const { BOUNDS, brief, encode, stackOf } = require("./encode.cjs");
 
-const KEPT = 16 * 1024;
+const KEPT = 16 * 1024 + 64; // the host cuts the rest off, once it has looked for tokens
 
 /** Keep account of the work. `send` takes the text of a JSON object. */
 function openWork(send) {
@@ -56,13 +56,14 @@ function openWork(send) {
   /** Do a piece of work and send its one answer: the value that `act` promises, or why there is none. */
   function begin(id, act) {
     const work = { id, settled: false, output: "", controller: new AbortController(), where: "", malformed: "" };
+    work.bound = BOUNDS.answer;
     works[id] = work;
     active += 1;
     runWithin(storage, work, async () => {
       try {
         const value = await act(work);
         if (work.malformed) fail(work, "malformed", work.malformed);
-        else answer(work, `"value":${encode(value)}`);
+        else answer(work, `"value":${encode(value, work.bound)}`);
       } catch (thrown) {
         if (thrown !== ended) fail(work, "threw", `${work.where} threw ${brief(thrown)}`, thrown);
       }

@@ -63,6 +63,7 @@ class ProcessVerifier(Running):
         try:
             if self.process.returncode is None:
                 self.process.terminate()
+                self.process.send_signal(signal.SIGCONT)  # it hears nothing while the server has it stopped
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.process.wait(), _GRACE_S)
         finally:
