@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
 from pytest_helmbench.report.benchlocal import (
     MARK,
     error_result,
@@ -41,7 +41,6 @@ from pytest_helmbench.store.queries import ResultRow, RunDetail, results, run_de
 
 __all__ = ["DesktopRun", "desktop_run", "write_benchlocal"]
 
-_KIND = "bench_pack"
 _UNFINISHED = ("interrupted", "running")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 100
@@ -117,7 +116,7 @@ def desktop_run(db: Path, run_id: int, *, folder: Path = Path(), with_text: bool
         StoreError: The file is missing or no results file.
     """
     detail = run_detail(db, run_id)
-    if detail is None or detail.kind != _KIND:
+    if detail is None or detail.kind != BENCH_PACK:
         return None
     scenarios = hosted_scenarios(db, run_id)
     runs = [_model_run(db, found, scenarios) for found in _companions(db, detail)]
@@ -133,7 +132,7 @@ def _companions(db: Path, detail: RunDetail) -> list[RunDetail]:
     return [
         run
         for run in found
-        if run is not None and run.kind == _KIND and run.benchmark_hash == detail.benchmark_hash
+        if run is not None and run.kind == BENCH_PACK and run.benchmark_hash == detail.benchmark_hash
     ]
 
 

@@ -87,11 +87,11 @@ def mean_score(scores: Sequence[PackScore]) -> PackScore:
         for category in score.categories:
             if category.get("score") is not None:
                 found[str(category["id"])].append(category["score"])
-    categories = tuple(
-        {**category, "score": fmean(numbers) if len(numbers) == len(scores) else None}
-        for category in first.categories
-        if (numbers := found[str(category["id"])]) is not None
-    )
+
+    def mean(name: str) -> float | None:
+        return fmean(found[name]) if len(found[name]) == len(scores) else None
+
+    categories = tuple({**category, "score": mean(str(category["id"]))} for category in first.categories)
     return replace(first, total=fmean(score.total for score in scores), categories=categories)
 
 

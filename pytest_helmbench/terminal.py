@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.bench.codes import natural_key
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
 from pytest_helmbench.bench.outcome import Parse, Verdict
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.desks import Office, in_ci
@@ -261,7 +261,7 @@ def _pack_scores(plan: Plan, office: Office) -> Iterator[tuple[int, PlannedRun, 
     store = office.book.store
     for run in plan.runs if store is not None else ():
         run_id = office.book.targets[run.key].run_id
-        if run_id is None or office.library.load(Path(run.benchmark)).outline.kind != "bench_pack":
+        if run_id is None or office.library.load(Path(run.benchmark)).outline.kind != BENCH_PACK:
             continue
         try:
             score = pack_score(office.settings.db, run_id)

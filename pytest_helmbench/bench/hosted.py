@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "BENCH_PACK",
     "HostedManifest",
     "HostedOutline",
     "HostedRule",
@@ -22,6 +23,10 @@ __all__ = [
     "VerifierEndpoint",
     "VerifierSpec",
 ]
+
+
+BENCH_PACK = "bench_pack"
+"""The kind of benchmark, the family of its cases and the rule that they are judged by."""
 
 
 class PackStatus(StrEnum):
@@ -207,7 +212,7 @@ class HostedOutline:
     description: str
     hash: str
     scenarios: Mapping[str, ScenarioMeta]
-    kind: str = "bench_pack"
+    kind: str = BENCH_PACK
 
 
 @dataclass(frozen=True, slots=True)

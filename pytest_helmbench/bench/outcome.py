@@ -137,7 +137,7 @@ class Outcome:
         usage: Of the case's own calls, judges apart.
         latency_ms: Of the case's own calls, without our own waiting; None when none was answered.
         finish_reason: Of the case's reply.
-        excerpt: Start of the reply of a failed case, cut; empty otherwise.
+        excerpt: Start of the reply of a failed case, cut; of an error, what a program wrote last; empty otherwise.
         reply_key: `Reply.key` of the case's reply; None when there is none.
         started_at: ISO 8601 UTC.
         completed_at: ISO 8601 UTC.

@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from pytest_helmbench.bench.codes import CaseCode, Selection
+from pytest_helmbench.bench.hosted import BENCH_PACK
 from pytest_helmbench.commands.output import (
     CommandError,
     as_json_option,
@@ -183,7 +184,7 @@ def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_
 
 
 def _hosted_case(path: Path, detail: RunDetail, code: str) -> HostedCase | None:
-    if detail.kind != "bench_pack":
+    if detail.kind != BENCH_PACK:
         return None
     run_id = detail.summary.id
     scenarios = (scenario for scenario in hosted_scenarios(path, run_id) if scenario.code == code)

@@ -9,6 +9,7 @@ import click
 
 from pytest_helmbench.analysis.gates import parse_share, parse_thresholds
 from pytest_helmbench.analysis.scores import RunScore
+from pytest_helmbench.bench.hosted import BENCH_PACK
 from pytest_helmbench.commands.output import (
     CommandError,
     as_json_option,
@@ -139,7 +140,7 @@ def _score_of(path: Path, detail: RunDetail) -> RunScore:
 
 def _root_of(detail: RunDetail, given: Path | None) -> Path:
     """Return the folder of the benchmark: the one given, else where the run has found it."""
-    if detail.kind == "bench_pack":
+    if detail.kind == BENCH_PACK:
         raise CommandError(
             f"run {detail.summary.id} is of a Bench Pack, which alone can judge its replies\n"
             "  hint: --helmbench-cache=only replays them through the pack of now, without a call"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.hosted import (
+    BENCH_PACK,
     HostedManifest,
     HostedOutline,
     HostedRule,
@@ -22,10 +23,7 @@ from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
 from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.gate import Lane
 
-__all__ = ["FAMILY", "HostedJob", "LoadedHosted"]
-
-FAMILY = "bench_pack"
-"""The family of every scenario of a Bench Pack."""
+__all__ = ["HostedJob", "LoadedHosted"]
 
 _HASH_DIGITS = 16
 
@@ -52,7 +50,7 @@ class HostedJob(CaseJob):
     @property
     def family(self) -> str:
         """The same for all."""
-        return FAMILY
+        return BENCH_PACK
 
     def prompt_characters(self) -> int:
         """Return the length of what the pack shows of its prompt; nobody knows what it will ask."""
@@ -84,7 +82,7 @@ class HostedJob(CaseJob):
             "scenario": self.code,
             "category": self.scenario.category or None,
             "model": self.lane,
-            "family": FAMILY,
+            "family": BENCH_PACK,
             "severity": 0,
             "repetition": self.repetition,
         }

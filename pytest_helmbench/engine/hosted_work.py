@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from pytest_helmbench.bench.case import Case
-from pytest_helmbench.bench.hosted import HostedManifest, HostedRule, PackStatus, ScenarioResult
+from pytest_helmbench.bench.hosted import BENCH_PACK, HostedManifest, HostedRule, PackStatus, ScenarioResult
 from pytest_helmbench.bench.outcome import Evaluation, Event, Outcome, Reply, Verdict
 from pytest_helmbench.bench.problem import HelmbenchError
 from pytest_helmbench.bench.scrub import excerpt
@@ -29,7 +29,6 @@ from pytest_helmbench.sandbox.workspace import SandboxError
 
 __all__ = ["HostedSettings", "HostedTools", "HostedWork", "item_lane"]
 
-_RULE = "bench_pack"
 _MOST_EVENTS = 1_000
 _REQUESTS_PER_ITEM = 3
 _TRIES = 3
@@ -405,7 +404,7 @@ def _verdict(rule: HostedRule, result: ScenarioResult, absent: Sequence[str]) ->
     passed = rule.partial.passes(result)
     evaluation = Evaluation(
         criterion="",
-        rule=_RULE,
+        rule=BENCH_PACK,
         rule_hash=rule.hash,
         passed=passed,
         credit=1.0 if passed else 0.0,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.report.hosted import (
     HostedCase,
@@ -57,7 +57,7 @@ def run_card(detail: RunDetail, pack: PackScore | None = None) -> list[str]:
         "neutral": "" if run.neutral_tests is None else f"{run.neutral_tests} judged, ignored by scores",
         "evaluations": "" if run.total_evaluations is None else str(run.total_evaluations),
         "not judged": reasons_text(unjudged),
-        "failed as" if detail.kind == "bench_pack" else "wrong in form": reasons_text(wrong_form),
+        "failed as" if detail.kind == BENCH_PACK else "wrong in form": reasons_text(wrong_form),
         "pass rate": share(counts["passed"] / judged if judged else None),
         "score": _score_text(detail),
         "coverage": share(run.coverage),

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, TextIO
 
 from pytest_helmbench.bench.codes import CaseCode
+from pytest_helmbench.bench.hosted import BENCH_PACK
 from pytest_helmbench.bench.scrub import scrub
 from pytest_helmbench.report.cards import prompt_lines, run_record, sent_messages
 from pytest_helmbench.report.hosted import HOSTED_COLUMNS, HOSTED_TEXTS, hosted_cells, hosted_texts
@@ -40,7 +41,6 @@ _RESULT = (
     "completed_at",
 )
 _EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
-_HOSTED = "bench_pack"
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -65,7 +65,7 @@ def export_document(detail: RunDetail, rows: Iterable[ResultRow], *, with_text: 
     return {
         "format": EXPORT_FORMAT,
         "run": run_record(detail),
-        "results": [_result(row, hosted=detail.kind == _HOSTED, with_text=with_text) for row in rows],
+        "results": [_result(row, hosted=detail.kind == BENCH_PACK, with_text=with_text) for row in rows],
     }
 
 
@@ -83,7 +83,7 @@ def write_csv(stream: TextIO, detail: RunDetail, rows: Iterable[ResultRow], *, w
         "benchmark_hash": detail.benchmark_hash,
         "model": run.model,
     }
-    hosted = detail.kind == _HOSTED
+    hosted = detail.kind == BENCH_PACK
     texts = ("justification", "prompt", "reply") if with_text else ()
     own = (*HOSTED_COLUMNS, *(HOSTED_TEXTS if with_text else ())) if hosted else ()
     head = (*fixed, "code", "repetition", "family", *_AXES, *_RESULT, *_EVALUATION, *texts, *own)

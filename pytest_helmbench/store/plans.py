@@ -12,6 +12,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
+from pytest_helmbench.bench.hosted import BENCH_PACK
 from pytest_helmbench.bench.tree import Scoring
 from pytest_helmbench.store.fault import store_error
 
@@ -160,7 +161,7 @@ def _pack_rows(conn: sqlite3.Connection, benchmark_id: int) -> Mapping[str, Pack
     return {code: PackRow(family, json.loads(evaluation)["groups"]) for code, family, evaluation in found}
 
 
-_WITHOUT_BEHAVIOURS = (("pack",), ("bench_pack",), ("python_tests",))
+_WITHOUT_BEHAVIOURS = (("pack",), (BENCH_PACK,), ("python_tests",))
 _OF_BENCHMARK = (
     " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"

@@ -9,18 +9,22 @@ Starts a provider in a process of its own and runs every command in turns; print
 from __future__ import annotations
 
 import argparse
+import asyncio
 import math
 import platform
 import shutil
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bridged import Item, bridge_to, outcomes
+from hosted_packs import write_hosted_pack
 from perf.measure import Command, FailedError, Measure, measure, provider
 from perf.tools import Tool, Work, absent_tools, ours, tools
 from perf.workload import (
@@ -190,6 +194,8 @@ def compare_hosted(repeat: int) -> None:
         print(
             f"{what}: {median(taken, _wall):.2f} s, {cpu_s:.2f} s of CPU, {cpu_s / floor:.2f} times the tree's"
         )
+    with tempfile.TemporaryDirectory() as name:
+        print(f"\nbridge: {asyncio.run(_bridge_times(Path(name)))}")
     with tempfile.TemporaryDirectory() as name, provider(1_500) as url:
         root = Path(name) / "slow"
         root.mkdir()
@@ -197,6 +203,28 @@ def compare_hosted(repeat: int) -> None:
         slow = [measure(_on(url, "pack"), root, url) for _ in range(repeat)]
     print(
         f"\n15 scenarios of 1.5 s: {median(slow, _wall):.2f} s; pytest says: {slow[-1].output.splitlines()[-1]}"
+    )
+
+
+async def _bridge_times(folder: Path) -> str:
+    """Return what the bridge itself takes: to start, for a round trip, and after a crash."""
+    root = write_hosted_pack(folder / "pack", {"A": "", "dies": "() => process.abort()"})
+    async with bridge_to(root) as bridge:
+        started = time.perf_counter()
+        await bridge.scenarios()
+        start_s = time.perf_counter() - started
+        await bridge.run(Item("A"), 20.0)
+        started = time.perf_counter()
+        for _ in range(200):
+            await bridge.run(Item("A"), 20.0)
+        trip_ms = (time.perf_counter() - started) * 5
+        started = time.perf_counter()
+        await outcomes(bridge, [Item("dies")])
+        await bridge.run(Item("A"), 20.0)
+        crash_s = time.perf_counter() - started
+    return (
+        f"start with its pack {start_s:.2f} s, round trip {trip_ms:.2f} ms,"
+        f" crash, again alone, and a fresh process {crash_s:.2f} s"
     )
 
 

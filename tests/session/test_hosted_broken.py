@@ -230,7 +230,7 @@ def test_a_pack_brings_no_links_for_its_data(pytester: pytest.Pytester, provider
     (pack / ".helmbench" / "small-pack" / "data").symlink_to("../../../victim")
     pytester.chdir()
     found = run_packs(
-        pytester, "--rootdir=pack", "--helmbench-db=pack/helmbench.db", url=provider.url, paths=["pack"]
+        pytester, "--rootdir=pack", "--helmbench-db=pack/helmbench.db", url=provider.url, paths=("pack",)
     )
     found.stdout.fnmatch_lines(["*data: a link *"])
     assert provider.count == 0

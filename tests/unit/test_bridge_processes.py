@@ -198,34 +198,6 @@ def test_nothing_is_left_when_we_are_killed(
         session.wait()
 
 
-def test_round_trips_and_restarts_are_fast(tmp_path: Path) -> None:
-    root = write_hosted_pack(tmp_path / "pack", {"A": "", "dies": "() => process.abort()"})
-
-    async def go() -> tuple[float, float, float, float]:
-        async with bridge_to(root) as bridge:
-            started = time.monotonic()
-            await bridge.scenarios()
-            start_s = time.monotonic() - started
-            await bridge.run(Item("A"), 20.0)
-            started = time.monotonic()
-            for _ in range(100):
-                await bridge.run(Item("A"), 20.0)
-            trip_ms = (time.monotonic() - started) * 10
-            started, cpu = time.monotonic(), time.process_time()
-            await outcomes(bridge, [Item("A") for _ in range(1000)])
-            many_cpu_s = time.process_time() - cpu
-            started = time.monotonic()
-            await asyncio.gather(outcomes(bridge, [Item("dies")]), outcomes(bridge, [Item("A")]))
-            await bridge.run(Item("A"), 20.0)
-            return start_s, trip_ms, many_cpu_s, time.monotonic() - started
-
-    start_s, trip_ms, many_cpu_s, restart_s = asyncio.run(go())
-    print(
-        f"start {start_s:.3f} s, round trip {trip_ms:.2f} ms, 1,000 items {many_cpu_s:.2f} s of our CPU, "
-        f"crash and run again {restart_s:.3f} s"
-    )
-
-
 def test_a_closed_bridge_starts_nothing(tmp_path: Path) -> None:
     root = write_hosted_pack(tmp_path / "pack", {"A": ""})
 
