@@ -29,6 +29,7 @@ _SHOWN = 120
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
 _ONE_LOOK_S = 5.0
+_NO_ANSWER = "it did not answer"
 # Between two stations only, not from end to end.
 _OF_ONE_HOP = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
@@ -249,11 +250,14 @@ class CountingProxies:
         """
         deadline = time.monotonic() + within_s
         pause_s = _FIRST_PAUSE_S
+        told = None
         while True:
             left_s = deadline - time.monotonic()
             saw = await self._look(url, max(_FIRST_PAUSE_S, min(left_s, _ONE_LOOK_S)), any_answer)
+            # The last look may be a short one: an answer that was seen before says more than its silence.
+            told = told if told is not None and saw == _NO_ANSWER else saw
             if saw is None or time.monotonic() + pause_s > deadline:
-                return saw
+                return told
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -267,7 +271,7 @@ class CountingProxies:
                     return None
                 return f"it answered {answer.status}"
         except TimeoutError:
-            return "it did not answer"
+            return _NO_ANSWER
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: no URL
             return _reason(error)
 

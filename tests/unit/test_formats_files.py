@@ -159,7 +159,9 @@ def test_the_shipped_schemas_are_valid_and_handed_out_fresh(name: str) -> None:
 
 
 def test_an_unknown_schema_name_is_refused() -> None:
-    with pytest.raises(KeyError, match="no schema is named 'model'; known: bench_pack, benchmark, component, criteria"):
+    with pytest.raises(
+        KeyError, match="no schema is named 'model'; known: bench_pack, benchmark, component, criteria"
+    ):
         schema("model")
 
 
