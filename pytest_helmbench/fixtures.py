@@ -320,15 +320,9 @@ def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
 
 
 def opened_client(connection: Connection) -> Iterator[openai.OpenAI]:
-    """Yield a client of the relay. Retries, time limits and proxies are the gateway's business, not its."""
+    """Yield a client of the relay."""
     library = _imported()
-    client: openai.OpenAI = library.OpenAI(
-        base_url=connection.address.base_url,
-        api_key=connection.address.token,
-        max_retries=0,
-        timeout=None,
-        http_client=library.DefaultHttpxClient(trust_env=False, verify=_no_certificates()),
-    )
+    client: openai.OpenAI = library.OpenAI(**_options(connection, library.DefaultHttpxClient))
     try:
         yield client
     finally:
@@ -339,17 +333,23 @@ def opened_async_client(connection: Connection) -> Iterator[openai.AsyncOpenAI]:
     """Yield a client of the relay that keeps no connection: each would belong to an event loop of the test's."""
     library = _imported()
     client: openai.AsyncOpenAI = library.AsyncOpenAI(
-        base_url=connection.address.base_url,
-        api_key=connection.address.token,
-        max_retries=0,
-        timeout=None,
-        http_client=library.DefaultAsyncHttpxClient(trust_env=False, verify=_no_certificates()),
-        default_headers={"Connection": "close"},
+        **_options(connection, library.DefaultAsyncHttpxClient), default_headers={"Connection": "close"}
     )
     try:
         yield client
     finally:
         _close(client)
+
+
+def _options(connection: Connection, http_client: Callable[..., Any]) -> dict[str, Any]:
+    """Return what makes a client ours: retries, time limits and proxies are the gateway's business, not its."""
+    return {
+        "base_url": connection.address.base_url,
+        "api_key": connection.address.token,
+        "max_retries": 0,
+        "timeout": None,
+        "http_client": http_client(trust_env=False, verify=_no_certificates()),
+    }
 
 
 def _no_certificates() -> ssl.SSLContext:

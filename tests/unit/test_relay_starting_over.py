@@ -1,0 +1,171 @@
+"""Code of an item that dies and starts over, gives up, or ends with requests open: what it is told, what counts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from provider import Answer, Provider
+from relayed import body, converse, until
+from wired import wired
+
+from pytest_helmbench.gateway.conversation import ClientGaveUpError, Conversation
+from pytest_helmbench.gateway.gate import (
+    Lane,
+)
+from pytest_helmbench.gateway.gateway import Patience
+from pytest_helmbench.gateway.item_clock import ItemClock
+
+
+async def _told(item: Conversation, *texts: str) -> list[str]:
+    return [str((await item.complete(body(text))).message()["content"]) for text in texts]
+
+
+async def _die_while_asking(item: Conversation, provider: Provider) -> None:
+    """Let the code of an item die with a request on the wire, and start over."""
+    dead = asyncio.ensure_future(item.complete(body()))
+    await until(lambda: provider.in_flight)
+    item.rewind()
+    dead.cancel()
+    await asyncio.sleep(0)
+
+
+def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) -> None:
+    numbers = iter(range(100))
+    provider.reply = lambda _request: Answer(f"reply {next(numbers)}")
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url, journal=True) as item,
+        ):
+            first = await _told(item, "a", "b", "a")
+            before = item.sums
+            item.rewind()
+            assert await _told(item, "a", "a", "b", "a", "c") == [*first[::2], first[1], "reply 3", "reply 4"]
+            assert first == ["reply 0", "reply 1", "reply 2"]
+            assert (before.recalled, item.sums.recalled) == (0, 3)
+            assert item.sums.answered == 5
+            assert item.sums.usage.prompt_tokens == sum(
+                record.usage.prompt_tokens or 0 for record in office.attempts
+            )
+            item.rewind()
+            assert await _told(item, "c", "a") == ["reply 4", "reply 0"]
+
+    asyncio.run(run())
+
+
+def test_what_code_was_told_before_it_started_over_stands(provider: Provider) -> None:
+    provider.reply = lambda request: Answer(status=503) if "b" in request.prompt else Answer("fine")
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)], patience=Patience(max_retries=0)) as office,
+            converse(office.gateway, provider.url, journal=True) as item,
+        ):
+            await item.complete(body("a"))
+            await item.complete(body("b"))
+            item.rewind()
+            assert await _told(item, "a") == ["fine"]
+            assert len(item.sums.open_faults) == 1
+
+    asyncio.run(run())
+
+
+def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: Provider) -> None:
+    provider.answers(hang=True)
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url) as item,
+        ):
+            assert await item.settle() is None
+            waiting = asyncio.ensure_future(item.complete(body()))
+            await until(lambda: provider.in_flight)
+            assert isinstance(await item.settle(), ClientGaveUpError)
+            assert item.sums.open_faults == ()
+            await item.end()
+            await waiting
+
+    asyncio.run(run())
+
+
+def test_without_a_journal_nothing_starts_over(provider: Provider) -> None:
+    async def run() -> None:
+        async with wired([Lane("test/good", 8)]) as office:
+            with pytest.raises(RuntimeError, match="no journal"):
+                converse(office.gateway, provider.url).rewind()
+
+    asyncio.run(run())
+
+
+def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_that_follows(
+    provider: Provider,
+) -> None:
+    provider.reply = lambda _request: Answer("late", latency_s=0.2)
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url, journal=True) as item,
+        ):
+            await _die_while_asking(item, provider)
+            assert await _told(item, "Hello") == ["late"]
+            assert provider.count == 1
+            assert item.sums.open_faults == ()
+
+    asyncio.run(run())
+
+
+def test_a_request_that_its_client_gave_up_is_a_fault_until_the_same_is_answered(provider: Provider) -> None:
+    provider.reply = lambda _request: Answer("slow", latency_s=0.2)
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url) as item,
+        ):
+            impatient = asyncio.ensure_future(item.complete(body()))
+            await until(lambda: provider.in_flight)
+            impatient.cancel()
+            await asyncio.wait((impatient,))
+            (fault,) = item.sums.open_faults
+            assert "test/good had not answered when the code that asked gave up waiting" in str(fault)
+            assert await _told(item, "Hello") == ["slow"]
+            assert item.sums.open_faults == ()
+
+    asyncio.run(run())
+
+
+def test_the_clock_of_an_item_leaves_out_what_its_requests_wait_for_leave() -> None:
+    now = [0.0]
+    clock = ItemClock(Patience(), lambda: now[0])
+    clock.begin()
+    now[0] = 1.0
+    with clock.asking():
+        now[0] = 11.0  # waits for leave
+        with clock.asking(), clock.running():
+            now[0] = 13.0  # one is on the wire, the other waits
+        assert clock.used_s() == 3.0
+        now[0] = 20.0
+        assert clock.used_s() == 3.0
+    now[0] = 21.0
+    assert clock.used_s() == 4.0
+    clock.begin()
+    assert clock.used_s() == 0.0
+
+
+def test_replies_keep_their_order_when_a_dead_codes_request_is_taken_over(provider: Provider) -> None:
+    numbers = iter(range(100))
+    provider.reply = lambda _request: Answer(f"reply {next(numbers)}", latency_s=0.1)
+
+    async def run() -> None:
+        async with (
+            wired([Lane("test/good", 8)]) as office,
+            converse(office.gateway, provider.url, journal=True) as item,
+        ):
+            await _die_while_asking(item, provider)
+            assert await _told(item, "Hello", "Hello") == ["reply 0", "reply 1"]
+
+    asyncio.run(run())
