@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import aiohttp
+
 from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault, VerifierSpec
 from pytest_helmbench.bridge.verifiers.modes import parse_choices
 from pytest_helmbench.bridge.verifiers.running import Waits
-from pytest_helmbench.bridge.verifiers.verifiers import Verifiers
+from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
 
-__all__ = ["SERVER", "Pack", "Seen", "Upstream", "free_port", "lives", "plain"]
+__all__ = ["SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "lives", "plain", "used"]
 
 SERVER = """\
 import os, socket
@@ -198,3 +200,24 @@ def lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def used(
+    verifiers: Verifiers, check: Callable[[Verifiers], Awaitable[None]], within_s: float = 120.0
+) -> None:
+    """Use the verifiers of a pack, and close them whatever comes of it."""
+
+    async def run() -> None:
+        async with asyncio.timeout(within_s):
+            try:
+                await check(verifiers)
+            finally:
+                await verifiers.close()
+
+    asyncio.run(run())
+
+
+async def asked(opened: OpenVerifiers, path: str = "/") -> tuple[int, str]:
+    """Ask the first verifier that an item has; return status and body."""
+    async with aiohttp.ClientSession() as client, client.get(opened.endpoints[0].url + path) as got:
+        return got.status, await got.text()

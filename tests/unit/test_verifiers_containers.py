@@ -8,15 +8,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-import aiohttp
 import pytest
 from engines import IMAGE, Running
-from verifiers import SERVER, Pack, Upstream, plain
+from verifiers import SERVER, Pack, Upstream, asked, plain, used
 
 from pytest_helmbench.bench.hosted import VerifierEndpoint
 from pytest_helmbench.bridge.verifiers.images import content_tag
@@ -51,25 +50,9 @@ def fresh(tmp_path: Path, engine: str) -> Iterator[Pack]:
     subprocess.run([engine, "rmi", "-f", content_tag(pack.folder)], capture_output=True, check=False)
 
 
-def _used(verifiers: Verifiers, check: Callable[[Verifiers], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(120):
-            try:
-                await check(verifiers)
-            finally:
-                await verifiers.close()
-
-    asyncio.run(run())
-
-
-async def _ask(opened: OpenVerifiers, path: str = "/") -> tuple[int, str]:
-    async with aiohttp.ClientSession() as client, client.get(opened.endpoints[0].url + path) as got:
-        return got.status, await got.text()
-
-
 async def _inside(opened: OpenVerifiers, expression: str) -> str:
     """Evaluate an expression in the container."""
-    status, said = await _ask(opened, f"/eval/{expression.encode().hex()}")
+    status, said = await asked(opened, f"/eval/{expression.encode().hex()}")
     assert status == 200, said
     return said
 
@@ -121,7 +104,7 @@ def test_a_verifier_runs_in_a_container_with_no_rights_and_leads_nowhere(pack: P
         assert bounds["ReadonlyRootfs"]
         assert not any((shown["NetworkSettings"]["Ports"] or {}).values())
 
-    _used(pack.verifiers(engine), check)
+    used(pack.verifiers(engine), check)
     assert not _ours(engine)
     assert not _networks(engine, this_process().mark)
 
@@ -142,22 +125,22 @@ def test_a_container_reaches_what_listens_at_the_bridge_by_address_and_by_name(p
                 assert await _inside(opened, f"socket.socket().connect_ex(('{host}', {port}))") == "0"
         assert len(served) == 2
 
-    _used(pack.verifiers("podman"), check)
+    used(pack.verifiers("podman"), check)
 
 
 def test_a_container_that_ends_in_the_middle_of_an_item_is_its_fault_and_started_anew(pack: Pack) -> None:
     async def check(verifiers: Verifiers) -> None:
         assert await verifiers.ready() is None
         async with await verifiers.open() as opened:
-            assert (await _ask(opened, "/end"))[0] == 502
+            assert (await asked(opened, "/end"))[0] == 502
             assert (opened.fault or "").startswith("verifier 'verifier' was unreachable (")
         assert await verifiers.ready() is None
         async with await verifiers.open() as opened:
-            assert await _ask(opened) == (200, "well")
+            assert await asked(opened) == (200, "well")
             assert opened.fault is None
 
     # Without a choice it is docker or podman, whichever answers.
-    _used(pack.verifiers(), check)
+    used(pack.verifiers(), check)
 
 
 def test_where_containers_are_out_of_reach_the_port_is_published_on_loopback_only(pack: Pack) -> None:
@@ -169,12 +152,12 @@ def test_where_containers_are_out_of_reach_the_port_is_published_on_loopback_onl
         assert _said("podman", "port", name).startswith("4010/tcp -> 127.0.0.1:")
         assert await verifiers.bridge_address() is None
         async with await verifiers.open() as opened:
-            assert await _ask(opened) == (200, "well")
+            assert await asked(opened) == (200, "well")
             assert opened.endpoints[0].details == (
                 "its container can reach other machines: podman publishes no port of a closed network here"
             )
 
-    _used(pack.verifiers("podman"), check)
+    used(pack.verifiers("podman"), check)
 
 
 @pytest.mark.parametrize(
@@ -221,17 +204,17 @@ def test_a_container_that_does_not_come_up_is_said_with_its_last_words_and_remov
         async with await verifiers.open() as opened:
             assert opened.endpoints[0].status == "failed"
 
-    _used(fresh.verifiers("podman", container_s=3.0), check)
+    used(fresh.verifiers("podman", container_s=3.0), check)
 
 
 def test_an_image_that_is_here_needs_no_folder(pack: Pack) -> None:
     async def check(verifiers: Verifiers) -> None:
         assert await verifiers.ready() is None
 
-    _used(pack.verifiers("podman"), check)
+    used(pack.verifiers("podman"), check)
     pack.spec = {"build_context": None, "image": content_tag(pack.folder)}
     pack.events.clear()
-    _used(pack.verifiers("podman"), check)
+    used(pack.verifiers("podman"), check)
     assert pack.phases == ["checking_docker", "starting_container", "waiting_for_healthcheck"]
 
 
@@ -306,4 +289,4 @@ def test_what_a_killed_session_leaves_is_removed_by_the_next(pack: Pack) -> None
         assert mark not in _said("podman", "ps", "-a", "--format", "{{.Names}}")
         assert not _networks("podman", mark)
 
-    _used(pack.verifiers("podman"), check)
+    used(pack.verifiers("podman"), check)

@@ -9,16 +9,14 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-from verifiers import SERVER, Pack, Upstream, free_port, lives, plain
+from verifiers import SERVER, Pack, Upstream, asked, free_port, lives, plain, used
 
 from pytest_helmbench.bench.hosted import VerifierDefault, VerifierEndpoint
-from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.bridge.verifiers.verifiers import Verifiers
 
 _NODE_SERVER = """
 import http from "node:http";
@@ -31,22 +29,6 @@ serving.listen(Number(process.env.PORT ?? 4010), process.env.HOST);
 def pack(tmp_path: Path) -> Pack:
     """A pack whose verifier is a server of its own in Python."""
     return Pack(tmp_path).with_files(server__py=SERVER)
-
-
-def _used(verifiers: Verifiers, check: Callable[[Verifiers], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(30):
-            try:
-                await check(verifiers)
-            finally:
-                await verifiers.close()
-
-    asyncio.run(run())
-
-
-async def _ask(opened: OpenVerifiers, path: str = "/") -> tuple[int, str]:
-    async with aiohttp.ClientSession() as client, client.get(opened.endpoints[0].url + path) as got:
-        return got.status, await got.text()
 
 
 def test_the_packs_own_server_is_started_with_no_key_and_ends_with_the_session(
@@ -68,7 +50,7 @@ def test_the_packs_own_server_is_started_with_no_key_and_ends_with_the_session(
                 port=endpoint.port,
                 details="the pack's own server, unprotected on this machine",
             )
-            env = dict(line.split("=", 1) for line in (await _ask(opened, "/env"))[1].splitlines())
+            env = dict(line.split("=", 1) for line in (await asked(opened, "/env"))[1].splitlines())
             assert (opened.asked, opened.fault, opened.absent) == (1, None, ())
         assert await verifiers.bridge_address() is None
         assert env.pop("PORT") == env.pop("LISTEN_PORT") != str(endpoint.port)
@@ -80,7 +62,7 @@ def test_the_packs_own_server_is_started_with_no_key_and_ends_with_the_session(
         }
         temporary.append(Path(env["TMPDIR"]))
 
-    _used(pack.verifiers("process"), check)
+    used(pack.verifiers("process"), check)
     assert temporary[0].name.startswith("tmp")
     assert not temporary[0].exists()
     assert pack.events == [
@@ -102,9 +84,9 @@ def test_a_server_in_node_is_started_too(tmp_path: Path) -> None:
     async def check(verifiers: Verifiers) -> None:
         assert await verifiers.ready() is None
         async with await verifiers.open() as opened:
-            assert (await _ask(opened))[1].startswith("node v")
+            assert (await asked(opened))[1].startswith("node v")
 
-    _used(pack.verifiers("verifier=process"), check)
+    used(pack.verifiers("verifier=process"), check)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +131,7 @@ def test_a_server_that_does_not_come_up_is_said_with_its_last_words(
         async with await verifiers.open() as opened:
             assert (opened.endpoints[0].status, opened.endpoints[0].url) == ("failed", "")
 
-    _used(pack.verifiers("process", **waits), check)
+    used(pack.verifiers("process", **waits), check)
 
 
 def test_words_of_a_pack_are_made_fit_for_people(tmp_path: Path) -> None:
@@ -160,7 +142,7 @@ def test_words_of_a_pack_are_made_fit_for_people(tmp_path: Path) -> None:
             f"verifier 'a\\\\x1b[2J' has no server in {tmp_path}/b \\u202ec that Node or Python could start\n  hint: "
         )
 
-    _used(pack.verifiers("process"), check)
+    used(pack.verifiers("process"), check)
 
 
 def test_without_node_a_server_in_node_is_missing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +156,7 @@ def test_without_node_a_server_in_node_is_missing_it(tmp_path: Path, monkeypatch
         async with await verifiers.open() as opened:
             assert opened.endpoints[0].status == "missing_dependency"
 
-    _used(pack.verifiers("process"), check)
+    used(pack.verifiers("process"), check)
 
 
 def test_a_server_whose_port_is_taken_gets_another(tmp_path: Path) -> None:
@@ -190,7 +172,7 @@ def test_a_server_whose_port_is_taken_gets_another(tmp_path: Path) -> None:
     async def check(verifiers: Verifiers) -> None:
         assert await verifiers.ready() is None
 
-    _used(pack.verifiers("process"), check)
+    used(pack.verifiers("process"), check)
 
 
 def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_anew_for_the_next(
@@ -199,8 +181,8 @@ def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_
     async def check(verifiers: Verifiers) -> None:
         assert await verifiers.ready() is None
         async with await verifiers.open() as first, await verifiers.open() as beside:
-            status, said = await _ask(first, "/end")
-            assert (await _ask(first))[0] == status == 502
+            status, said = await asked(first, "/end")
+            assert (await asked(first))[0] == status == 502
             fault = first.fault or ""
             assert json.loads(said) == {"error": fault}
             # How a connection breaks that dies with its process is the kernel's to say.
@@ -208,13 +190,13 @@ def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_
             assert (first.asked, beside.asked, beside.fault) == (2, 0, None)
         assert await verifiers.ready() is None
         async with await verifiers.open() as second:
-            assert (await _ask(second, "/broken"))[0] == 503
+            assert (await asked(second, "/broken"))[0] == 503
             assert second.fault == "verifier 'verifier' answered 503: GET /broken"
         started = len(pack.events)
         assert await verifiers.ready() is None  # it answers: nothing is started
         assert len(pack.events) == started == 2
 
-    _used(pack.verifiers("process"), check)
+    used(pack.verifiers("process"), check)
 
 
 def test_items_that_start_at_one_time_share_one_server_and_each_has_its_own_address(pack: Pack) -> None:
@@ -223,12 +205,12 @@ def test_items_that_start_at_one_time_share_one_server_and_each_has_its_own_addr
         assert len(pack.events) == 1
         opened = [await verifiers.open() for _ in range(5)]
         assert len({one.endpoints[0].port for one in opened}) == 5
-        ports = {(await _ask(one, "/env"))[1] for one in opened}
+        ports = {(await asked(one, "/env"))[1] for one in opened}
         assert len(ports) == 1
         for one in opened:
             await one.close()
 
-    _used(pack.verifiers("process"), check)
+    used(pack.verifiers("process"), check)
 
 
 def test_a_start_that_is_given_up_leaves_nothing_and_can_be_made_again(tmp_path: Path) -> None:
@@ -248,7 +230,7 @@ def test_a_start_that_is_given_up_leaves_nothing_and_can_be_made_again(tmp_path:
         pack.with_files(server__py=SERVER)
         assert await verifiers.ready() is None
 
-    _used(pack.verifiers("process"), check)
+    used(pack.verifiers("process"), check)
 
 
 _SESSION = """
@@ -315,7 +297,7 @@ def test_a_server_of_somebody_else_is_used_when_it_is_well_and_its_url_stays_hid
                 (endpoint,) = opened.endpoints
                 assert (endpoint.mode, endpoint.status, endpoint.details) == (mode, "running", "")
                 assert endpoint.url != upstream.url
-                assert await _ask(opened) == (200, "well")
+                assert await asked(opened) == (200, "well")
             await verifiers.close()
         assert pack.events[0]["message"] == "The verifier is looked for at /well."
         assert pack.phases == ["waiting_for_healthcheck"]
@@ -345,7 +327,7 @@ def test_without_a_server_the_pack_cannot_run(tmp_path: Path, spec: dict[str, An
     async def check(verifiers: Verifiers) -> None:
         assert await verifiers.ready() == sentence.format(port=port)
 
-    _used(pack.verifiers(url_s=0.1), check)
+    used(pack.verifiers(url_s=0.1), check)
 
 
 def test_an_optional_verifier_that_is_absent_is_stated_and_the_pack_can_run(tmp_path: Path) -> None:
@@ -363,7 +345,7 @@ def test_an_optional_verifier_that_is_absent_is_stated_and_the_pack_can_run(tmp_
             )
             assert (opened.absent, opened.asked, opened.fault) == ((said,), 0, None)
 
-    _used(pack.verifiers(f"http://127.0.0.1:{port}", url_s=0.1), check)
+    used(pack.verifiers(f"http://127.0.0.1:{port}", url_s=0.1), check)
 
 
 def test_a_server_of_the_users_that_went_away_is_looked_at_once_more(tmp_path: Path) -> None:
@@ -372,7 +354,7 @@ def test_a_server_of_the_users_that_went_away_is_looked_at_once_more(tmp_path: P
             verifiers = Pack(tmp_path).verifiers(upstream.url, url_s=0.1)
             assert await verifiers.ready() is None
         async with await verifiers.open() as opened:
-            assert (await _ask(opened))[0] == 502
+            assert (await asked(opened))[0] == 502
         assert await verifiers.ready() == (
             f"verifier 'verifier' is not well at {upstream.url}/health: Connection refused\n"
             "  hint: --helmbench-verifier=URL names another one"
@@ -408,7 +390,7 @@ def test_without_an_engine_the_sentence_says_what_else_there_is(
         async with await verifiers.open() as opened:
             assert opened.endpoints[0].status == "missing_dependency"
 
-    _used(pack.verifiers(*choices), check)
+    used(pack.verifiers(*choices), check)
 
 
 def test_an_engine_that_does_not_answer_is_not_a_missing_one(
@@ -426,7 +408,7 @@ def test_an_engine_that_does_not_answer_is_not_a_missing_one(
         async with await verifiers.open() as opened:
             assert opened.endpoints[0].status == "dependency_not_running"
 
-    _used(pack.verifiers("docker"), check)
+    used(pack.verifiers("docker"), check)
 
 
 @pytest.mark.parametrize(("busy_s", "again_s", "starts"), [(0.3, 20.0, 1), (60.0, 0.1, 2)])
@@ -439,8 +421,8 @@ def test_a_server_that_hangs_is_replaced_and_one_that_is_busy_is_not(
     async def check(verifiers: Verifiers) -> None:
         assert await verifiers.ready() is None
         async with await verifiers.open() as opened:
-            assert (await _ask(opened, "/broken"))[0] == 503
+            assert (await asked(opened, "/broken"))[0] == 503
         assert await verifiers.ready() is None
         assert len(pack.events) == starts
 
-    _used(pack.verifiers("process", again_s=again_s), check)
+    used(pack.verifiers("process", again_s=again_s), check)
