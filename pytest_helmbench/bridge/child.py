@@ -127,11 +127,6 @@ class Child:
         return self._gone is not None
 
     @property
-    def forged_lines(self) -> int:
-        """Lines on our channel that were not ours."""
-        return self._lines.dropped
-
-    @property
     def pid(self) -> int | None:
         """Its number, which is that of its process group."""
         return self._process.pid
