@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start, Told
 from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError, Engine

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.gate import (
     Ask,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_helmbench.bench.outcome import Outcome, Verdict
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.desks import Desk
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.hand_written import (
@@ -39,7 +39,7 @@ from pytest_helmbench.report.texts import error_text, failure_text
 if TYPE_CHECKING:
     import openai
 
-    from pytest_helmbench.bench.pack_outline import PackOutline
+    from pytest_helmbench.core.row_outline import PackOutline
 
 __all__ = ["Connection", "HandWrittenTests", "opened_async_client", "opened_client", "turn"]
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedManifest, PackScore, ScenarioMeta
-from pytest_helmbench.bench.outcome import Outcome, Verdict
-from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bridge.answers import MalformedAnswerError, scenarios_of, score_of
 from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.bridge.node import Node, find_node
 from pytest_helmbench.bridge.verifiers.modes import parse_choices
 from pytest_helmbench.bridge.verifiers.verifiers import Verifiers
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.hosted import LoadedHosted
 from pytest_helmbench.engine.hosted_work import HostedSettings, HostedTools, HostedWork
 from pytest_helmbench.engine.jobs import Target

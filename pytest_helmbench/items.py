@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_helmbench.bench.outcome import Outcome, Verdict
-from pytest_helmbench.bench.problem import Problem
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_id, escaped_path
 from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 from pytest_helmbench.formats.pack_places import manifests_of, row_files_of

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.bench.pack_outline import PackOutline
-from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.jobs import Loaded
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import resolve_targets

@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedManifest, PackScore
-from pytest_helmbench.bench.outcome import Event
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.hosted import LoadedHosted
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.settings import Settings

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.agent.external import AgentCommand
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.agent_work import AgentWork
 from pytest_helmbench.engine.jobs import Loaded, Target
 from pytest_helmbench.engine.pack_work import PackSettings, PackWork

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.jobs import Loaded, Route, Target
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers import Endpoint

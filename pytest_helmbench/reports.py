@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pytest_helmbench.analysis.breakdown import breakdown, constant_scores
-from pytest_helmbench.bench.outcome import FORM_REASONS
+from pytest_helmbench.core.outcome import FORM_REASONS
 from pytest_helmbench.report.json_report import report_document
 from pytest_helmbench.report.markdown import markdown_report
 from pytest_helmbench.report.summary import ModelRow

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.codes import CaseCode
-from pytest_helmbench.bench.outcome import (
+from pytest_helmbench.bench.tree import Benchmark, Combination
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Evaluation,
     Outcome,
@@ -24,9 +25,8 @@ from pytest_helmbench.bench.outcome import (
     ResultRecord,
     Verdict,
 )
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.rule import Criterion, JudgeRule
-from pytest_helmbench.bench.tree import Benchmark, Combination
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.rule import Criterion, JudgeRule
 from pytest_helmbench.engine.trees import weighted_behaviours
 from pytest_helmbench.evaluate.evaluation import (
     evaluate_fields,

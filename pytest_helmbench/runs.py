@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.bench.model import Sampling
-from pytest_helmbench.bench.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
-from pytest_helmbench.bench.pack_outline import PackOutline
+from pytest_helmbench.core.model import Sampling
+from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
+from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.jobs import CaseJob, Loaded, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers import Endpoint

@@ -10,7 +10,7 @@ from sys import intern
 from pytest_helmbench.analysis.pack_scores import PackVerdict, pack_score
 from pytest_helmbench.analysis.rows import Row, exact
 from pytest_helmbench.analysis.scores import RunScore, run_score
-from pytest_helmbench.bench.codes import CaseCode
+from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.runs import RunTotals
 

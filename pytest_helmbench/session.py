@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_helmbench.bench.codes import scenario_code_of
-from pytest_helmbench.bench.outcome import Outcome, Verdict
-from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.codes import scenario_code_of
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
 from pytest_helmbench.distributed import SliceScheduling, crash_report
 from pytest_helmbench.ending import ExitRule

@@ -11,10 +11,10 @@ from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_helmbench.bench.codes import Selection
 from pytest_helmbench.bench.hosted import PartialPolicy
-from pytest_helmbench.bench.model import ModelEntry, Sampling
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.codes import Selection
+from pytest_helmbench.core.model import ModelEntry, Sampling
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.recollection import CacheMode
 from pytest_helmbench.sandbox.modes import SandboxMode
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.codes import natural_key
 from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
-from pytest_helmbench.bench.outcome import Parse, Verdict
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.outcome import Parse, Verdict
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.ending import run_names, scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency

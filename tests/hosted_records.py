@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedOutline, PackStatus, ScenarioMeta, ScenarioResult
-from pytest_helmbench.bench.outcome import (
+from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Evaluation,
     Event,

@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 from wired import Onlooker, Wired, endpoint_of, wired
 
-from pytest_helmbench.bench.model import ModelEntry, Sampling
 from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.distributed import RemoteHub
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.client import ChatClient

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
 from pytest_helmbench.gateway.gateway import Call, Gateway, Origin, Patience

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
 
 __all__ = ["BashTool", "ToolCall", "UnusableCallError", "shell_block", "tool_calls", "tool_definition"]

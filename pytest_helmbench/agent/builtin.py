@@ -18,9 +18,9 @@ from pytest_helmbench.agent.bash_tool import (
     tool_definition,
 )
 from pytest_helmbench.agent.transcript import Stop, Transcript
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.outcome import Event
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, CallFailedError, utc_now

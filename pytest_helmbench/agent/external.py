@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.outcome import Event
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.relay import RelayAddress
 from pytest_helmbench.sandbox.box import Command

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pytest_helmbench.bench.outcome import Event
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.outcome import Event
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["Stop", "Transcript"]
 

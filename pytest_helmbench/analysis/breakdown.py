@@ -10,8 +10,8 @@ from fractions import Fraction
 from pytest_helmbench.analysis.monotonic import Curve, detection_curves
 from pytest_helmbench.analysis.rows import Row
 from pytest_helmbench.analysis.scores import run_score
-from pytest_helmbench.bench.codes import natural_key
 from pytest_helmbench.bench.tree import Scoring
+from pytest_helmbench.core.codes import natural_key
 
 __all__ = [
     "BANDS",

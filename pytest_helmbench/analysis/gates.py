@@ -9,7 +9,7 @@ from math import floor
 
 from pytest_helmbench.analysis.bootstrap import Interval
 from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = [
     "FULL_COVERAGE",

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import lcm
 
 from pytest_helmbench.analysis.rows import Row
-from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.core.codes import natural_key
 
 __all__ = ["Ledger", "behaviour_ledgers"]
 

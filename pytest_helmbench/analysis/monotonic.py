@@ -10,7 +10,7 @@ from itertools import combinations, product
 
 from pytest_helmbench.analysis.exact_tests import holm, sign_test
 from pytest_helmbench.analysis.rows import Row
-from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.core.codes import natural_key
 
 __all__ = ["Curve", "Inversion", "SeverityRate", "detection_curves"]
 

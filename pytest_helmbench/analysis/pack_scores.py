@@ -12,7 +12,7 @@ from statistics import NormalDist
 from pytest_helmbench.analysis.bootstrap import Interval
 from pytest_helmbench.analysis.rows import Row
 from pytest_helmbench.analysis.scores import RunScore, Score, run_score
-from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.core.codes import natural_key
 
 __all__ = ["PackVerdict", "pack_score", "wilson_interval"]
 

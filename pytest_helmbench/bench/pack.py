@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.bench.scrub import REDACTED
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.scrub import REDACTED
 
 __all__ = [
     "EVAL_VISIBILITY",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.problem import Problem
-from pytest_helmbench.bench.rule import Rule
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.rule import Rule
 
 __all__ = ["Behaviour", "Benchmark", "Combination", "Component", "Pillar", "Scenario", "Scoring"]
 

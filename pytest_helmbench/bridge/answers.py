@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_helmbench.bench.hosted import PackScore, PackStatus, ScenarioMeta, ScenarioResult
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
 
 __all__ = ["MalformedAnswerError", "result_of", "scenarios_of", "score_of"]
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_helmbench.bench.scrub import excerpt, scrub, without_tokens
 from pytest_helmbench.bridge.command import BridgePlace, PackCommand
 from pytest_helmbench.bridge.faults import REASONS, PackFailedError
 from pytest_helmbench.bridge.process import NodeProcess
 from pytest_helmbench.bridge.wire import HAS_INHERITANCE, InheritedWire, Lines, LoopbackWire, Wire, too_deep
+from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 
 __all__ = ["BridgeBounds", "BridgePlace", "Child", "ChildLostError", "Loss", "frozen"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedManifest, ScenarioMeta, VerifierEndpoint
-from pytest_helmbench.bench.model import Sampling
 from pytest_helmbench.bridge.command import BridgePlace
+from pytest_helmbench.core.model import Sampling
 
 __all__ = ["ItemEndpoints", "host_context", "merged_generation", "run_input"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import without_tokens
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import without_tokens
 
 __all__ = ["REASONS", "PackFailedError"]
 

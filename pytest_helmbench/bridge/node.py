@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt
 
 __all__ = ["LEAST_NODE", "NODE_VARIABLE", "Node", "find_node"]
 

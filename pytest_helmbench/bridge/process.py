@@ -7,7 +7,7 @@ import os
 import signal
 from contextlib import suppress
 
-from pytest_helmbench.bench.scrub import scrub, without_tokens
+from pytest_helmbench.core.scrub import scrub, without_tokens
 
 __all__ = ["NodeProcess"]
 

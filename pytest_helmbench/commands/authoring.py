@@ -12,8 +12,6 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.bench.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.bench.rule import FieldRule
 from pytest_helmbench.commands.hosted import loaded_hosted
 from pytest_helmbench.commands.output import (
     CommandError,
@@ -23,6 +21,8 @@ from pytest_helmbench.commands.output import (
     say_json,
 )
 from pytest_helmbench.commands.project import Project
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.rule import FieldRule
 from pytest_helmbench.evaluate.rules import FIELD_RULES
 from pytest_helmbench.formats.checks import static_warnings
 from pytest_helmbench.formats.hosted_places import is_hosted

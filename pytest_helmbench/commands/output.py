@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
 
 __all__ = [
     "CommandError",

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.pack import PackRule
-from pytest_helmbench.bench.pack_outline import RowRef
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.row_outline import RowRef
 from pytest_helmbench.formats.pack import Pack
 from pytest_helmbench.formats.pack_prompts import messages_of
 from pytest_helmbench.report.tables import table

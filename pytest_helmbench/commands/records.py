@@ -10,7 +10,6 @@ from typing import TextIO
 
 import click
 
-from pytest_helmbench.bench.codes import CaseCode, Selection
 from pytest_helmbench.bench.hosted import BENCH_PACK
 from pytest_helmbench.commands.output import (
     CommandError,
@@ -23,6 +22,7 @@ from pytest_helmbench.commands.output import (
 )
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.commands.trees import nearest
+from pytest_helmbench.core.codes import CaseCode, Selection
 from pytest_helmbench.exchange import desktop_run
 from pytest_helmbench.report.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.report.exports import export_document, write_csv

@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from pytest_helmbench.bench.hosted import HostedOutline
-from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bench.tree import Benchmark
 from pytest_helmbench.commands.hosted import find_scenario, first_scenarios, manifest_of
 from pytest_helmbench.commands.output import CommandError, complain, db_option, say
@@ -27,6 +26,7 @@ from pytest_helmbench.commands.trees import (
     nearest,
     read_benchmarks,
 )
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.jobs import escaped_id
 from pytest_helmbench.formats.pack import Pack
 

@@ -12,10 +12,7 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.bench.case import Case
-from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.bench.hosted import HostedOutline
-from pytest_helmbench.bench.model import ModelEntry
 from pytest_helmbench.bench.tree import Benchmark, Combination, Scenario
 from pytest_helmbench.commands.hosted import (
     find_scenario,
@@ -33,6 +30,9 @@ from pytest_helmbench.commands.output import (
 )
 from pytest_helmbench.commands.packs import find_row, pack_rows, pack_table, row_case
 from pytest_helmbench.commands.project import Project
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.formats.pack import Pack, load_pack

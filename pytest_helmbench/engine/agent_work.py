@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from pytest_helmbench.agent.builtin import AGENT_LIMITS, AgentLimits, run_agent
 from pytest_helmbench.agent.external import AgentCommand, AgentFailedError, ExternalTask, run_external
-from pytest_helmbench.bench.case import Case
-from pytest_helmbench.bench.outcome import Event, Outcome, Verdict
 from pytest_helmbench.bench.pack import ConfigError, Family, PackRule, PackTask
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Event, Outcome, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.evaluate.packs import row_evaluation
 from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch

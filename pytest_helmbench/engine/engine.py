@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
-from pytest_helmbench.bench.outcome import Outcome
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 
 __all__ = ["CancelledRunError", "Engine", "Job", "Progress"]

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_helmbench.bench.case import Case
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.bench.pack_outline import PackOutline, RowRef
-from pytest_helmbench.bench.problem import Problem
-from pytest_helmbench.bench.rule import AssertionRule
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.row_outline import PackOutline, RowRef
+from pytest_helmbench.core.rule import AssertionRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Route, Target, escaped_path
 from pytest_helmbench.engine.targets import NO_MODEL
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.hosted import (
     BENCH_PACK,
     HostedManifest,
@@ -16,8 +15,9 @@ from pytest_helmbench.bench.hosted import (
     PartialPolicy,
     ScenarioMeta,
 )
-from pytest_helmbench.bench.outcome import Outcome
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.hosted_work import HostedWork, item_lane
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
 from pytest_helmbench.evaluate.judge import JudgeTemplate

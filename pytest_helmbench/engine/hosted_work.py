@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.hosted import BENCH_PACK, HostedManifest, HostedRule, PackStatus, ScenarioResult
-from pytest_helmbench.bench.outcome import Evaluation, Event, Outcome, Reply, Verdict
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bridge.answers import MalformedAnswerError, result_of
 from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
 from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Reply, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.gateway import utc_now

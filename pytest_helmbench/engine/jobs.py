@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.hosted import HostedOutline
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.outcome import Outcome
-from pytest_helmbench.bench.pack_outline import PackOutline
-from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.tree import Benchmark, Scoring
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.work import Work
 from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.gate import Lane

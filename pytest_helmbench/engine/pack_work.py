@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.case import Case
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.bench.pack import Family, PackRule, PackTask
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.agent_work import AgentWork
 from pytest_helmbench.engine.sandboxes import Sandboxes
 from pytest_helmbench.engine.work import Bench, UnjudgedError

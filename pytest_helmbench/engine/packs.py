@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.case import Case
 from pytest_helmbench.bench.pack import BrokenRow, ConfigError, Family, PackRule, PackTask
-from pytest_helmbench.bench.pack_outline import PackOutline, RowRef
-from pytest_helmbench.bench.problem import Problem
-from pytest_helmbench.bench.rule import CaseRule, Criterion, FieldRule, JudgeRule
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.row_outline import PackOutline, RowRef
+from pytest_helmbench.core.rule import CaseRule, Criterion, FieldRule, JudgeRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
 from pytest_helmbench.engine.pack_work import PackWork
 from pytest_helmbench.evaluate.evaluation import rule_hashes

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, ResultRecord, Verdict
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.rule import Criterion, JudgeRule
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, ResultRecord, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.rule import Criterion, JudgeRule
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
 from pytest_helmbench.engine.work import Bench, UnjudgedError, Work, fault_outcome

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import Family, MaterializationError, PackTask
-from pytest_helmbench.bench.pack_outline import RowRef
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.row_outline import RowRef
 from pytest_helmbench.engine.pack_work import image_of
 from pytest_helmbench.engine.packs import LoadedPack
 from pytest_helmbench.engine.sandboxes import Sandboxes

@@ -7,8 +7,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from pytest_helmbench.bench.model import ModelEntry, ModelsFile
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.model import ModelEntry, ModelsFile
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.formats.models_file import load_models
 from pytest_helmbench.formats.places import benchmark_root

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.case import Case
-from pytest_helmbench.bench.problem import Problem
-from pytest_helmbench.bench.rule import JudgeRule
 from pytest_helmbench.bench.tree import Benchmark, Combination, Scoring
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.rule import JudgeRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
 from pytest_helmbench.evaluate.evaluation import rule_hashes
 from pytest_helmbench.evaluate.judge import JudgeTemplate

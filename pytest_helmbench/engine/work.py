@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pytest_helmbench.bench.case import Case
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Usage, Verdict
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Usage, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.conversation import Sums
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gate import ModelStoppedError, NotStoredError, RefusedError

@@ -8,10 +8,10 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
-from pytest_helmbench.bench.scrub import REDACTED, excerpt
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
+from pytest_helmbench.core.scrub import REDACTED, excerpt
 from pytest_helmbench.evaluate.judge import (
     JudgeTemplate,
     OffMenuError,

@@ -12,11 +12,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.outcome import Evaluation, Parse, Reply
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.rule import Criterion
-from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.rule import Criterion
+from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.evaluate.reading import enclosed_json, read_reply
 from pytest_helmbench.evaluate.rules import OBSERVED_LIMIT
 

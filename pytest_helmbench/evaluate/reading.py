@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from pytest_helmbench.bench.outcome import Parse
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.outcome import Parse
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["Reading", "enclosed_json", "read_reply"]
 

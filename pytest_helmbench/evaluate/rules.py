@@ -11,8 +11,8 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
-from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule
-from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
+from pytest_helmbench.core.scrub import excerpt, scrub
 
 __all__ = [
     "FIELD_RULES",

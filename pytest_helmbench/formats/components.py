@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_helmbench.bench.codes import BARE_CODE, natural_key
 from pytest_helmbench.bench.tree import Component
+from pytest_helmbench.core.codes import BARE_CODE, natural_key
 from pytest_helmbench.formats.damage import leaked_frontmatter, linted_headings, stray_components
 from pytest_helmbench.formats.folders import file_order
 from pytest_helmbench.formats.frontmatter import Split, split_component, split_file

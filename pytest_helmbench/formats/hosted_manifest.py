@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedManifest
-from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.formats.hosted_files import content_hash, link_out, path_fault, place_inside
 from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 from pytest_helmbench.formats.hosted_requirements import unmet_requirement

@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.model import ModelEntry, ModelsFile, Price, Sampling
-from pytest_helmbench.bench.problem import UnreadableBenchmarkError
+from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.formats.source import Fault, Findings, Reader
 from pytest_helmbench.formats.validation import validate
 from pytest_helmbench.formats.yaml_text import Document, parse_yaml

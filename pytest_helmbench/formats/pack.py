@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_helmbench.bench.pack import BrokenRow, ConfigError, PackTask, PlannedFile
-from pytest_helmbench.bench.pack_outline import RowRef
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.row_outline import RowRef
 from pytest_helmbench.formats.pack_compile import RowFacts, RowReader
 from pytest_helmbench.formats.pack_files import (
     Bounds,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.pack import UnreadablePackError
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.formats.json_text import json_lines
 from pytest_helmbench.formats.pack_json import NotJSONError, StrictJSON
 from pytest_helmbench.formats.pack_paths import overlap, path_fault, trimmed

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.codes import natural_key
+from pytest_helmbench.core.codes import natural_key
 
 __all__ = ["FOREIGN_VERSION", "MANIFEST_NAMES", "is_pack", "manifests_of", "row_files_of"]
 

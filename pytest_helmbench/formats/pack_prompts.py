@@ -12,8 +12,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from pytest_helmbench.bench.case import Message
 from pytest_helmbench.bench.pack import ConfigError, Family, PackTask
+from pytest_helmbench.core.case import Message
 
 __all__ = ["TEMPLATE_VERSIONS", "messages_of", "prompt_of", "render", "template_hash"]
 

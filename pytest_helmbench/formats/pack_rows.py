@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.formats.pack_json import Flaw, NotJSONError, StrictJSON
 from pytest_helmbench.formats.pack_values import RowFaults, kind_of
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from frontmatter.default_handlers import YAMLHandler
 
-from pytest_helmbench.bench.codes import natural_key
 from pytest_helmbench.bench.tree import Behaviour, Pillar
+from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.formats.markdown import Heading, outline, trimmed
 from pytest_helmbench.formats.places import bare_name
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pytest_helmbench.bench.rule import Criterion, FieldRule, FieldRuleType
+from pytest_helmbench.core.rule import Criterion, FieldRule, FieldRuleType
 from pytest_helmbench.formats.damage import linted_headings
 from pytest_helmbench.formats.frontmatter import split_file
 from pytest_helmbench.formats.markdown import Body, outline

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.codes import natural_key
-from pytest_helmbench.bench.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.bench.rule import FieldRule, JudgeRule, Rule
 from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario, Scoring
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.rule import FieldRule, JudgeRule, Rule
 from pytest_helmbench.formats.benchmark_file import BenchmarkFile, load_benchmark_file
 from pytest_helmbench.formats.components import CONDITIONS, PERTURBATIONS, USER_CONTEXTS, load_components
 from pytest_helmbench.formats.damage import leaked_frontmatter, linted_headings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.problem import Problem
 
 __all__ = ["Fault", "Findings", "Reader", "listed", "suggestion"]
 

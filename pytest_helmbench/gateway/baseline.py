@@ -14,8 +14,8 @@ from typing import Any
 
 from referencing.exceptions import Unresolvable
 
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import without_surrogates
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import without_surrogates
 from pytest_helmbench.gateway.schema_answer import NoAnswerError, Taste, schema_answer
 
 __all__ = ["BASELINE_IDS", "baseline_reply", "guarded_reply"]

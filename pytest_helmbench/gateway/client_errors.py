@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gate import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, CallFailedError

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Self
 
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.outcome import Reply, Usage
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import Reply, Usage
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.client_errors import (
     BadRequestError,
     ItemEndedError,

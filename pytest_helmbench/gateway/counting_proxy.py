@@ -17,7 +17,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from pytest_helmbench.bench.scrub import excerpt, without_surrogates
+from pytest_helmbench.core.scrub import excerpt, without_surrogates
 
 __all__ = ["CountingProxies", "CountingProxy", "ProxyBounds"]
 

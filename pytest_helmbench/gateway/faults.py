@@ -14,8 +14,8 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
 
-from pytest_helmbench.bench.outcome import Usage
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.providers import Endpoint
 
 __all__ = ["Fault", "FaultKind", "RateHeaders", "classify", "error_fault", "excerpt", "rate_headers"]

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pytest_helmbench.bench.model import Price
-from pytest_helmbench.bench.outcome import Usage
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.model import Price
+from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
 
 __all__ = [

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.outcome import AttemptRecord, Reply, Usage
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.baseline import baseline_reply, guarded_reply
 from pytest_helmbench.gateway.client import ChatClient, RawAnswer, TransportFault
 from pytest_helmbench.gateway.faults import Fault, FaultKind, rate_headers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.gate import Ask, Ending, Gate, Settlement, Ticket
 from pytest_helmbench.gateway.recollection import Recollection, Recorded, Wanted
 

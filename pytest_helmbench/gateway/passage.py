@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_helmbench.bench.model import Sampling
+from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.gateway.providers import Endpoint
 from pytest_helmbench.gateway.wire import encode, passed_body
 

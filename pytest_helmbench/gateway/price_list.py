@@ -9,7 +9,7 @@ from genai_prices import Usage as ListUsage
 from genai_prices import calc_price
 from genai_prices.types import PriceCalculation
 
-from pytest_helmbench.bench.model import Price
+from pytest_helmbench.core.model import Price
 
 __all__ = ["listed_cost", "listed_price"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from pytest_helmbench.bench.model import Price
-from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.core.model import Price
+from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.providers import Endpoint, is_loopback
 
 __all__ = ["list_price", "price_of", "token_price"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = [
     "Endpoint",

@@ -14,7 +14,7 @@ from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.client_errors import ItemEndedError
 from pytest_helmbench.gateway.conversation import Conversation
 

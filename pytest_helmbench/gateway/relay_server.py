@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.gateway.client_errors import BadRequestError, ItemEndedError, error_body, read_request
 from pytest_helmbench.gateway.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.gate import RefusedError

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.model import Sampling
-from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.model import Sampling
+from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind, classify, error_fault, excerpt
 from pytest_helmbench.gateway.providers import Endpoint
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.report.hosted import (
     HostedCase,
     hosted_lines,

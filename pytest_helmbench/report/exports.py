@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, TextIO
 
-from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.bench.hosted import BENCH_PACK
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.report.cards import prompt_lines, run_record, sent_messages
 from pytest_helmbench.report.hosted import HOSTED_COLUMNS, HOSTED_TEXTS, hosted_cells, hosted_texts
 from pytest_helmbench.store.queries import EvaluationRow, ResultRow, RunDetail

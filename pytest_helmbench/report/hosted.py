@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeGuard
 
 from pytest_helmbench.bench.hosted import PackScore
-from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.store.hosted import HostedEvent, HostedRow, HostedScenario
 
 __all__ = [

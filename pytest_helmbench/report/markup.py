@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.core.scrub import excerpt, scrub
 
 __all__ = ["code_span", "fenced", "folded", "pipe_table", "plain"]
 

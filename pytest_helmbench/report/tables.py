@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt
 
 __all__ = ["UNKNOWN", "number", "share", "table"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pytest_helmbench.bench.outcome import Evaluation, Outcome, Verdict
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
+from pytest_helmbench.core.scrub import scrub
 
 __all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
 

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path, PurePosixPath
 
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import (
     BoxSpec,
     Command,

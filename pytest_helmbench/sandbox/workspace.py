@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["Entry", "EntryKind", "SandboxError", "Workspace", "remove_tree"]
 

@@ -7,11 +7,11 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.codes import CaseCode
 from pytest_helmbench.bench.hosted import HostedOutline, ScenarioMeta
-from pytest_helmbench.bench.pack_outline import PackOutline
-from pytest_helmbench.bench.rule import FieldRule, Rule
 from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.row_outline import PackOutline
+from pytest_helmbench.core.rule import FieldRule, Rule
 from pytest_helmbench.store.cells import as_json, safe_text
 
 __all__ = ["CodeIds", "PackIds", "RowIds", "write_benchmark", "write_llm"]

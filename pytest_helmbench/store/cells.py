@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any
 
-from pytest_helmbench.bench.scrub import without_tokens
+from pytest_helmbench.core.scrub import without_tokens
 
 __all__ = ["as_json", "foreign_json", "foreign_text", "safe_text", "whole_number"]
 

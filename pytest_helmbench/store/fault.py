@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["StoreError", "is_locked", "store_error"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from pytest_helmbench.bench.hosted import PackStatus, ScenarioResult
-from pytest_helmbench.bench.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import has_table
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.bench.outcome import AttemptRecord, Event, ResultRecord, Usage
+from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, Usage
 from pytest_helmbench.store.catalogue import CodeIds, PackIds, RowIds
 from pytest_helmbench.store.cells import foreign_json, foreign_text, safe_text, whole_number
 

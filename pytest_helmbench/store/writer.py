@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlite_utils import Database
 
-from pytest_helmbench.bench.outcome import AttemptRecord, Event, ResultRecord
+from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.store.catalogue import CodeIds, PackIds, write_benchmark, write_llm
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.records import (

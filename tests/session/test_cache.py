@@ -23,8 +23,8 @@ from trees import (
 )
 from wired import Onlooker, Wired, wired
 
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Origin, Patience
 from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint

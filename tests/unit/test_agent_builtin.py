@@ -16,8 +16,8 @@ from wired import wired
 from pytest_helmbench.agent.bash_tool import shell_block, tool_calls
 from pytest_helmbench.agent.builtin import AgentLimits, run_agent
 from pytest_helmbench.agent.transcript import Stop, Transcript
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.gate import Lane
 from pytest_helmbench.gateway.gateway import CallFailedError
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Limits

@@ -9,7 +9,6 @@ import pytest
 from code_rows import CodeRow, code_rows, code_task, judge_all
 from engines import Running
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import (
     CodeTests,
     CommandCheck,
@@ -19,6 +18,7 @@ from pytest_helmbench.bench.pack import (
     Resource,
     Visibility,
 )
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.evaluate.code.evaluation import code_image, evaluate_code
 from pytest_helmbench.evaluate.code.finding import CodeFinding, CodePhase
 from pytest_helmbench.evaluate.code.selfcheck import code_self_check

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_helmbench.bench.outcome import Outcome, Verdict
+from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.engine import CancelledRunError, Engine, Progress
 from pytest_helmbench.engine.loop import LoopThread
 

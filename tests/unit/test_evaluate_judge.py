@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.outcome import Evaluation, Parse, Reply, Usage
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
 from pytest_helmbench.evaluate.evaluation import Ask, case_passed, case_score, evaluate_judged
 from pytest_helmbench.evaluate.judge import (
     JudgeTemplate,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.outcome import Parse
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.outcome import Parse
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.evaluate.reading import Reading, enclosed_json, read_reply
 
 SCHEMA = {

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_helmbench.bench.case import Case, Message
-from pytest_helmbench.bench.outcome import Parse, Reply, Usage
-from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.outcome import Parse, Reply, Usage
+from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
 from pytest_helmbench.evaluate.evaluation import case_passed, case_score, evaluate_fields
 from pytest_helmbench.evaluate.rules import (
     FIELD_RULES,

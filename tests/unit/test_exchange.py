@@ -13,8 +13,8 @@ import pytest
 from hosted_records import AT, error, failed_call, hosted_store, judged, outline, result, run_record, said
 
 from pytest_helmbench.bench.hosted import PackScore
-from pytest_helmbench.bench.outcome import Event, Outcome, Verdict
 from pytest_helmbench.cli import main
+from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.exchange import desktop_run, write_benchlocal
 
 _SCORE = PackScore(75, ({"id": "a", "label": "A", "score": 75, "own": "QUOTE"},), "QUOTE: three of four")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from pytest_helmbench.bench.model import ModelEntry, ModelsFile, Price, Sampling
-from pytest_helmbench.bench.problem import UnreadableBenchmarkError
 from pytest_helmbench.bench.tree import Scoring
+from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.formats.models_file import load_models
 from pytest_helmbench.formats.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.formats.scoring_file import load_scoring

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.bench.problem import Problem
 from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 
 SCHEMA = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.bench.problem import UnreadableBenchmarkError
-from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule
 from pytest_helmbench.bench.tree import Benchmark, Scenario
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
+from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
 from pytest_helmbench.formats.scenario_tree import load_benchmark
 
 SCHEMA = json.dumps(

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_helmbench.bench.model import Price
-from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.core.model import Price
+from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.gate import (
     Ask,
     BudgetSpentError,

@@ -10,7 +10,7 @@ import pytest
 from provider import Provider, Request
 from wired import Onlooker, Wired, call_to, wired
 
-from pytest_helmbench.bench.outcome import AttemptRecord, Reply, ResultRecord
+from pytest_helmbench.core.outcome import AttemptRecord, Reply, ResultRecord
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gate import Ask, Gate, GateLimits, Lane, ModelStoppedError
 from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Patience

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pytest
 from provider import Answer, Provider
 
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.model import ModelEntry, Sampling
-from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.model import ModelEntry, Sampling
+from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient, RawAnswer, TransportFault
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.model import ModelEntry
+from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.faults import Fault, FaultKind, RateHeaders, classify, excerpt, rate_headers
 from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
 

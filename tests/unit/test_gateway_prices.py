@@ -6,8 +6,8 @@ import timeit
 
 import pytest
 
-from pytest_helmbench.bench.model import ModelEntry, Price
-from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.core.model import ModelEntry, Price
+from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.prices import price_of, token_price
 from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
 

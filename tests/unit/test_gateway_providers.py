@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.providers import Endpoint, Unusable, normalise_base_url, resolve_endpoint
 
 ALL_KEYS = {

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.case import Message
-from pytest_helmbench.bench.model import ModelEntry, Sampling
-from pytest_helmbench.bench.outcome import Usage
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.model import ModelEntry, Sampling
+from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash

@@ -10,9 +10,9 @@ import pytest
 from hosted_manifests import write_hosted
 
 from pytest_helmbench.bench.hosted import ScenarioMeta, VerifierEndpoint
-from pytest_helmbench.bench.model import Sampling
 from pytest_helmbench.bridge.command import BridgePlace
 from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
+from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.formats.hosted_manifest import load_hosted
 
 LINE = ItemEndpoints("vendor/model", "http://127.0.0.1:4711/a-name/v1", "relay-token")

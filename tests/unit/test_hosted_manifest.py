@@ -14,7 +14,7 @@ from hosted_manifests import GONE, changed, healthy_manifest, write_hosted
 from jsonschema import Draft202012Validator
 
 from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault
-from pytest_helmbench.bench.problem import UnreadableBenchmarkError
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.formats.hosted_manifest import load_hosted
 from pytest_helmbench.formats.schemas import schema
 

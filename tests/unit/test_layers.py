@@ -5,28 +5,46 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 _PACKAGE = Path(__file__).parents[2] / "pytest_helmbench"
-_BELOW_ENGINE = {"bench", "formats", "analysis", "gateway", "sandbox", "bridge", "evaluate", "agent"}
 _ROOMS = {
-    "bench": set[str](),
-    "formats": {"bench"},
-    "analysis": {"bench"},
-    "gateway": {"bench"},
-    "sandbox": {"bench"},
-    "store": {"bench"},
-    "bridge": {"bench", "gateway", "sandbox"},
-    "evaluate": {"bench", "gateway", "sandbox"},
-    "agent": {"bench", "gateway", "sandbox"},
-    "engine": _BELOW_ENGINE,
-    "report": {"bench", "analysis", "store"},
+    "agent": {"core", "gateway", "sandbox"},
+    "analysis": {"bench", "core"},
+    "bench": {"core"},
+    "bridge": {"bench", "core", "gateway", "sandbox"},
+    "commands": {
+        "analysis",
+        "bench",
+        "core",
+        "engine",
+        "evaluate",
+        "exchange",
+        "formats",
+        "gateway",
+        "gating",
+        "hosting",
+        "packing",
+        "plugin",
+        "report",
+        "reports",
+        "rescoring",
+        "scores",
+        "settings",
+        "store",
+    },
+    "core": {"bench"},
+    "engine": {"agent", "bench", "bridge", "core", "evaluate", "formats", "gateway", "sandbox", "settings"},
+    "evaluate": {"bench", "core", "sandbox"},
+    "formats": {"bench", "core"},
+    "gateway": {"core"},
+    "report": {"analysis", "bench", "core", "store"},
+    "sandbox": {"core"},
+    "store": {"bench", "core"},
 }
-# Modules of no room that know nothing of pytest, so that every room above the engine may use them.
-_SHARED = {"settings"}
 _PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal", "fixtures"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "formats"}
 _OF_PLUGIN = {"__future__", "dataclasses", "os", "pathlib", "pytest", "types", "typing"}
@@ -51,10 +69,15 @@ def _modules() -> list[Path]:
     return sorted(_PACKAGE.rglob("*.py"))
 
 
+def _room(parts: Sequence[str]) -> str:
+    """Return the room of a module, or the module's own name at the top; every kind of benchmark is a room."""
+    if parts[0] == "benchmarks" and len(parts) > 1 and (_PACKAGE / "benchmarks" / parts[1]).is_dir():
+        return f"benchmarks/{parts[1]}"
+    return parts[0]
+
+
 def _place(path: Path) -> str:
-    """Return the room, or the module's own name at the top."""
-    parts = path.relative_to(_PACKAGE).parts
-    return parts[0] if len(parts) > 1 else path.stem
+    return _room(path.relative_to(_PACKAGE).with_suffix("").parts)
 
 
 def _imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
@@ -93,15 +116,14 @@ def test_every_module_keeps_to_its_layer(path: Path) -> None:
         if top in ("pytest", "xdist", "pluggy") and node not in _typing_only(tree):
             assert place in _PYTEST_MODULES | {"plugin"}, where
         if top == "pytest_helmbench" and place in _ROOMS:
-            target = name.split(".")[1]
-            allowed = _ROOMS[place] | {place} | (_SHARED if place == "engine" else set())
-            assert target in allowed, where
+            assert _room(name.split(".")[1:]) in _ROOMS[place] | {place}, where
         if place in _COMMAND_LINE and top == "pytest_helmbench":
             assert name.split(".")[1] not in _PYTEST_MODULES, where
 
 
 def test_every_room_has_its_row_in_the_table() -> None:
-    rooms = {path.parent.name for path in _PACKAGE.glob("*/__init__.py")}
+    inits = [*_PACKAGE.glob("*/__init__.py"), *_PACKAGE.glob("benchmarks/*/__init__.py")]
+    rooms = {path.parent.relative_to(_PACKAGE).as_posix() for path in inits}
     assert rooms - _COMMAND_LINE <= set(_ROOMS)
 
 

@@ -10,7 +10,7 @@ import pytest
 from packs import GONE, MANIFEST, healthy, row, write_pack
 
 from pytest_helmbench.bench.pack import ConfigError, UnreadablePackError
-from pytest_helmbench.bench.problem import Problem
+from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.formats.pack import Pack, load_pack
 
 FILES = {"assets/a.txt": "a", "hidden/b.txt": "b"}

@@ -11,8 +11,8 @@ import pytest
 from engines import Running
 from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import ConfigError, PackTask, PlannedFile
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch
 from pytest_helmbench.evaluate.patches.finding import PatchFinding, PatchPhase
 

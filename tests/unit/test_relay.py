@@ -24,8 +24,8 @@ from provider import Answer, Provider, Request
 from relayed import Answered, Relayed, body, relayed, until, with_sampling
 from wired import Onlooker
 
-from pytest_helmbench.bench.model import ModelEntry, Price
-from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.core.model import ModelEntry, Price
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.gate import BudgetSpentError, Gate, GateLimits, Lane

@@ -12,9 +12,9 @@ from provider import Answer, Provider, Request
 from relayed import body, converse, until, with_sampling
 from wired import Onlooker, wired
 
-from pytest_helmbench.bench.model import ModelEntry, Price, Sampling
-from pytest_helmbench.bench.outcome import AttemptRecord, ResultRecord, Usage
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.model import ModelEntry, Price, Sampling
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Usage
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.client_errors import BadRequestError, ItemEndedError, failure_of
 from pytest_helmbench.gateway.conversation import ClientGaveUpError, Conversation, RawReply

@@ -17,8 +17,8 @@ from provider import Provider, Request
 from relayed import body, converse, opened_store, recording, relayed_over
 from wired import Onlooker
 
-from pytest_helmbench.bench.model import ModelEntry
-from pytest_helmbench.bench.outcome import AttemptRecord, Usage
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import AttemptRecord, Usage
 from pytest_helmbench.distributed import ChannelServer, Told
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.conversation import Conversation, ItemLine

@@ -13,8 +13,8 @@ from provider import Provider, Request
 from trees import Tree, category, judged, judged_twice, write_tree
 from wired import endpoint_of
 
-from pytest_helmbench.bench.model import ModelEntry, Price, Sampling
-from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.model import ModelEntry, Price, Sampling
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.engine.loop import LoopThread

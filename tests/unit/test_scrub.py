@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pytest_helmbench.bench.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 import pytest_helmbench
-from pytest_helmbench.bench.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
 from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 
 AT = "2026-07-04T12:00:00+00:00"

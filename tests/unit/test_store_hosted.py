@@ -17,7 +17,7 @@ from hosted_records import AT, error, hosted_store, judged, outline, result, run
 from trees import rows
 
 from pytest_helmbench.bench.hosted import PackScore, PackStatus
-from pytest_helmbench.bench.outcome import Event, Outcome, Verdict
+from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.gateway.relay import Relay, Seat
 from pytest_helmbench.scores import stored_score
 from pytest_helmbench.store.hosted import (

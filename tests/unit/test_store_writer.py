@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.bench.hosted import PackScore, PackStatus, ScenarioResult
-from pytest_helmbench.bench.outcome import (
+from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario, Scoring
+from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Evaluation,
     Outcome,
@@ -23,8 +24,7 @@ from pytest_helmbench.bench.outcome import (
     Usage,
     Verdict,
 )
-from pytest_helmbench.bench.rule import Criterion, FieldRule, JudgeRule, Rule
-from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario, Scoring
+from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
 from pytest_helmbench.store.queries import Spread, price_history, run_summary, runs
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from engines import Running
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import (
     Environment,
     FileCheck,
@@ -18,6 +17,7 @@ from pytest_helmbench.bench.pack import (
     PlannedFile,
     TerminalTests,
 )
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.evaluate.terminal.evaluation import Evaluator, evaluate_terminal
 from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
 from pytest_helmbench.evaluate.terminal.place import opened_place

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import (
     CommandCheck,
     ConfigError,
@@ -23,6 +22,7 @@ from pytest_helmbench.bench.pack import (
     PlannedFile,
     TerminalTests,
 )
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.evaluate.terminal.evaluation import Evaluator, evaluate_terminal
 from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
 from pytest_helmbench.evaluate.terminal.place import denied_commands, opened_place

@@ -9,8 +9,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
 
 __all__ = ["Choice", "Choices", "Mode", "parse_choices"]
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["AbsentVerifierError", "Running", "UserServer", "Waits", "health_of"]
 

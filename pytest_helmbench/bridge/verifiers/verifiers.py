@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault, VerifierEndpoint, VerifierSpec
-from pytest_helmbench.bench.scrub import excerpt
 from pytest_helmbench.bridge.verifiers.containers import Containers
 from pytest_helmbench.bridge.verifiers.modes import Choices, Mode
 from pytest_helmbench.bridge.verifiers.processes import start_process
@@ -21,6 +20,7 @@ from pytest_helmbench.bridge.verifiers.running import (
     Waits,
     health_of,
 )
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 

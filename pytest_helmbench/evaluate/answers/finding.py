@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt
 
 __all__ = ["STATEMENT_LIMIT", "AnswerFinding", "shown"]
 

@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import CodeTests, PackTask
-from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.evaluate.code.blocks import CodeBlock, code_blocks, without_thoughts
 from pytest_helmbench.evaluate.code.finding import CodeFinding, CodePhase
 from pytest_helmbench.evaluate.code.other import evaluate_in_image

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pytest_helmbench.bench.outcome import Verdict
+from pytest_helmbench.core.outcome import Verdict
 
 __all__ = ["CodeFinding", "CodePhase"]
 

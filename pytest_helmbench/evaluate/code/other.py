@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import CodeTests, PackTask
-from pytest_helmbench.bench.scrub import scrub
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.evaluate.code.blocks import CodeBlock, code_blocks
 from pytest_helmbench.evaluate.code.finding import CodeFinding, CodePhase
 from pytest_helmbench.sandbox.box import BoxSpec, Command, Engine, Limits

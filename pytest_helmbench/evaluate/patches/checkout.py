@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_helmbench.bench.pack import ConfigError, PackTask, PatchTests, PlannedFile
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.evaluate.patches.finding import PackFaultError, PatchPhase
 from pytest_helmbench.evaluate.patches.git import GIT_LIMITS, Git, hardened, said
 from pytest_helmbench.sandbox.box import BoxSpec, Engine

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from pytest_helmbench.bench.problem import HelmbenchError
-from pytest_helmbench.bench.scrub import excerpt, without_surrogates
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt, without_surrogates
 
 __all__ = ["FileChange", "MalformedPatchError", "Patch", "encoded", "read_patch"]
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import CommandCheck, PackTask, PatchTests, PathPolicyError, PlannedFile
-from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.evaluate.patches.checkout import Checkout, opened_checkout, patch_tests_of
 from pytest_helmbench.evaluate.patches.diff import MalformedPatchError, Patch, encoded, read_patch
 from pytest_helmbench.evaluate.patches.finding import (

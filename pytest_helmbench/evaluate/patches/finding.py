@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pytest_helmbench.bench.outcome import Verdict
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["CandidateFaultError", "PackFaultError", "PatchFinding", "PatchPhase"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
 from pytest_helmbench.sandbox.workspace import Workspace
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from pytest_helmbench.bench.pack import PatchPolicy, PathPolicyError
-from pytest_helmbench.bench.scrub import excerpt
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.evaluate.patches.diff import Patch
 from pytest_helmbench.evaluate.patches.sensitive import DEFAULT, PARITY
 

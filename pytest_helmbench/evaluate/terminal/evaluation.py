@@ -13,9 +13,9 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_helmbench.bench.outcome import Verdict
 from pytest_helmbench.bench.pack import CommandCheck, FileCheck, PackTask, PlannedFile
-from pytest_helmbench.bench.scrub import excerpt, scrub
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
 from pytest_helmbench.evaluate.terminal.place import (
     capabilities_of,

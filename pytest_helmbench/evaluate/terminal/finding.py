@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.outcome import Verdict
+from pytest_helmbench.core.outcome import Verdict
 
 __all__ = ["TerminalFinding"]
 

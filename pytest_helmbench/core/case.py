@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_helmbench.bench.rule import CaseRule
+from pytest_helmbench.core.rule import CaseRule
 
 __all__ = ["Case", "Message"]
 

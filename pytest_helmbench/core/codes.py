@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["BARE_CODE", "CaseCode", "SelectError", "Selection", "natural_key", "scenario_code_of"]
 
