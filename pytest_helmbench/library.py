@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.benchmarks.places import benchmark_root
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.jobs import Loaded
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import resolve_targets
-from pytest_helmbench.engine.trees import LoadedTree
 from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.formats.pack_places import is_pack
-from pytest_helmbench.formats.places import benchmark_root
-from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.settings import Settings
 
 if TYPE_CHECKING:

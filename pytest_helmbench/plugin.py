@@ -333,6 +333,6 @@ def _may_be_in_benchmark(path: Path) -> bool:
     path = path.resolve()
     if not any((folder / name).exists() for folder in (path, *path.parents) for name in _SIGNS):
         return False
-    from pytest_helmbench.formats.places import benchmark_root  # noqa: PLC0415 - see above
+    from pytest_helmbench.benchmarks.places import benchmark_root  # noqa: PLC0415 - see above
 
     return benchmark_root(path) is not None

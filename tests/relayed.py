@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 from wired import Onlooker, Wired, endpoint_of, wired
 
-from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.distributed import RemoteHub
 from pytest_helmbench.engine.loop import LoopThread

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pytest_helmbench.analysis.monotonic import Curve, detection_curves
 from pytest_helmbench.analysis.rows import Row
 from pytest_helmbench.analysis.scores import run_score
-from pytest_helmbench.bench.tree import Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 from pytest_helmbench.core.codes import natural_key
 
 __all__ = [

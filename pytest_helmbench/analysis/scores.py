@@ -17,7 +17,7 @@ from pytest_helmbench.analysis.bootstrap import (
 )
 from pytest_helmbench.analysis.ledger import Ledger, behaviour_ledgers
 from pytest_helmbench.analysis.rows import Row, exact
-from pytest_helmbench.bench.tree import Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 from pytest_helmbench.core.codes import natural_key
 
 __all__ = [

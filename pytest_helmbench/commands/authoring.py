@@ -12,6 +12,10 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_tree
+from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.commands.hosted import loaded_hosted
 from pytest_helmbench.commands.output import (
     CommandError,
@@ -23,15 +27,11 @@ from pytest_helmbench.commands.output import (
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.rule import FieldRule
-from pytest_helmbench.evaluate.rules import FIELD_RULES
-from pytest_helmbench.formats.checks import static_warnings
+from pytest_helmbench.files.models_file import load_models
+from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.formats.hosted_places import is_hosted
-from pytest_helmbench.formats.models_file import load_models
 from pytest_helmbench.formats.pack import load_pack
 from pytest_helmbench.formats.pack_places import manifests_of, row_files_of
-from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_tree
-from pytest_helmbench.formats.scenario_tree import load_benchmark
-from pytest_helmbench.formats.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers import resolve_endpoint
 from pytest_helmbench.packing import Packing
 from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
@@ -220,7 +220,7 @@ def print_schema(name: str) -> None:
 @no_db_option
 def init(path: Path) -> None:
     """Make a small working benchmark at PATH, and let git ignore results. Nothing is overwritten."""
-    contents = dict(_starter(files("pytest_helmbench").joinpath("starter"), Path()))
+    contents = dict(_starter(files("pytest_helmbench.benchmarks.scenario_trees").joinpath("starter"), Path()))
     taken = next((path / name for name in contents if (path / name).exists()), None)
     if taken is None and path.exists() and not path.is_dir():
         taken = path

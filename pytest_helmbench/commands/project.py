@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.commands.output import CommandError
-from pytest_helmbench.formats.places import benchmark_root, benchmarks_below
 from pytest_helmbench.plugin import OPTIONS, Option
 from pytest_helmbench.settings import Settings, resolve_settings
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from pytest_helmbench.bench.hosted import HostedOutline
-from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.commands.hosted import find_scenario, first_scenarios, manifest_of
 from pytest_helmbench.commands.output import CommandError, complain, db_option, say
 from pytest_helmbench.commands.packs import find_row, first_rows

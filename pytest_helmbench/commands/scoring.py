@@ -10,6 +10,8 @@ import click
 from pytest_helmbench.analysis.gates import parse_share, parse_thresholds
 from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.bench.hosted import BENCH_PACK
+from pytest_helmbench.benchmarks.places import benchmark_root
+from pytest_helmbench.benchmarks.scenario_trees.rescore import Rescored, RescoreError, rescore
 from pytest_helmbench.commands.output import (
     CommandError,
     as_json_option,
@@ -21,7 +23,6 @@ from pytest_helmbench.commands.output import (
 from pytest_helmbench.commands.records import database_of, run_of
 from pytest_helmbench.commands.trees import benchmark_option
 from pytest_helmbench.formats.pack_places import is_pack
-from pytest_helmbench.formats.places import benchmark_root
 from pytest_helmbench.gating import Gates
 from pytest_helmbench.report.hosted import pack_score_line, pack_score_record
 from pytest_helmbench.report.json_report import score_record
@@ -29,7 +30,6 @@ from pytest_helmbench.report.markdown import markdown_report
 from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.tables import share
 from pytest_helmbench.reports import json_text, run_report
-from pytest_helmbench.rescoring import Rescored, RescoreError, rescore
 from pytest_helmbench.scores import stored_score
 from pytest_helmbench.store.hosted import pack_score
 from pytest_helmbench.store.plans import load_facts

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_helmbench.bench.hosted import HostedOutline
-from pytest_helmbench.bench.tree import Benchmark, Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Scoring
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome

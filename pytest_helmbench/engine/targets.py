@@ -7,11 +7,11 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.core.model import ModelEntry, ModelsFile
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.jobs import Route, Target
-from pytest_helmbench.formats.models_file import load_models
-from pytest_helmbench.formats.places import benchmark_root
+from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.gate import Lane
 from pytest_helmbench.gateway.prices import token_price

@@ -8,6 +8,14 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from pytest_helmbench.benchmarks.scenario_trees.field_rules import (
+    FIELD_RULES,
+    OBSERVED_LIMIT,
+    expected_text,
+    field_value,
+    observed_text,
+    rule_hash,
+)
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
@@ -21,14 +29,6 @@ from pytest_helmbench.evaluate.judge import (
     judgement,
 )
 from pytest_helmbench.evaluate.reading import Reading, read_reply
-from pytest_helmbench.evaluate.rules import (
-    FIELD_RULES,
-    OBSERVED_LIMIT,
-    expected_text,
-    field_value,
-    observed_text,
-    rule_hash,
-)
 
 __all__ = [
     "Ask",

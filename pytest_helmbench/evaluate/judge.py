@@ -12,13 +12,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.scenario_trees.field_rules import OBSERVED_LIMIT
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import Criterion
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.evaluate.reading import enclosed_json, read_reply
-from pytest_helmbench.evaluate.rules import OBSERVED_LIMIT
 
 __all__ = [
     "JudgeTemplate",

@@ -7,11 +7,11 @@ from hashlib import sha256
 from typing import Any
 
 from pytest_helmbench.bench.pack import Family, PackRule, PackTask
+from pytest_helmbench.benchmarks.scenario_trees.field_rules import OBSERVED_LIMIT
 from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.core.scrub import REDACTED, excerpt, scrub
 from pytest_helmbench.evaluate.answers.rules import ANSWER_RULES_VERSION, evaluate_answer
 from pytest_helmbench.evaluate.code.evaluation import CODE_RULES_VERSION
-from pytest_helmbench.evaluate.rules import OBSERVED_LIMIT
 
 __all__ = ["evaluate_row", "pack_rule_hash", "row_evaluation", "wanted_text"]
 

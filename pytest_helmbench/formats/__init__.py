@@ -1,1 +1,1 @@
-"""Files to cases: the only readers of YAML, frontmatter and benchmark folders."""
+"""formats"""

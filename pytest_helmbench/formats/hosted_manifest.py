@@ -10,16 +10,16 @@ from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedManifest
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.files.field_values import kind_of
+from pytest_helmbench.files.json_text import json_lines
+from pytest_helmbench.files.source import Fault, Findings, Reader, listed
+from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
+from pytest_helmbench.files.yaml_text import Document
 from pytest_helmbench.formats.hosted_files import content_hash, link_out, path_fault, place_inside
 from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 from pytest_helmbench.formats.hosted_requirements import unmet_requirement
 from pytest_helmbench.formats.hosted_sheet import Sheet, shown
 from pytest_helmbench.formats.hosted_verifiers import read_verifiers
-from pytest_helmbench.formats.json_text import json_lines
-from pytest_helmbench.formats.pack_json import Flaw, NotJSONError, StrictJSON
-from pytest_helmbench.formats.pack_values import kind_of
-from pytest_helmbench.formats.source import Fault, Findings, Reader, listed
-from pytest_helmbench.formats.yaml_text import Document
 
 __all__ = ["load_hosted"]
 

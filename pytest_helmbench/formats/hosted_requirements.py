@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_helmbench.files.field_values import named
 from pytest_helmbench.formats.hosted_sheet import Sheet
-from pytest_helmbench.formats.pack_values import named
 
 __all__ = ["HOST_FEATURES", "HOST_VERSION", "unmet_requirement"]
 

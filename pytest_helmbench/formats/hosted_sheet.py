@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_helmbench.formats.pack_values import kind_of, named
-from pytest_helmbench.formats.source import Fault
-from pytest_helmbench.formats.yaml_text import Document, Place
+from pytest_helmbench.files.field_values import kind_of, named
+from pytest_helmbench.files.source import Fault
+from pytest_helmbench.files.yaml_text import Document, Place
 
 __all__ = ["Sheet", "shown"]
 

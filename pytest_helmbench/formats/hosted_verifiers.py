@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_helmbench.bench.hosted import VerifierDefault, VerifierSpec
+from pytest_helmbench.files.source import listed
+from pytest_helmbench.files.yaml_text import Place
 from pytest_helmbench.formats.hosted_files import path_fault, place_inside
 from pytest_helmbench.formats.hosted_sheet import Sheet, shown
-from pytest_helmbench.formats.source import listed
-from pytest_helmbench.formats.yaml_text import Place
 
 __all__ = ["read_verifiers"]
 

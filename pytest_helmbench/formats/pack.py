@@ -10,6 +10,9 @@ from pathlib import Path
 from pytest_helmbench.bench.pack import BrokenRow, ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowRef
+from pytest_helmbench.files.field_values import RowFaults, named
+from pytest_helmbench.files.source import Fault, Findings, Reader
+from pytest_helmbench.files.strict_json import StrictJSON
 from pytest_helmbench.formats.pack_compile import RowFacts, RowReader
 from pytest_helmbench.formats.pack_files import (
     Bounds,
@@ -20,12 +23,9 @@ from pytest_helmbench.formats.pack_files import (
     plan_evaluator,
 )
 from pytest_helmbench.formats.pack_groups import Groups
-from pytest_helmbench.formats.pack_json import StrictJSON
 from pytest_helmbench.formats.pack_manifest import Manifest, load_manifest
 from pytest_helmbench.formats.pack_places import row_files_of
 from pytest_helmbench.formats.pack_rows import Line, decode_row, read_line, row_lines, unusable
-from pytest_helmbench.formats.pack_values import RowFaults, named
-from pytest_helmbench.formats.source import Fault, Findings, Reader
 
 __all__ = ["Pack", "load_pack"]
 

@@ -17,14 +17,14 @@ from pytest_helmbench.bench.pack import (
     Visibility,
     visibility_of,
 )
+from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
+from pytest_helmbench.files.source import suggestion
+from pytest_helmbench.files.strict_json import is_encodable
 from pytest_helmbench.formats.pack_checks import compiled_check, skip_reason_of
 from pytest_helmbench.formats.pack_fields import REFERENCE_FIELDS, check_fields, references
 from pytest_helmbench.formats.pack_files import Found, PackFiles
-from pytest_helmbench.formats.pack_json import is_encodable
 from pytest_helmbench.formats.pack_manifest import Manifest, check_environment
 from pytest_helmbench.formats.pack_paths import clashes, mount_fault, path_fault, trimmed
-from pytest_helmbench.formats.pack_values import RowFaults, check_unknown, kind_of, named
-from pytest_helmbench.formats.source import suggestion
 
 __all__ = ["FAMILIES", "RowFacts", "RowReader", "environment_of"]
 

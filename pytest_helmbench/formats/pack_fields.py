@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_helmbench.bench.pack import Family
-from pytest_helmbench.formats.pack_paths import path_fault
-from pytest_helmbench.formats.pack_values import (
+from pytest_helmbench.files.field_values import (
     RowFaults,
     check_command,
     check_number,
@@ -21,7 +20,8 @@ from pytest_helmbench.formats.pack_values import (
     kind_of,
     named,
 )
-from pytest_helmbench.formats.source import listed
+from pytest_helmbench.files.source import listed
+from pytest_helmbench.formats.pack_paths import path_fault
 
 __all__ = ["REFERENCE_FIELDS", "check_eval_field", "check_fields", "is_reference", "references"]
 

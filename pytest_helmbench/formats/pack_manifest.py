@@ -9,11 +9,7 @@ from typing import Any
 
 from pytest_helmbench.bench.pack import UnreadablePackError
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.formats.json_text import json_lines
-from pytest_helmbench.formats.pack_json import NotJSONError, StrictJSON
-from pytest_helmbench.formats.pack_paths import overlap, path_fault, trimmed
-from pytest_helmbench.formats.pack_places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
-from pytest_helmbench.formats.pack_values import (
+from pytest_helmbench.files.field_values import (
     RowFaults,
     check_seconds,
     check_text,
@@ -21,8 +17,12 @@ from pytest_helmbench.formats.pack_values import (
     kind_of,
     named,
 )
-from pytest_helmbench.formats.source import Fault, Reader, listed
-from pytest_helmbench.formats.yaml_text import Document, parse_yaml
+from pytest_helmbench.files.json_text import json_lines
+from pytest_helmbench.files.source import Fault, Reader, listed
+from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON
+from pytest_helmbench.files.yaml_text import Document, parse_yaml
+from pytest_helmbench.formats.pack_paths import overlap, path_fault, trimmed
+from pytest_helmbench.formats.pack_places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
 
 __all__ = ["Manifest", "check_environment", "load_manifest"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.formats.pack_json import Flaw, NotJSONError, StrictJSON
-from pytest_helmbench.formats.pack_values import RowFaults, kind_of
+from pytest_helmbench.files.field_values import RowFaults, kind_of
+from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
 
 __all__ = ["MOST_ROW_BYTES", "Line", "decode_row", "read_line", "row_lines", "unusable"]
 

@@ -15,12 +15,12 @@ from pytest_helmbench.bench.pack import (
     Resource,
     Visibility,
 )
+from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
+from pytest_helmbench.files.source import listed
 from pytest_helmbench.formats.pack_checks import compiled_check
 from pytest_helmbench.formats.pack_compile import FAMILIES, environment_of
 from pytest_helmbench.formats.pack_fields import check_eval_field, is_reference
 from pytest_helmbench.formats.pack_manifest import check_environment
-from pytest_helmbench.formats.pack_values import RowFaults, check_unknown, kind_of, named
-from pytest_helmbench.formats.source import listed
 
 __all__ = ["eval_text", "task_from_spec"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_helmbench.bench.hosted import HostedOutline, ScenarioMeta
-from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario
+from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Benchmark, Component, Pillar, Scenario
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.core.rule import FieldRule, Rule

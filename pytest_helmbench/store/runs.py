@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.bench.hosted import HostedOutline
-from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.plans import merge_plan, write_plan

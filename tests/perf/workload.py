@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perf.mock import latency_s
 
-from pytest_helmbench.formats.scenario_tree import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 
 __all__ = [
     "semaphore_wall_s",

@@ -19,7 +19,7 @@ from pytest_helmbench.analysis.breakdown import (
 from pytest_helmbench.analysis.exact_tests import holm, sign_test
 from pytest_helmbench.analysis.monotonic import Inversion, SeverityRate, detection_curves
 from pytest_helmbench.analysis.rows import Row
-from pytest_helmbench.bench.tree import Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 
 
 def plain(detections: tuple[Detection, ...]) -> list[tuple[str, Fraction | None, Fraction | None]]:

@@ -20,7 +20,7 @@ from pytest_helmbench.analysis.scores import (
     behaviour_score,
     run_score,
 )
-from pytest_helmbench.bench.tree import Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 
 SEVERITIES = (1, 3, 5, 7, 8, 9, 10)
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from trees import CATEGORY_SCHEMA, Part, Tree, judged, write_tree
 
+from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.commands.trees import scenario_table
-from pytest_helmbench.evaluate.rules import FIELD_RULES
-from pytest_helmbench.formats.checks import static_warnings
-from pytest_helmbench.formats.scenario_tree import load_benchmark
 
 POLARITY = ("category: RISK", "evaluation:", "  polarity: by_severity")
 CONSTANT = "constant answer: one reply passes every scored case of P1-B1: "

@@ -11,11 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_helmbench.core.case import Case, Message
-from pytest_helmbench.core.outcome import Parse, Reply, Usage
-from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
-from pytest_helmbench.evaluate.evaluation import case_passed, case_score, evaluate_fields
-from pytest_helmbench.evaluate.rules import (
+from pytest_helmbench.benchmarks.scenario_trees.field_rules import (
     FIELD_RULES,
     MISSING,
     field_value,
@@ -23,6 +19,10 @@ from pytest_helmbench.evaluate.rules import (
     observed_text,
     rule_hash,
 )
+from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.outcome import Parse, Reply, Usage
+from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
+from pytest_helmbench.evaluate.evaluation import case_passed, case_score, evaluate_fields
 
 
 def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = None) -> Reply:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_helmbench.formats.scenario_tree import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 
 SCHEMA = json.dumps({"type": "object"})
 MARKER = "ANSWER-9f3e"

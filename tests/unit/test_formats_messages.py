@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.formats.scenario_tree import load_benchmark
 
 SCHEMA = {
     "type": "object",

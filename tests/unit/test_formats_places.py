@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_prompt_file
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_prompt_file
 
 
 @pytest.mark.parametrize("folder", ["P1-B1-S1", "P1-B2-S3A--calm-user", "P1", "P2--crisis"])
@@ -62,6 +62,6 @@ def test_a_prompt_file_is_told_by_its_name_and_folder(path: str, *, expected: bo
 
 
 def test_looking_for_benchmarks_imports_no_yaml() -> None:
-    code = "import sys, pytest_helmbench.formats.places; print({'yaml', 'jsonschema'} & set(sys.modules))"
+    code = "import sys, pytest_helmbench.benchmarks.places; print({'yaml', 'jsonschema'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"

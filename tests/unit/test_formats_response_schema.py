@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.tree import Benchmark
-from pytest_helmbench.formats.scenario_tree import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 
 FIT: dict[str, Any] = {
     "type": "object",

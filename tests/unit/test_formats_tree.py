@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.bench.tree import Benchmark, Scenario
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Scenario
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
-from pytest_helmbench.formats.scenario_tree import load_benchmark
 
 SCHEMA = json.dumps(
     {

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
+from pytest_helmbench.files.schemas import schema
 from pytest_helmbench.formats.hosted_manifest import load_hosted
-from pytest_helmbench.formats.schemas import schema
 
 _HEAD = {"schemaVersion": 1, "protocolVersion": 1, "author": "a.n.other", "version": "1.0.0"}
 _CAPABILITIES = {"tools": False, "multiTurn": True, "streamingProgress": True, "verification": False}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hosted_manifests import write_hosted
 
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_benchmark
 from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
-from pytest_helmbench.formats.places import benchmark_root, benchmarks_below, is_benchmark
 
 
 def make_tree(root: Path) -> Path:
@@ -84,7 +84,7 @@ def test_nothing_inside_of_a_bench_pack_is_a_benchmark_of_its_own(
 
 def test_looking_for_bench_packs_imports_little() -> None:
     code = (
-        "import sys, pytest_helmbench.formats.places;"
+        "import sys, pytest_helmbench.benchmarks.places;"
         "print(sorted(name for name in sys.modules if name.startswith(('pytest_helmbench.', 'hashlib', 'yaml'))))"
     )
     found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)

@@ -28,12 +28,12 @@ from pytest_helmbench.bench.pack import (
     Visibility,
     visibility_of,
 )
+from pytest_helmbench.files.field_values import RowFaults
+from pytest_helmbench.files.source import Fault
+from pytest_helmbench.files.strict_json import StrictJSON
 from pytest_helmbench.formats.pack import Pack, load_pack
-from pytest_helmbench.formats.pack_json import StrictJSON
 from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.formats.pack_rows import decode_row, row_lines
-from pytest_helmbench.formats.pack_values import RowFaults
-from pytest_helmbench.formats.source import Fault
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "packs"
 

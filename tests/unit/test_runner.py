@@ -13,15 +13,15 @@ from provider import Provider, Request
 from trees import Tree, category, judged, judged_twice, write_tree
 from wired import endpoint_of
 
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.jobs import TreeJob
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
-from pytest_helmbench.engine.trees import TreeJob
 from pytest_helmbench.evaluate.judge import load_template
-from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
 from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.hub import LocalHub

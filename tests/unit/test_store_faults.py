@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import pytest_helmbench
-from pytest_helmbench.bench.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 

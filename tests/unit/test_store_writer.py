@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.bench.hosted import PackScore, PackStatus, ScenarioResult
-from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario, Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import (
+    Behaviour,
+    Benchmark,
+    Component,
+    Pillar,
+    Scenario,
+    Scoring,
+)
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Evaluation,

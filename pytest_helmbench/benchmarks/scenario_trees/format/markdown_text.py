@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_helmbench.formats.source import Fault
+from pytest_helmbench.files.source import Fault
 
 __all__ = ["Body", "Fence", "Heading", "Outline", "compose", "outline", "slug", "trimmed"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.tree import Benchmark, Combination, Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination, Scoring
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import JudgeRule

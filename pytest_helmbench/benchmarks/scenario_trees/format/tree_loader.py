@@ -8,24 +8,52 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.tree import Behaviour, Benchmark, Component, Pillar, Scenario, Scoring
+from pytest_helmbench.benchmarks.places import bare_name, words_of_suffix
+from pytest_helmbench.benchmarks.scenario_trees.format.benchmark_file import (
+    BenchmarkFile,
+    load_benchmark_file,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.components import (
+    CONDITIONS,
+    PERTURBATIONS,
+    USER_CONTEXTS,
+    load_components,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.damage import leaked_frontmatter, linted_headings
+from pytest_helmbench.benchmarks.scenario_trees.format.folders import (
+    ScenarioFiles,
+    ScenarioFolder,
+    files_of,
+    scenario_folders,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import split_file
+from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, compose, outline
+from pytest_helmbench.benchmarks.scenario_trees.format.readmes import Readmes
+from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import (
+    load_response_format,
+    rule_faults,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.rule_text import (
+    category_of,
+    evaluation_of,
+    field_rule,
+    load_criterion,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import (
+    Behaviour,
+    Benchmark,
+    Component,
+    Pillar,
+    Scenario,
+    Scoring,
+)
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.rule import FieldRule, JudgeRule, Rule
-from pytest_helmbench.formats.benchmark_file import BenchmarkFile, load_benchmark_file
-from pytest_helmbench.formats.components import CONDITIONS, PERTURBATIONS, USER_CONTEXTS, load_components
-from pytest_helmbench.formats.damage import leaked_frontmatter, linted_headings
-from pytest_helmbench.formats.folders import ScenarioFiles, ScenarioFolder, files_of, scenario_folders
-from pytest_helmbench.formats.frontmatter import split_file
-from pytest_helmbench.formats.markdown import Body, compose, outline
-from pytest_helmbench.formats.places import bare_name, words_of_suffix
-from pytest_helmbench.formats.readmes import Readmes
-from pytest_helmbench.formats.response_schema import load_response_format, rule_faults
-from pytest_helmbench.formats.rules import category_of, evaluation_of, field_rule, load_criterion
-from pytest_helmbench.formats.scoring_file import load_scoring
-from pytest_helmbench.formats.source import Fault, Findings, Reader, listed
-from pytest_helmbench.formats.validation import known_keys, validate
-from pytest_helmbench.formats.yaml_text import Document
+from pytest_helmbench.files.source import Fault, Findings, Reader, listed
+from pytest_helmbench.files.validation import known_keys, validate
+from pytest_helmbench.files.yaml_text import Document
 
 __all__ = ["load_benchmark"]
 

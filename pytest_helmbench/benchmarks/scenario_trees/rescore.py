@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.bench.tree import Benchmark, Combination
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.jobs import weighted_behaviours
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.outcome import (
@@ -27,7 +29,6 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import Criterion, JudgeRule
-from pytest_helmbench.engine.trees import weighted_behaviours
 from pytest_helmbench.evaluate.evaluation import (
     evaluate_fields,
     evaluate_judged,
@@ -35,7 +36,6 @@ from pytest_helmbench.evaluate.evaluation import (
     with_reply,
 )
 from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError, load_template
-from pytest_helmbench.formats.scenario_tree import load_benchmark
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.wire import encode, parse_reply, request_hash
 from pytest_helmbench.scores import run_totals, stored_score

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.formats.source import Reader
-from pytest_helmbench.formats.validation import validate
-from pytest_helmbench.formats.yaml_text import parse_yaml
+from pytest_helmbench.files.source import Reader
+from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.yaml_text import parse_yaml
 
 __all__ = ["BenchmarkFile", "load_benchmark_file"]
 

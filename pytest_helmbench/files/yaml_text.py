@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from yaml.constructor import SafeConstructor
 
-from pytest_helmbench.formats.source import Fault
+from pytest_helmbench.files.source import Fault
 
 __all__ = ["Document", "Place", "parse_yaml"]
 

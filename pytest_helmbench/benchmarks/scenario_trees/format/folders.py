@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.places import bare_name, words_of_suffix
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
-from pytest_helmbench.formats.places import bare_name, words_of_suffix
-from pytest_helmbench.formats.source import Fault, Findings
+from pytest_helmbench.files.source import Fault, Findings
 
 __all__ = ["ScenarioFiles", "ScenarioFolder", "file_order", "files_of", "scenario_folders"]
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from pytest_helmbench.formats.source import Fault
-from pytest_helmbench.formats.yaml_text import Document, parse_yaml
+from pytest_helmbench.files.source import Fault
+from pytest_helmbench.files.yaml_text import Document, parse_yaml
 
 __all__ = ["KNOWN_KEYS", "Split", "split_component", "split_file"]
 

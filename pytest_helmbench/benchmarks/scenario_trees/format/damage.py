@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pytest_helmbench.formats.frontmatter import KNOWN_KEYS
-from pytest_helmbench.formats.markdown import Body
-from pytest_helmbench.formats.source import Fault
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import KNOWN_KEYS
+from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body
+from pytest_helmbench.files.source import Fault
 
 __all__ = ["leaked_frontmatter", "linted_headings", "stray_components"]
 

@@ -8,16 +8,20 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_helmbench.bench.tree import Component
+from pytest_helmbench.benchmarks.places import bare_name
+from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
+    leaked_frontmatter,
+    linted_headings,
+    stray_components,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import Split, split_component, split_file
+from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
+from pytest_helmbench.benchmarks.scenario_trees.tree import Component
 from pytest_helmbench.core.codes import BARE_CODE, natural_key
-from pytest_helmbench.formats.damage import leaked_frontmatter, linted_headings, stray_components
-from pytest_helmbench.formats.folders import file_order
-from pytest_helmbench.formats.frontmatter import Split, split_component, split_file
-from pytest_helmbench.formats.markdown import Body, Heading, compose, outline
-from pytest_helmbench.formats.places import bare_name
-from pytest_helmbench.formats.source import Fault, Reader
-from pytest_helmbench.formats.validation import validate
-from pytest_helmbench.formats.yaml_text import Document
+from pytest_helmbench.files.source import Fault, Reader
+from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.yaml_text import Document
 
 __all__ = ["CONDITIONS", "PERTURBATIONS", "USER_CONTEXTS", "Kind", "load_components"]
 

@@ -11,11 +11,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.tree import Benchmark, Component, Scenario
+from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import Menu, field_menu
+from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Component, Scenario
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import FieldRule, JudgeRule
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.formats.response_schema import Menu, field_menu
 
 __all__ = ["Passes", "static_warnings"]
 

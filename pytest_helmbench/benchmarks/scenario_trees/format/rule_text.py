@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from pytest_helmbench.benchmarks.scenario_trees.format.damage import linted_headings
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import split_file
+from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, outline
 from pytest_helmbench.core.rule import Criterion, FieldRule, FieldRuleType
-from pytest_helmbench.formats.damage import linted_headings
-from pytest_helmbench.formats.frontmatter import split_file
-from pytest_helmbench.formats.markdown import Body, outline
-from pytest_helmbench.formats.source import Fault, Reader, listed
-from pytest_helmbench.formats.validation import validate
-from pytest_helmbench.formats.yaml_text import Document
+from pytest_helmbench.files.source import Fault, Reader, listed
+from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.yaml_text import Document
 
 __all__ = ["Evaluation", "category_of", "evaluation_of", "field_rule", "load_criterion"]
 

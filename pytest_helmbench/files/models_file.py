@@ -9,9 +9,9 @@ from typing import Any
 
 from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
-from pytest_helmbench.formats.source import Fault, Findings, Reader
-from pytest_helmbench.formats.validation import validate
-from pytest_helmbench.formats.yaml_text import Document, parse_yaml
+from pytest_helmbench.files.source import Fault, Findings, Reader
+from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.yaml_text import Document, parse_yaml
 
 __all__ = ["load_models"]
 

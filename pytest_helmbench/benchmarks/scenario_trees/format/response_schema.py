@@ -16,10 +16,10 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
 from pytest_helmbench.core.rule import FieldRule
-from pytest_helmbench.formats.json_text import json_lines
-from pytest_helmbench.formats.source import Fault, Reader, listed
-from pytest_helmbench.formats.validation import shown
-from pytest_helmbench.formats.yaml_text import Document, Place
+from pytest_helmbench.files.json_text import json_lines
+from pytest_helmbench.files.source import Fault, Reader, listed
+from pytest_helmbench.files.validation import shown
+from pytest_helmbench.files.yaml_text import Document, Place
 
 __all__ = ["Menu", "field_menu", "load_response_format", "rule_faults"]
 

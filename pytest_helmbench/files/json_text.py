@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from pytest_helmbench.formats.yaml_text import Place
+from pytest_helmbench.files.yaml_text import Place
 
 __all__ = ["json_lines"]
 

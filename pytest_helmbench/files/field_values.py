@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_helmbench.formats.source import Fault, listed
+from pytest_helmbench.files.source import Fault, listed
 
 __all__ = [
     "RowFaults",

@@ -9,9 +9,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from pytest_helmbench.formats.schemas import schema
-from pytest_helmbench.formats.source import Fault, listed
-from pytest_helmbench.formats.yaml_text import Document, Place
+from pytest_helmbench.files.schemas import schema
+from pytest_helmbench.files.source import Fault, listed
+from pytest_helmbench.files.yaml_text import Document, Place
 
 __all__ = ["known_keys", "shown", "validate"]
 

@@ -1,0 +1,1 @@
+"""Scenario trees: Markdown scenarios, conditions, user contexts and perturbations."""
