@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
@@ -15,13 +16,12 @@ from pytest_helmbench.engine.jobs import Loaded
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.formats.hosted_places import is_hosted
-from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.settings import Settings
 
 if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.loading import Packing
     from pytest_helmbench.engine.hand_written import HandWritten
     from pytest_helmbench.hosting import Hosting
-    from pytest_helmbench.packing import Packing
     from pytest_helmbench.store.writer import Store
 
 __all__ = ["Library"]
@@ -111,7 +111,7 @@ class Library:
 
     def _packs(self) -> Packing:
         if self._packing is None:
-            from pytest_helmbench.packing import Packing  # noqa: PLC0415 - trees do without
+            from pytest_helmbench.benchmarks.packs.loading import Packing  # noqa: PLC0415 - trees do without
 
             self._packing = Packing(self._settings, self._say)
         return self._packing

@@ -247,7 +247,7 @@ def _has_manifest(folder: Path) -> bool:
 
 
 def _is_pack(folder: Path) -> bool:
-    from pytest_helmbench.formats.pack_places import is_pack  # noqa: PLC0415 - only where a manifest stands
+    from pytest_helmbench.benchmarks.packs.places import is_pack  # noqa: PLC0415 - only where a manifest stands
 
     return is_pack(folder)
 

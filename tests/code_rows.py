@@ -9,9 +9,9 @@ from pathlib import Path
 
 from engines import Running
 
-from pytest_helmbench.bench.pack import CodeTests, Environment, PackTask, Resource, Visibility
-from pytest_helmbench.evaluate.code.evaluation import evaluate_code
-from pytest_helmbench.evaluate.code.finding import CodeFinding
+from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import evaluate_code
+from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding
+from pytest_helmbench.benchmarks.packs.task import CodeTests, Environment, PackTask, Resource, Visibility
 
 __all__ = ["CodeRow", "code_rows", "code_task", "judge_all"]
 

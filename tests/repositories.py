@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.pack import (
+from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     Environment,
     PackTask,

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
+from pytest_helmbench.benchmarks.packs.loading import Packing
+from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_tree
 from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
@@ -30,10 +33,7 @@ from pytest_helmbench.core.rule import FieldRule
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.formats.hosted_places import is_hosted
-from pytest_helmbench.formats.pack import load_pack
-from pytest_helmbench.formats.pack_places import manifests_of, row_files_of
 from pytest_helmbench.gateway.providers import resolve_endpoint
-from pytest_helmbench.packing import Packing
 from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
 
 __all__ = ["check", "init", "print_schema"]

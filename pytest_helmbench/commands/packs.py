@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_helmbench.bench.pack import PackRule
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
+from pytest_helmbench.benchmarks.packs.format.prompt_texts import messages_of
+from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.row_outline import RowRef
-from pytest_helmbench.formats.pack import Pack
-from pytest_helmbench.formats.pack_prompts import messages_of
 from pytest_helmbench.report.tables import table
 
 __all__ = ["find_row", "first_rows", "pack_rows", "pack_table", "row_case"]

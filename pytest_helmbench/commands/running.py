@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from pytest_helmbench.bench.hosted import HostedOutline
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.commands.hosted import find_scenario, first_scenarios, manifest_of
 from pytest_helmbench.commands.output import CommandError, complain, db_option, say
@@ -28,7 +29,6 @@ from pytest_helmbench.commands.trees import (
 )
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.jobs import escaped_id
-from pytest_helmbench.formats.pack import Pack
 
 __all__ = ["run_all", "run_batch", "run_single"]
 

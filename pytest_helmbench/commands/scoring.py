@@ -10,6 +10,7 @@ import click
 from pytest_helmbench.analysis.gates import parse_share, parse_thresholds
 from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.bench.hosted import BENCH_PACK
+from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.scenario_trees.rescore import Rescored, RescoreError, rescore
 from pytest_helmbench.commands.output import (
@@ -22,7 +23,6 @@ from pytest_helmbench.commands.output import (
 )
 from pytest_helmbench.commands.records import database_of, run_of
 from pytest_helmbench.commands.trees import benchmark_option
-from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.gating import Gates
 from pytest_helmbench.report.hosted import pack_score_line, pack_score_record
 from pytest_helmbench.report.json_report import score_record

@@ -13,6 +13,8 @@ from typing import Any
 import click
 
 from pytest_helmbench.bench.hosted import HostedOutline
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination, Scenario
 from pytest_helmbench.commands.hosted import (
@@ -36,8 +38,6 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.formats.hosted_places import is_hosted
-from pytest_helmbench.formats.pack import Pack, load_pack
-from pytest_helmbench.formats.pack_places import is_pack
 from pytest_helmbench.gateway.providers import Endpoint, Unusable, resolve_endpoint
 from pytest_helmbench.gateway.wire import request_body
 from pytest_helmbench.report.tables import table

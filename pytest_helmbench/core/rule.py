@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from pytest_helmbench.bench.hosted import HostedRule
-    from pytest_helmbench.bench.pack import PackRule
+    from pytest_helmbench.benchmarks.packs.task import PackRule
 
 __all__ = ["AssertionRule", "CaseRule", "Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]
 

@@ -17,7 +17,7 @@ from engines import Running
 from provider import Provider
 from relayed import relayed
 
-from pytest_helmbench.agent.external import (
+from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
     AgentCommandError,
     AgentFailedError,
@@ -275,7 +275,7 @@ def test_a_program_that_is_no_program(stage: Stage) -> None:
 _KILLED = """
 import asyncio, sys
 from pathlib import Path
-from pytest_helmbench.agent.external import AgentCommand, ExternalTask, run_external
+from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, ExternalTask, run_external
 from pytest_helmbench.gateway.relay import RelayAddress
 from pytest_helmbench.sandbox.workspace import Workspace
 place = Path(sys.argv[1])

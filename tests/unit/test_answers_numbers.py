@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_helmbench.evaluate.answers.numbers import Number, from_value, numbers, only_number
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers, only_number
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.evaluate.answers.plain import plain, spoken
-from pytest_helmbench.evaluate.answers.wording import folded, sentences
+from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
+from pytest_helmbench.benchmarks.packs.families.text.wording import folded, sentences
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_helmbench.bench.pack import Family
-from pytest_helmbench.evaluate.answers.rules import evaluate_answer
-from pytest_helmbench.formats.pack_prompts import render
+from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
+from pytest_helmbench.benchmarks.packs.format.prompt_texts import render
+from pytest_helmbench.benchmarks.packs.task import Family
 
 _ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "multiple_choice": (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.pack import ConfigError
-from pytest_helmbench.evaluate.answers.finding import AnswerFinding
-from pytest_helmbench.evaluate.answers.rules import ANSWER_RULES_VERSION, evaluate_answer
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.rules import ANSWER_RULES_VERSION, evaluate_answer
+from pytest_helmbench.benchmarks.packs.task import ConfigError
 
 _CITIES = {"question": "Which city is the capital of Australia?", "choices": ["Sydney", "Canberra", "Perth"]}
 

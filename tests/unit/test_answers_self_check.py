@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.pack import ConfigError, Family
-from pytest_helmbench.evaluate.answers.rules import evaluate_answer
-from pytest_helmbench.evaluate.answers.self_check import self_check_replies
-from pytest_helmbench.formats.pack_prompts import render
+from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
+from pytest_helmbench.benchmarks.packs.families.text.self_check import self_check_replies
+from pytest_helmbench.benchmarks.packs.format.prompt_texts import render
+from pytest_helmbench.benchmarks.packs.task import ConfigError, Family
 
 _CHOICES = {"question": "Which city is the capital of Australia?", "choices": ["Sydney", "Canberra"]}
 _SHORT = {"question": "What is the capital of France?", "context": "Its capital is Paris, on the Seine."}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_helmbench.bench.pack import ConfigError
-from pytest_helmbench.evaluate.answers.rules import evaluate_answer
+from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
+from pytest_helmbench.benchmarks.packs.task import ConfigError
 
 _DATA = Path(__file__).parents[1] / "data"
 _FAMILIES = ("multiple_choice", "short_answer", "free_response")

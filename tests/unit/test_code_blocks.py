@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_helmbench.evaluate.code.blocks import CodeBlock, code_blocks, fenced, without_thoughts
-from pytest_helmbench.evaluate.code.inside.compose import REPLY, STARTER, compose
-from pytest_helmbench.evaluate.code.other import chosen_block, file_names
-from pytest_helmbench.evaluate.code.programs import CANDIDATE, TESTER, program
+from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
+    CodeBlock,
+    code_blocks,
+    fenced,
+    without_thoughts,
+)
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.compose import REPLY, STARTER, compose
+from pytest_helmbench.benchmarks.packs.families.code_completion.other import chosen_block, file_names
+from pytest_helmbench.benchmarks.packs.families.code_completion.programs import CANDIDATE, TESTER, program
 
 
 @pytest.mark.parametrize(

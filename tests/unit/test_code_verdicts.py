@@ -9,7 +9,10 @@ import pytest
 from code_rows import CodeRow, code_rows, code_task, judge_all
 from engines import Running
 
-from pytest_helmbench.bench.pack import (
+from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
+from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
+from pytest_helmbench.benchmarks.packs.families.code_completion.self_check import code_self_check
+from pytest_helmbench.benchmarks.packs.task import (
     CodeTests,
     CommandCheck,
     Environment,
@@ -19,9 +22,6 @@ from pytest_helmbench.bench.pack import (
     Visibility,
 )
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.evaluate.code.evaluation import code_image, evaluate_code
-from pytest_helmbench.evaluate.code.finding import CodeFinding, CodePhase
-from pytest_helmbench.evaluate.code.selfcheck import code_self_check
 
 _HONEST, _WRONG = code_rows("honest.txt"), code_rows("wrong.txt")
 _ATTACKS, _ERRORS = code_rows("attacks.txt"), code_rows("errors.txt")

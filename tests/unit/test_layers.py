@@ -12,10 +12,19 @@ import pytest
 
 _PACKAGE = Path(__file__).parents[2] / "pytest_helmbench"
 _ROOMS = {
-    "agent": {"core", "gateway", "sandbox"},
     "analysis": {"benchmarks/scenario_trees", "core"},
-    "bench": {"core"},
-    "benchmarks": {"core", "formats"},
+    "bench": set[str](),
+    "benchmarks": {"benchmarks/packs", "core", "formats"},
+    "benchmarks/packs": {
+        "benchmarks/scenario_trees",
+        "core",
+        "engine",
+        "evaluate",
+        "files",
+        "gateway",
+        "sandbox",
+        "settings",
+    },
     "benchmarks/scenario_trees": {
         "analysis",
         "benchmarks",
@@ -32,6 +41,7 @@ _ROOMS = {
         "analysis",
         "bench",
         "benchmarks",
+        "benchmarks/packs",
         "benchmarks/scenario_trees",
         "core",
         "engine",
@@ -41,7 +51,6 @@ _ROOMS = {
         "gateway",
         "gating",
         "hosting",
-        "packing",
         "plugin",
         "report",
         "reports",
@@ -49,9 +58,8 @@ _ROOMS = {
         "settings",
         "store",
     },
-    "core": {"bench"},
+    "core": {"bench", "benchmarks/packs"},
     "engine": {
-        "agent",
         "bench",
         "benchmarks",
         "benchmarks/scenario_trees",
@@ -59,12 +67,11 @@ _ROOMS = {
         "core",
         "evaluate",
         "files",
-        "formats",
         "gateway",
         "sandbox",
         "settings",
     },
-    "evaluate": {"bench", "benchmarks/scenario_trees", "core", "sandbox"},
+    "evaluate": {"benchmarks/scenario_trees", "core"},
     "files": {"core"},
     "formats": {"bench", "core", "files"},
     "gateway": {"core"},
@@ -79,12 +86,12 @@ _COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest module
 _LATE = {
     ("plugin", "pytest_helmbench.session"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
-    ("plugin", "pytest_helmbench.formats.pack_places"),
+    ("plugin", "pytest_helmbench.benchmarks.packs.places"),
     ("plugin", "pytest_helmbench.fixtures"),  # for hand-written tests, as the two below
     ("session", "pytest_helmbench.fixtures"),
     ("library", "pytest_helmbench.engine.hand_written"),
     ("fixtures", "openai"),  # for tests that ask for a client
-    ("library", "pytest_helmbench.packing"),  # sessions of scenario trees do without
+    ("library", "pytest_helmbench.benchmarks.packs.loading"),  # sessions of scenario trees do without
     ("library", "pytest_helmbench.hosting"),  # only Bench Packs need it
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours

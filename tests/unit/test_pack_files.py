@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from packs import row, write_pack
 
-from pytest_helmbench.bench.pack import (
+from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles, materialize, plan_assets
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault
+from pytest_helmbench.benchmarks.packs.task import (
     Asset,
     MaterializationError,
     PackTask,
@@ -18,9 +21,6 @@ from pytest_helmbench.bench.pack import (
     PlannedFile,
     Visibility,
 )
-from pytest_helmbench.formats.pack import Pack, load_pack
-from pytest_helmbench.formats.pack_files import Bounds, PackFiles, materialize, plan_assets
-from pytest_helmbench.formats.pack_paths import clashes, mount_fault, path_fault
 
 PATHS = [
     ("a", None),

@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 from packs import FAMILIES, GONE, MANIFEST, healthy, row, write_pack
 
-from pytest_helmbench.bench.pack import (
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.format.row_files import decode_row, row_lines
+from pytest_helmbench.benchmarks.packs.places import is_pack
+from pytest_helmbench.benchmarks.packs.task import (
     CodeTests,
     CommandCheck,
     ConfigError,
@@ -31,9 +34,6 @@ from pytest_helmbench.bench.pack import (
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.strict_json import StrictJSON
-from pytest_helmbench.formats.pack import Pack, load_pack
-from pytest_helmbench.formats.pack_places import is_pack
-from pytest_helmbench.formats.pack_rows import decode_row, row_lines
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "packs"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from packs import GONE, MANIFEST, healthy, row, write_pack
 
-from pytest_helmbench.bench.pack import ConfigError, UnreadablePackError
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.task import ConfigError, UnreadablePackError
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.formats.pack import Pack, load_pack
 
 FILES = {"assets/a.txt": "a", "hidden/b.txt": "b"}
 _PATH_HINT = "\n  hint: write a relative POSIX path without '.', '..' and backslashes"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.formats.pack_places import is_pack, row_files_of
+from pytest_helmbench.benchmarks.packs.places import is_pack, row_files_of
 
 YAML = [
     ("id: demo\nversion: 1\n", True),
@@ -84,7 +84,7 @@ def test_rows_are_in_tasks_or_in_every_file_in_natural_order(tmp_path: Path) -> 
 
 def test_looking_for_packs_imports_nothing_heavy() -> None:
     code = (
-        "import sys, pytest_helmbench.formats.pack_places\n"
+        "import sys, pytest_helmbench.benchmarks.packs.places\n"
         "print(sorted(name for name in ('yaml', 'jsonschema', 'aiohttp', 'hashlib') if name in sys.modules))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from packs import FAMILIES, GONE, row, write_pack
 
-from pytest_helmbench.bench.pack import ConfigError, Family, PackTask, Resource, Visibility
-from pytest_helmbench.formats.pack import load_pack
-from pytest_helmbench.formats.pack_prompts import prompt_of, render, template_hash
+from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
+from pytest_helmbench.benchmarks.packs.format.prompt_texts import prompt_of, render, template_hash
+from pytest_helmbench.benchmarks.packs.task import ConfigError, Family, PackTask, Resource, Visibility
 
 PROMPTS: list[tuple[str, dict[str, Any], str]] = [
     (

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from packs import row, write_pack
 
-from pytest_helmbench.bench.pack import (
+from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
+from pytest_helmbench.benchmarks.packs.format.spec import eval_text, task_from_spec
+from pytest_helmbench.benchmarks.packs.task import (
     CodeTests,
     CommandCheck,
     ConfigError,
@@ -19,8 +21,6 @@ from pytest_helmbench.bench.pack import (
     PatchTests,
     TerminalTests,
 )
-from pytest_helmbench.formats.pack import load_pack
-from pytest_helmbench.formats.pack_spec import eval_text, task_from_spec
 
 
 def spec(**changes: Any) -> dict[str, Any]:

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from repositories import git, make_repository
 
-from pytest_helmbench.evaluate.patches.diff import MalformedPatchError, encoded, read_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import (
+    MalformedPatchError,
+    encoded,
+    read_patch,
+)
 
 _FIX = """\
 diff --git a/src/calculator.py b/src/calculator.py

@@ -11,10 +11,10 @@ import pytest
 from engines import Running
 from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.bench.pack import ConfigError, PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import PatchFinding, PatchPhase
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch
-from pytest_helmbench.evaluate.patches.finding import PatchFinding, PatchPhase
 
 _WRONG = {"src/calculator.py": CALCULATOR.replace("a - b", "a * b")}
 _RIGHT = {"src/calculator.py": CALCULATOR.replace("a - b", "a + b")}

@@ -10,16 +10,16 @@ import pytest
 from engines import IMAGE, Running
 from repositories import CALCULATOR, bundle_of, git, make_repository, patch_task
 
-from pytest_helmbench.bench.pack import PackTask, PlannedFile
-from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.evaluate.patches.evaluation import evaluate_patch
-from pytest_helmbench.evaluate.patches.finding import (
+from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     CandidateFaultError,
     PackFaultError,
     PatchFinding,
     PatchPhase,
 )
-from pytest_helmbench.evaluate.patches.workplace import candidate_of, opened_workplace
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
+from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Ended, Limits
 
 _MIB = 1024 * 1024

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 from engines import Running
 
-from pytest_helmbench.bench.pack import (
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import Evaluator, evaluate_terminal
+from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place
+from pytest_helmbench.benchmarks.packs.task import (
     Environment,
     FileCheck,
     PackTask,
@@ -18,9 +21,6 @@ from pytest_helmbench.bench.pack import (
     TerminalTests,
 )
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.evaluate.terminal.evaluation import Evaluator, evaluate_terminal
-from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
-from pytest_helmbench.evaluate.terminal.place import opened_place
 from pytest_helmbench.sandbox.box import Command, Limits, Mount
 
 _PASSED = TerminalFinding(Verdict.PASSED)
@@ -296,7 +296,11 @@ def test_an_environment_that_leads_into_the_workspace(
     bwrap: Running, name: str, value: str, argv: tuple[str, ...]
 ) -> None:
     """Images bring an environment of their own, such as a virtual environment below their workdir."""
-    launch = files("pytest_helmbench.evaluate.terminal.inside").joinpath("launch.sh").read_text()
+    launch = (
+        files("pytest_helmbench.benchmarks.packs.families.terminal_task.inside")
+        .joinpath("launch.sh")
+        .read_text()
+    )
     traps = _write({"bin/grep": "#!/bin/sh\nexit 0", ".profile": "exit 0", "sitecustomize.py": _TRAP})
     box = bwrap.open()
     with box.workspace:
@@ -319,7 +323,11 @@ def test_an_environment_that_leads_into_the_workspace(
     ],
 )
 def test_a_python_of_the_workspace_runs_no_tests(bwrap: Running, tmp_path: Path, path: str, why: str) -> None:
-    launch = files("pytest_helmbench.evaluate.terminal.inside").joinpath("launch.sh").read_text()
+    launch = (
+        files("pytest_helmbench.benchmarks.packs.families.terminal_task.inside")
+        .joinpath("launch.sh")
+        .read_text()
+    )
     (tmp_path / "python3").symlink_to("/workspace/bin/python3")
     mount = Mount(tmp_path, "/opt/bin")
     box = bwrap.open(mounts=(mount, Mount(Path("/usr/bin/readlink"), "/opt/readlink/readlink")))

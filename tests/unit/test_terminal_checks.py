@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.bench.pack import (
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import Evaluator, evaluate_terminal
+from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import denied_commands, opened_place
+from pytest_helmbench.benchmarks.packs.task import (
     CommandCheck,
     ConfigError,
     Environment,
@@ -23,9 +26,6 @@ from pytest_helmbench.bench.pack import (
     TerminalTests,
 )
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.evaluate.terminal.evaluation import Evaluator, evaluate_terminal
-from pytest_helmbench.evaluate.terminal.finding import TerminalFinding
-from pytest_helmbench.evaluate.terminal.place import denied_commands, opened_place
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -218,7 +218,11 @@ def test_a_python_without_pytest_is_lent_ours(judge: Judge, tmp_path: Path) -> N
     subprocess.run((sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")), check=True)
     (tmp_path / "test_x.py").write_text("def test_x(tmp_path):\n    assert tmp_path.exists()\n")
     (tmp_path / "workspace").mkdir()
-    code = files("pytest_helmbench.evaluate.terminal.inside").joinpath("run_tests.py").read_text()
+    code = (
+        files("pytest_helmbench.benchmarks.packs.families.terminal_task.inside")
+        .joinpath("run_tests.py")
+        .read_text()
+    )
     packages = tmp_path / "packages"
     packages.mkdir()
     for name in ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments"):

@@ -1,0 +1,1 @@
+"""The families of rows, one folder each."""

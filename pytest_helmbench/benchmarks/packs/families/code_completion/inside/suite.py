@@ -1,0 +1,214 @@
+"""What a row's test code is: which names it takes from the candidate, and what of it has to be called."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.syntax import (
+    completed,
+    declared_names,
+    import_lines,
+    kind,
+    nodes,
+    source_of,
+    top_statements,
+    tree_of,
+    used_names,
+)
+
+__all__ = ["Suite"]
+
+_RUNNERS = frozenset(("main", "TextTestRunner", "TestSuite", "TestLoader", "defaultTestLoader"))
+_TESTED = frozenset(
+    (
+        *("solution", "candidate", "main", "submission", "answer", "module", "code", "student", "impl"),
+        *("implementation", "my_module", "your_module", "mymodule", "yourmodule", "program", "task", "app"),
+    )
+)
+_FILES = "the tests use files, which the candidate does not share"
+_PATCHES = "the tests patch what the candidate uses"
+_LOOKS = "the tests look into the candidate's code"
+_ACROSS = {
+    **dict.fromkeys(("open", "tempfile.NamedTemporaryFile", "tempfile.TemporaryDirectory"), _FILES),
+    **dict.fromkeys(("tempfile.mkdtemp", "tempfile.mkstemp"), _FILES),
+    **dict.fromkeys(("mock.patch", "builtins.input", "sys.stdin"), _PATCHES),
+    **dict.fromkeys(("inspect.getsource", "inspect.signature", "inspect.getfullargspec"), _LOOKS),
+    **dict.fromkeys(("dataclasses.asdict", "dataclasses.astuple", "dataclasses.fields"), _LOOKS),
+    **dict.fromkeys(
+        ("dataclasses.is_dataclass", "typing.get_type_hints", "inspect.iscoroutinefunction"), _LOOKS
+    ),
+}
+_MADE = ("FunctionDef", "AsyncFunctionDef", "ClassDef")
+
+
+class Suite:
+    """Tests and starter, read without running them.
+
+    Args:
+        tests: The row's test code.
+        starter: Where the row's code starts; may be empty.
+    """
+
+    def __init__(self, tests: str, starter: str) -> None:
+        self.tree = tree_of(tests)
+        whole = completed(starter)
+        starting = tree_of(whole)
+        self.declared = declared_names(starting) if starting is not None else {}
+        self.given = _given(whole, starting) if starting is not None else ""
+        """What the tests take from the starter itself: imports, and helpers that it leaves nothing to write of."""
+        self.used = used_names(self.tree) if self.tree is not None else frozenset()
+        self.tested, self.imported = self._tested()
+        """Modules by which the tests call the candidate, and what they import from them."""
+        self.reached = _reached(self.tree) if self.tree is not None else frozenset()
+        """Names that running the tests makes use of, in functions that get called too."""
+
+    def _tested(self) -> tuple[frozenset[str], frozenset[str]]:
+        modules: set[str] = set()
+        names: set[str] = set()
+        for node in nodes(self.tree) if self.tree is not None else ():
+            if kind(node) == "Import":
+                modules |= {alias.name for alias in node.names}
+            elif kind(node) == "ImportFrom" and node.module and not node.level:
+                modules.add(node.module)
+                if node.module in _TESTED or node.module in self.declared:
+                    names |= {alias.name for alias in node.names}
+        return frozenset(name for name in modules if name in _TESTED or name in self.declared), frozenset(
+            names
+        )
+
+    def wanted(self) -> list[str]:
+        """Return the names to ask the candidate for; Python's own only where the starter declares them."""
+        names = {name for name in self.used if not hasattr(builtins, name)} | set(self.declared)
+        names |= self.imported
+        return sorted(name for name in names if not name.startswith("__"))
+
+    def shadowed(self) -> list[str]:
+        """Return Python's own names that the tests use, for a row without starter whose function is called so."""
+        return sorted(name for name in self.used if hasattr(builtins, name)) if not self.declared else []
+
+    def known_classes(self) -> list[str]:
+        """Return the names that starter or tests show to be classes of the candidate."""
+        classes = {name for name, what in self.declared.items() if what == "class"}
+        if self.tree is not None:
+            classes |= {name for name in _instantiated(self.tree) if name not in self.declared}
+        return sorted(classes)
+
+    def modules(self) -> list[str]:
+        """Return the modules that the tests use without importing them; they are ours to import."""
+        standard = getattr(
+            sys, "stdlib_module_names", frozenset(("math", "re", "json", "itertools", "collections"))
+        )
+        return sorted(name for name in self.used if name in standard and name not in self.declared)
+
+    def obstacle(self) -> str | None:
+        """Return why these tests cannot be run from another process; None when they can."""
+        imported: dict[str, str] = {}
+        for node in nodes(self.tree):
+            if kind(node) == "ImportFrom":
+                imported.update(
+                    (alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names
+                )
+        used = {imported.get(name, name) for name in self.used}
+        used |= {
+            f"{imported.get(node.value.id, node.value.id)}.{node.attr}"
+            for node in nodes(self.tree)
+            if kind(node) == "Attribute" and kind(node.value) == "Name"
+        }
+        for name, what in _ACROSS.items():
+            if name in used or any(each.endswith("." + name) for each in used if "." in name):
+                return what
+        return None
+
+    def ends_block(self, line: int) -> bool:
+        """Return whether a line of a `with` block can be left without a check being passed over.
+
+        It can if it raises by itself, uses nothing that came from the candidate, or is the last and no check.
+        """
+        blocks = [node.body for node in nodes(self.tree) if kind(node) in ("With", "AsyncWith")]
+        inner = [body for body in blocks if body[0].lineno <= line <= body[-1].end_lineno]
+        if not inner:
+            return False
+        body = max(inner, key=lambda body: body[0].lineno)
+        statement = next(node for node in body if node.lineno <= line <= node.end_lineno)
+        if kind(statement) == "Raise":
+            return True
+        names = {node.id for node in nodes(statement) if kind(node) == "Name"}
+        if names <= set(dir(builtins)) and not names & set(self.declared):
+            return kind(statement) != "Assert"
+        checks = [
+            node for node in nodes(statement) if kind(node) == "Attribute" and "assert" in node.attr.lower()
+        ]
+        return statement is body[-1] and kind(statement) in ("Expr", "Assign") and not checks
+
+    def runs_cases(self) -> bool:
+        """Return whether the tests run their test cases themselves."""
+        return bool(self.reached & _RUNNERS)
+
+    def entry(self) -> str | None:
+        """Return the function that the starter declares last."""
+        functions = [name for name, what in self.declared.items() if what == "function"]
+        return functions[-1] if functions else None
+
+
+def _instantiated(tree: Any) -> set[str]:
+    """Return capitalised names that are called, and of whose result an attribute is used."""
+    called: set[str] = set()
+    holders: dict[str, str] = {}
+    for node in nodes(tree):
+        if kind(node) == "Attribute" and kind(node.value) == "Call":
+            called.add(_callee(node.value))
+        elif kind(node) == "Assign" and kind(node.value) == "Call":
+            holders.update((name.id, _callee(node.value)) for name in node.targets if kind(name) == "Name")
+        elif kind(node) == "With":
+            for item in node.items:
+                if kind(item.context_expr) == "Call":
+                    called.add(_callee(item.context_expr))
+    for node in nodes(tree):
+        if kind(node) == "Attribute" and kind(node.value) == "Name" and node.value.id in holders:
+            called.add(holders[node.value.id])
+    return {name for name in called if name[:1].isupper() and name != name.upper()}
+
+
+def _callee(call: Any) -> str:
+    return call.func.id if kind(call.func) == "Name" else ""
+
+
+def _reached(tree: Any) -> frozenset[str]:
+    """Return every name and attribute that is read by what runs with the module, calls included."""
+    made = {node.name: node for node in top_statements(tree) if kind(node) in _MADE}
+    todo = [node for node in tree.body if kind(node) not in _MADE]
+    found: set[str] = set()
+    while todo:
+        for node in nodes(todo.pop()):
+            name = node.id if kind(node) == "Name" else node.attr if kind(node) == "Attribute" else None
+            if name is not None and name not in found:
+                found.add(name)
+                if name in made:
+                    todo.append(made[name])
+    return frozenset(found)
+
+
+def _given(starter: str, tree: Any) -> str:
+    """Return the imports of a starter and, where it marks what there is to write, what it has written itself."""
+    functions = [node for node in tree.body if kind(node) in ("FunctionDef", "AsyncFunctionDef")]
+    lines = import_lines(starter, tree)
+    if any(map(_is_open, functions)) and tree.body:
+        kept = [node for node in functions if not _is_open(node)]
+        kept += [node for node in tree.body if kind(node) in ("Assign", "AnnAssign")]
+        kept.sort(key=lambda node: int(node.lineno))
+        lines += [source_of(starter, node) for node in kept if not getattr(node, "decorator_list", ())]
+    return "\n".join(lines)
+
+
+def _is_open(function: Any) -> bool:
+    """Return whether a function is left to be written: it has nothing but words, `pass`, `...` or an error."""
+    for node in function.body:
+        is_words = kind(node) == "Expr" and kind(node.value) == "Constant"
+        is_error = kind(node) == "Raise" and any(
+            kind(each) == "Name" and each.id == "NotImplementedError" for each in nodes(node)
+        )
+        if not (is_words or is_error or kind(node) == "Pass"):
+            return False
+    return True

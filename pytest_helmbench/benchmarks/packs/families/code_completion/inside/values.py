@@ -1,0 +1,326 @@
+"""Values as they cross between two processes: plain data, and lists that both sides go on sharing.
+
+Plain data is rebuilt from a closed table of types; nothing that is received names code to run. A mutable container
+gets a number when it first crosses. Both sides keep it while both still hold it, and every message brings what was
+changed in it since, so that a call sees and makes changes as if it were made in one process.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import BrokenWireError, dumps
+
+__all__ = ["Codec", "Shared"]
+
+_LARGEST = 2**53  # whole numbers within are written as such
+_PLAIN = frozenset((str, bool, float, type(None)))
+_SCALARS = _PLAIN | {int}
+_RAW, _CODED = 1, 0
+
+
+def _parts_of_time(value: Any) -> list[Any]:
+    return [value.hour, value.minute, value.second, value.microsecond, value.tzinfo, value.fold]
+
+
+def _time(cls: Any, parts: list[Any]) -> Any:
+    *numbers, zone, fold = parts
+    return cls(*numbers, tzinfo=zone, fold=fold)
+
+
+# Immutable types of the standard library: taken apart into data, put together from it.
+_VALUES: dict[str, tuple[Callable[[Any], list[Any]], Callable[[Any, list[Any]], Any]]] = {
+    "decimal.Decimal": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
+    "fractions.Fraction": (lambda v: [v.numerator, v.denominator], lambda cls, parts: cls(*parts)),
+    "datetime.timedelta": (lambda v: [v.days, v.seconds, v.microseconds], lambda cls, parts: cls(*parts)),
+    "datetime.timezone": (lambda v: [v.utcoffset(None)], lambda cls, parts: cls(parts[0])),
+    "datetime.date": (lambda v: [v.year, v.month, v.day], lambda cls, parts: cls(*parts)),
+    "datetime.time": (_parts_of_time, _time),
+    "datetime.datetime": (lambda v: [v.year, v.month, v.day, *_parts_of_time(v)], _time),
+    "zoneinfo.ZoneInfo": (lambda v: [v.key], lambda cls, parts: cls(parts[0])),
+    "uuid.UUID": (lambda v: [v.hex], lambda cls, parts: cls(parts[0])),
+    "pathlib.PosixPath": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
+    "pathlib.PurePosixPath": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
+    "pathlib._local.PosixPath": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
+    "pathlib._local.PurePosixPath": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
+    "builtins.complex": (lambda v: [v.real, v.imag], lambda cls, parts: cls(*parts)),
+    "builtins.range": (lambda v: [v.start, v.stop, v.step], lambda cls, parts: cls(*parts)),
+    "builtins.slice": (lambda v: [v.start, v.stop, v.step], lambda cls, parts: cls(*parts)),
+}
+_SINGLES = {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
+
+# Mutable ones: how each is emptied and filled again in place.
+_SEQUENCES = {"builtins.list": "extend", "builtins.set": "update", "collections.deque": "extend"}
+_MAPPINGS = ("builtins.dict", "collections.OrderedDict", "collections.Counter", "collections.defaultdict")
+_BYTES = "builtins.bytearray"
+_VIEWS = {"dict_keys": "keys", "dict_values": "values", "dict_items": "items"}
+
+
+def name_of(cls: type) -> str:
+    """Return `module.name` of a type, if it can be found under it; empty otherwise."""
+    module = cls.__module__
+    name = cls.__qualname__
+    if type(module) is not str or type(name) is not str:
+        return ""
+    return module + "." + name if getattr(sys.modules.get(module), name, None) is cls else ""
+
+
+def _type_named(name: str) -> Any:
+    module, _, short = name.rpartition(".")
+    return getattr(__import__(module, fromlist=(short,)), short)
+
+
+class Shared:
+    """The containers that both sides know, by number.
+
+    Args:
+        first: Number of the first that this side names; the other side's are between them.
+    """
+
+    def __init__(self, first: int) -> None:
+        self.objects: dict[int, Any] = {}
+        self.prints: dict[int, str] = {}
+        self._numbers: dict[int, int] = {}
+        self._next = first
+        self._probe = {0: [None]}
+        self._unheld = sys.getrefcount(self._probe[0]) if hasattr(sys, "getrefcount") else 0
+
+    def number_of(self, value: Any) -> int | None:
+        """Return the number of a container that has crossed already."""
+        return self._numbers.get(id(value))
+
+    def add(self, value: Any, number: int | None = None) -> int:
+        """Remember a container.
+
+        Args:
+            value: The container.
+            number: As the other side calls it; None for a new one of ours.
+        """
+        if number is None:
+            number = self._next
+            self._next += 2
+        self.objects[number] = value
+        self._numbers[id(value)] = number
+        return number
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Forget containers."""
+        for number in numbers:
+            value = self.objects.pop(number, None)
+            self.prints.pop(number, None)
+            if value is not None:
+                self._numbers.pop(id(value), None)
+
+    def unheld(self) -> list[int]:
+        """Return those that nothing on this side holds any more but this table."""
+        inner: dict[int, list[int]] = {}
+        held: dict[int, int] = {}
+        for number in self.objects:
+            held[number] = sys.getrefcount(self.objects[number]) - self._unheld
+        for number in self.objects:
+            inner[number] = self._inside(self.objects[number])
+            for child in inner[number]:
+                held[child] -= 1
+        reached: set[int] = set()
+        todo = [number for number, count in held.items() if count > 0]
+        while todo:
+            number = todo.pop()
+            if number not in reached:
+                reached.add(number)
+                todo += inner[number]
+        return [number for number in self.objects if number not in reached]
+
+    def _inside(self, value: Any) -> list[int]:
+        """Return the containers that stand in this one themselves."""
+        items = value.values() if isinstance(value, dict) else value
+        if set(map(type, items)) <= _SCALARS:
+            return []
+        numbers = (self._numbers.get(id(item)) for item in items)
+        return [number for number in numbers if number is not None]
+
+
+class Codec:
+    """Values to JSON and back, for one side of a conversation.
+
+    Args:
+        shared: The containers that both sides know.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+
+    def encode_foreign(self, value: Any) -> Any:
+        """Return what crosses in place of a value that is no plain data."""
+        raise NotImplementedError
+
+    def decode_foreign(self, tag: str, parts: list[Any]) -> Any:
+        """Return what stands here for a value of the other side."""
+        raise NotImplementedError
+
+    def encode(self, value: Any) -> Any:
+        """Return a value as JSON."""
+        cls = type(value)
+        if cls in _PLAIN or (cls is int and -_LARGEST < value < _LARGEST):
+            return value
+        if cls is int:
+            return ["i", hex(value)]
+        if cls is tuple:
+            return ["t", self._encode_items(value)]
+        if cls in (list, dict):
+            return self._encode_container(value, "builtins." + cls.__name__)
+        if cls is bytes:
+            return ["b", value.hex()]
+        if cls is frozenset:
+            return ["f", self._encode_items(value)]
+        return self._encode_other(value, cls)
+
+    def _encode_other(self, value: Any, cls: type) -> Any:
+        for name, single in _SINGLES.items():
+            if value is single:
+                return ["e", name]
+        name = name_of(cls)
+        if name in _VALUES:
+            return ["v", name, [self.encode(part) for part in _VALUES[name][0](value)]]
+        if name in _SEQUENCES or name in _MAPPINGS or name == _BYTES:
+            return self._encode_container(value, name)
+        if cls.__name__ in _VIEWS and cls is type(getattr({}, _VIEWS[cls.__name__])()):
+            return ["w", cls.__name__, self._encode_items(value)]
+        return self.encode_foreign(value)
+
+    def _encode_container(self, value: Any, name: str) -> Any:
+        number = self.shared.number_of(value)
+        if number is not None:
+            return ["r", number]
+        return ["m", self.shared.add(value), name, self._extra(value, name), self._body(value, name)]
+
+    def _extra(self, value: Any, name: str) -> Any:
+        if name == "collections.deque":
+            return value.maxlen
+        return self.encode(value.default_factory) if name == "collections.defaultdict" else None
+
+    def _body(self, value: Any, name: str) -> Any:
+        if name == _BYTES:
+            return value.hex()
+        if name in _SEQUENCES:
+            return self._encode_items(value)
+        return [self._encode_items(value), self._encode_items(value.values())]
+
+    def _encode_items(self, items: Any) -> Any:
+        items = list(items)
+        types = set(map(type, items))
+        if types <= _PLAIN:
+            return [_RAW, items]
+        if types <= _SCALARS and all(type(item) is not int or -_LARGEST < item < _LARGEST for item in items):
+            return [_RAW, items]
+        return [_CODED, [self.encode(item) for item in items]]
+
+    def decode(self, data: Any) -> Any:
+        """Return the value of a JSON text.
+
+        Raises:
+            BrokenWireError: It is none that an honest side sends.
+        """
+        if type(data) is not list:
+            return data
+        try:
+            return self._decode_tagged(data[0], data)
+        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, ImportError) as error:
+            raise BrokenWireError("its answer makes no sense") from error
+
+    def _decode_tagged(self, tag: str, data: list[Any]) -> Any:
+        if tag == "t":
+            return tuple(self._decode_items(data[1]))
+        if tag == "r":
+            return self.shared.objects[data[1]]
+        if tag == "m":
+            return self._decode_container(*data[1:])
+        if tag == "i":
+            return int(data[1], 16)
+        if tag == "b":
+            return bytes.fromhex(data[1])
+        if tag == "f":
+            return frozenset(self._decode_items(data[1]))
+        if tag == "e":
+            return _SINGLES[data[1]]
+        if tag == "v":
+            return _VALUES[data[1]][1](_type_named(data[1]), [self.decode(part) for part in data[2]])
+        if tag == "w":
+            return self._decode_view(data[1], self._decode_items(data[2]))
+        return self.decode_foreign(tag, data[1:])
+
+    def _decode_view(self, kind: str, items: list[Any]) -> Any:
+        if kind == "dict_items":
+            return dict(items).items()
+        return dict.fromkeys(items).keys() if kind == "dict_keys" else dict(enumerate(items)).values()
+
+    def _decode_container(self, number: int, name: str, extra: Any, body: Any) -> Any:
+        if type(number) is not int or number in self.shared.objects:
+            raise BrokenWireError("it names two things alike")
+        if name == "collections.deque":
+            value = _type_named(name)((), extra)
+        elif name == "collections.defaultdict":
+            value = _type_named(name)(self.decode(extra))
+        elif name in _SEQUENCES or name in _MAPPINGS or name == _BYTES:
+            value = _type_named(name)()
+        else:
+            raise BrokenWireError("it names a type that cannot cross")
+        self.shared.add(value, number)
+        self._fill(value, name, body)
+        return value
+
+    def _fill(self, value: Any, name: str, body: Any) -> None:
+        """Give a container that stands already its content, so that others hold the same one."""
+        if name == _BYTES:
+            value[:] = bytes.fromhex(body)
+        elif name in _SEQUENCES:
+            items = self._decode_items(body)
+            value.clear()
+            getattr(value, _SEQUENCES[name])(items)
+        else:
+            keys, values = self._decode_items(body[0]), self._decode_items(body[1])
+            value.clear()
+            for key, item in zip(keys, values):  # noqa: B905 - Python 3.8 and 3.9 know no `strict`
+                value[key] = item
+
+    def _decode_items(self, data: list[Any]) -> list[Any]:
+        kind, items = data
+        return items if kind == _RAW else [self.decode(item) for item in items]
+
+    def changes(self) -> list[Any]:
+        """Return what the other side has not seen yet of the containers that both know."""
+        found = []
+        for number in list(self.shared.objects):
+            value = self.shared.objects[number]
+            if number not in self.shared.prints:
+                continue  # crosses for the first time, with all its content
+            body = self._body(value, name_of(type(value)))
+            if dumps(body) != self.shared.prints[number]:
+                found.append([number, body])
+                self.shared.prints[number] = self._print(number)
+        return found
+
+    def apply(self, changes: list[Any]) -> None:
+        """Bring in what the other side has changed.
+
+        Raises:
+            BrokenWireError: It names containers that are not shared, or puts in what does not fit.
+        """
+        try:
+            for number, body in changes:
+                value = self.shared.objects[number]
+                self._fill(value, name_of(type(value)), body)
+                self.shared.prints[number] = self._print(number)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise BrokenWireError("its answer makes no sense") from error
+
+    def settle(self) -> None:
+        """Remember how the containers look that have crossed since the last time; both sides see the same now."""
+        for number in list(self.shared.objects):
+            if number not in self.shared.prints:
+                self.shared.prints[number] = self._print(number)
+
+    def _print(self, number: int) -> str:
+        value = self.shared.objects[number]
+        return str(dumps(self._body(value, name_of(type(value)))))

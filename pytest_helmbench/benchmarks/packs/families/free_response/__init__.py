@@ -1,0 +1,1 @@
+"""free_response: whether a reply says an accepted answer and no rejected one."""

@@ -1,0 +1,1 @@
+"""multiple_choice: which choice a reply settles on."""

@@ -1,0 +1,202 @@
+"""Which words of a short_answer reply are its final statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_helmbench.benchmarks.packs.families.text.cues import (
+    ANSWER_NOUNS,
+    Cue,
+    CueKind,
+    find_cues,
+    lowered,
+)
+from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers, only_number
+from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, plain
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
+from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, sentences, unmarked, words
+
+__all__ = ["Candidate", "candidates"]
+
+_SHORT = 300
+"""A reply up to this length is one statement when its last line says nothing."""
+_BARE_WORDS = 6
+_BARE_LENGTH = 120
+_BOLD_WORDS = 8
+_NEAR = 40
+"""Characters between two announcements that may be one answer in two parts."""
+_LONGEST_LEFT = 400
+
+_CLOSING = re.compile(
+    r"(?:i )?hopes? (?:this|that|it) helps|if you (?:have|need|want|would|'d)|do you (?:have|want|need)"
+    r"|please (?:note|consult|let|verify)|sources?:|note:|"
+    + any_of(
+        "let_me_know feel_free disclaimer reference confidence best_regards thank good_luck happy_to would_you_like",
+        "is_there_anything",
+    )
+)
+_GREETING = re.compile(
+    any_of("sure certainly of_course great_question good_question okay ok hello hi yes absolutely thank")
+    + r"\b[^\n]{0,60}[!:.,]?$"
+)
+# Nouns that announce an answer only where no word for an answer does.
+_WEAKER_NOUNS = word_set("result solution conclusion guess lösung loesung solución solucion soluzione")
+# What `the answer is …` may go on with instead of the answer.
+_NO_VALUE = word_set(
+    "correct right wrong incorrect clear obtained based found given derived simple simply because consistent supported",
+    "provided not unclear unknown depends that in as to only therefore also shown explained follows",
+)
+_BETWEEN_ANSWERS = word_set("and or also the final correct")
+_LEFT_OF_NOUN = re.compile(
+    r"(?P<left>.+?)\s+(?:is|are|was|would be|must be)\s+(?:(?:the|my|our|only|correct|right|final|best)\s*)*",
+    re.DOTALL,
+)
+_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that may be the final statement.
+
+    Args:
+        text: Plain.
+        alone: No candidate behind it counts.
+    """
+
+    text: str
+    alone: bool = False
+
+
+def candidates(own: str) -> list[Candidate]:
+    """Return the texts that may be the final statement, those that go first first.
+
+    What the last announcement announces is the only one. Else: the only bold words, a last line or a first line that
+    is a bare value, the last line, the whole reply when it is short.
+
+    Args:
+        own: The reply without reasoning and without what it repeats, markup and all.
+    """
+    text = plain(own)
+    announced = _announced(text, lowered(text))
+    if announced:
+        return [Candidate(announced, alone=True)]
+    lines = _lines(text)
+    if not lines:
+        return []
+    if len(lines) > 1 and all(map(_is_bare, lines)):
+        return [Candidate(", ".join(lines), alone=True)]
+    found = [Candidate(bold) for bold in _only_bold(own)]
+    first, last = lines[0], lines[-1]
+    if _is_bare(last):
+        found.append(Candidate(last, alone=_is_value(last)))
+    if len(lines) > 1 and _is_bare(first):
+        found.append(Candidate(first, alone=_is_value(first)))
+    if not _is_bare(last):
+        found.append(Candidate(last))
+    whole = " \n".join(lines)
+    if len(lines) > 1 and len(whole) <= _SHORT:
+        found.append(Candidate(whole))
+    return found
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines that say something: no greeting at the start, no polite closing at the end."""
+    lines = [line.strip() for line in unmarked(text).splitlines() if line.strip()]
+    while len(lines) > 1 and _CLOSING.match(lowered(lines[-1]).lstrip("*_( ")) is not None:
+        lines.pop()
+    first = 0
+    while first < len(lines) - 1 and _GREETING.match(lowered(lines[first])) is not None:
+        first += 1
+    return lines[first:]
+
+
+def _announced(text: str, low: str) -> str:
+    """Return what the last announcement announces; two side by side are one. Empty for none."""
+    found: list[tuple[int, int, int]] = []
+    weaker: list[tuple[int, int, int]] = []
+    for cue in find_cues(low):
+        span = _span(text, low, cue)
+        if span is None:
+            continue
+        kind = weaker if cue.word in _WEAKER_NOUNS else found
+        if not (
+            kind and kind[-1][0] == cue.start and cue.kind is not CueKind.BARE
+        ):  # a second verb of the same noun
+            kind.append((cue.start, *span))
+    spans = found or weaker
+    if not spans:
+        return ""
+    begin, start, end = spans[-1]
+    said = unmarked(text[start:end]).strip()
+    if len(spans) > 1 and 0 <= begin - spans[-2][2] < _NEAR:
+        _, earlier_start, earlier_end = spans[-2]
+        between = words(low[earlier_end:begin])
+        if all(word in _BETWEEN_ANSWERS for word in between):
+            joint = "or" if "or" in between else "and"
+            return f"{unmarked(text[earlier_start:earlier_end]).strip()} {joint} {said}"
+    return said
+
+
+def _span(text: str, low: str, cue: Cue) -> tuple[int, int] | None:
+    """Return where the value begins and ends that a cue announces; None when it announces none."""
+    if cue.kind is CueKind.MARK:
+        stop = len(text) if cue.stop is None else cue.stop
+        return (cue.end, stop) if text[cue.end : stop].strip() else None
+    if cue.kind is CueKind.VERB:
+        if not low.startswith("i", cue.start):  # of `I would say`, not of `I choose`
+            return None
+    elif cue.word not in ANSWER_NOUNS and cue.word not in _WEAKER_NOUNS:
+        return None
+    if cue.kind is CueKind.BARE:
+        return _left_span(text, low, cue)
+    start = cue.end
+    while start < len(text) and text[start] in " \t\n\"'.:,)*|-=" and not _is_sign(text, start):
+        start += 1
+    line_end = text.find("\n", start)
+    line = text[start : line_end if line_end >= 0 else len(text)]
+    first = next(iter(sentences(line)), "")
+    leading = words(lowered(first[:60]))
+    if not first or (not cue.heading and (first.endswith("?") or (leading and leading[0] in _NO_VALUE))):
+        return None
+    return start, start + line.find(first) + len(first)
+
+
+def _is_sign(text: str, place: int) -> bool:
+    return text[place] in "-." and text[place + 1 : place + 2].isdigit()
+
+
+def _left_span(text: str, low: str, cue: Cue) -> tuple[int, int] | None:
+    """Return the span of X in `X is the answer`."""
+    before = text[max(0, cue.start - _LONGEST_LEFT) : cue.start]
+    begin = max(before.rfind("\n"), before.rfind(". "), before.rfind(MARK)) + 1
+    found = _LEFT_OF_NOUN.fullmatch(before, begin)
+    after = low[cue.end : cue.end + 2].strip()
+    if found is None or (after and after[0] not in ".,;!)\n\"'"):
+        return None
+    offset = cue.start - len(before)
+    return offset + begin, offset + found.end("left")
+
+
+def _is_bare(line: str) -> bool:
+    """Return whether a line is a value without a sentence around it."""
+    if line.endswith((":", "?")) or ": " in line or "=" in line or len(line) > _BARE_LENGTH:
+        return False
+    found = words(lowered(line))
+    return 0 < len(found) <= _BARE_WORDS and not any(word in FUNCTION_WORDS for word in found)
+
+
+def _is_value(line: str) -> bool:
+    """Return whether a line is a number, alone or with its unit."""
+    if only_number(line.strip(" .")) is not None:
+        return True
+    return len(words(line)) <= 3 and next(numbers(line), None) is not None
+
+
+def _only_bold(own: str) -> Iterator[str]:
+    spans = {(found[1] or found[2]).strip() for found in _BOLD.finditer(own)}
+    if len(spans) == 1:
+        span = spans.pop()
+        if not span.endswith((":", "?")) and len(words(span)) <= _BOLD_WORDS:
+            yield plain(span)

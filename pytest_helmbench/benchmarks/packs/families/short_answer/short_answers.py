@@ -1,0 +1,203 @@
+"""short_answer, default rule: whether the final statement of a reply is an accepted answer.
+
+The final statement is what the last announcement (`Final answer:`, `The answer is`, `\\boxed{}`, JSON) announces; else
+the last line; else the whole reply when it is short. Around that, where the specification is silent:
+
+* Polite closings are no last line. The only bold words of a reply, or a first line that is nothing but a value, are
+  read too. Lines that are all bare values are a list, and so are two announcements side by side.
+* A reply that is an accepted answer word for word passes, whatever else could be said about it.
+* Numbers: the last one of the statement, but neither what stands in brackets behind it, nor what follows `because`,
+  `since`, `out of` and the like, nor a number that the question gives (`14 pens`). Equal is equal in value (`3/4`,
+  `0.75`, `75 %`); `50 %` is 50 or 0.5. `1.5 million` is 1,500,000, or 1.5 where the question speaks of millions. A
+  range, or a number joined to another by `and`, `or`, is a list. Number words (`twelve`) are no numbers.
+* An accepted answer that is a number is compared as a number, never as a piece of text, so 42 is not 42.5. One with a
+  unit (`12 km`) wants its unit unless the row has a tolerance; a unit behind the reply's number never hurts.
+* A value beside the accepted one is harmless when it is accepted too, or stands alone behind it and a comma and either
+  is named by the question (`Paris, France` where it asks about France) or begins with `a` or `an`.
+* `yes` and `no` count only as first or last word.
+* A statement quoted from the context counts while it is not much longer than the answer (20 words).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import candidates
+from pytest_helmbench.benchmarks.packs.families.short_answer.final_values import (
+    NumberFound,
+    last_number,
+    names_several,
+)
+from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
+from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers
+from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
+from pytest_helmbench.benchmarks.packs.families.text.rows import ShortRow
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
+from pytest_helmbench.benchmarks.packs.families.text.wording import (
+    FUNCTION_WORDS,
+    comma_free,
+    folded,
+    is_within,
+    sentences,
+    whole_places,
+    words,
+)
+
+__all__ = ["judge_short"]
+
+_LONGEST_QUOTE = 20
+_MOST_PLACES = 50
+_YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
+# What a capital abbreviation (`US`, `IT`, `WHO`) reads like when it is folded.
+_SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """One accepted answer, ready to be compared.
+
+    Args:
+        index: Of the answer.
+        written: As the row has it.
+        text: Folded.
+        number: Its value when it is a number and nothing else; None else.
+        near: The number that the tolerance concerns; None without tolerance or number.
+    """
+
+    index: int
+    written: str
+    text: str
+    number: Number | None
+    near: Number | None
+
+
+def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
+    """Judge a short_answer reply by the default rule."""
+    text = spoken(reply)
+    if not text.strip():
+        return AnswerFinding(passed=False, reason="empty")
+    accepted = tuple(_prepared(index, answer, row) for index, answer in enumerate(row.accepted))
+    whole = folded(text) if len(text) <= 4 * max(len(answer.text) for answer in accepted) + 200 else ""
+    for answer in accepted:
+        if whole and comma_free(whole) == comma_free(answer.text):
+            return AnswerFinding(
+                passed=True, strategy="normalized_exact", matched=answer.index, statement=shown(text)
+            )
+    own = reply
+    for passage in row.given:
+        own = without_passage(own, passage)
+    own = spoken(own)
+    if not own.strip() or is_dump(text, row.context):
+        return AnswerFinding(passed=False, statement=shown(text), reason="echo")
+    return _judged(row, accepted, own)
+
+
+def _prepared(index: int, answer: str | int | float, row: ShortRow) -> _Accepted:
+    number = from_value(answer)
+    near = number
+    if row.tolerance is None:
+        near = None
+    elif number is None and isinstance(answer, str):
+        found = [*numbers(plain(answer))]
+        near = found[-1] if len(found) == 1 else None
+    return _Accepted(index, str(answer), folded(str(answer)), number, near)
+
+
+def _judged(row: ShortRow, accepted: Sequence[_Accepted], own: str) -> AnswerFinding:
+    statements = candidates(own)
+    reason = None if statements else "no_statement"
+    for statement in statements:
+        if _is_echo(statement.text, row, accepted):
+            reason = "echo"
+        else:
+            number = last_number(statement.text, row.question)
+            met = _met(statement.text, number, row, accepted)
+            if met is not None and met[1] != "several":
+                return AnswerFinding(
+                    passed=True, strategy=met[1], matched=met[0], statement=shown(statement.text)
+                )
+            if met is not None or number.several:
+                reason = "several"
+        if statement.alone:
+            break
+    first = statements[0].text if statements else own
+    return AnswerFinding(passed=False, statement=shown(first), reason=reason)
+
+
+def _is_echo(statement: str, row: ShortRow, accepted: Sequence[_Accepted]) -> bool:
+    """Return whether a statement only repeats the question, or quotes the context at length."""
+    text = folded(statement)
+    if any(text == answer.text for answer in accepted):
+        return False
+    if statement.rstrip().endswith("?") and len([*islice(sentences(statement), 2)]) == 1:
+        return True
+    length = len(words(text))
+    question = folded(row.question)
+    if text == question or (length > 3 and text in question):
+        return True
+    longest = max(len(words(answer.text)) for answer in accepted)
+    if length <= max(_LONGEST_QUOTE, 2 * longest):
+        return False
+    return any(text in folded(context) for context in row.context)
+
+
+def _met(
+    statement: str, number: NumberFound, row: ShortRow, accepted: Sequence[_Accepted]
+) -> tuple[int, str] | None:
+    """Return the accepted answer that a statement meets and how; `several` when it meets it among others."""
+    text = folded(statement)
+    several: int | None = None
+    for answer in accepted:
+        if comma_free(text) == comma_free(answer.text):
+            return answer.index, "normalized_exact"
+        if number.number is not None:
+            if answer.near is not None and answer.near.equals(number.number, row.tolerance or 0.0):
+                return answer.index, "numeric_tolerance"
+            if answer.number is not None and answer.number.equals(number.number):
+                return answer.index, "numeric_exact"
+        if answer.number is None and several is None and _says(statement, text, answer, accepted):
+            if not names_several(text, [other.text for other in accepted], row.question):
+                return answer.index, "answer_span"
+            several = answer.index
+    return None if several is None else (several, "several")
+
+
+def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Accepted]) -> bool:
+    """Return whether a folded statement holds an answer as a whole and does not deny it."""
+    if answer.text in _YES_AND_NO:
+        said = words(text)
+        if not said or any(word in _YES_AND_NO and word != answer.text for word in said[:4]):
+            return False
+        return answer.text in (said[0], said[-1])
+    if len(answer.text) == 1 and answer.text in "aio":
+        return False
+    if not _is_abbreviation(statement, answer):
+        return False
+    places = [*islice(whole_places(text, answer.text), _MOST_PLACES)]
+    if not places:
+        text = comma_free(text)
+        places = [*islice(whole_places(text, comma_free(answer.text)), _MOST_PLACES)]
+    longer = [other.text for other in accepted if len(other.text) >= len(answer.text)]
+    denied = [
+        place
+        for other in longer
+        for place in islice(whole_places(text, other), _MOST_PLACES)
+        if is_denied(text, *place)
+    ]
+    return any(
+        not is_denied(text, *place) and not any(is_within(place, other) for other in denied)
+        for place in places
+    )
+
+
+def _is_abbreviation(statement: str, answer: _Accepted) -> bool:
+    """Return False where a small word (`us`) is taken for a capital abbreviation (`US`), else True."""
+    letters = re.sub(r"\W", "", answer.written)
+    if len(letters) < 2 or not letters.isupper() or letters.lower() not in _SMALL_WORDS:
+        return True
+    return re.search(rf"(?<!\w){re.escape(letters)}(?!\w)", statement.replace(".", "")) is not None

@@ -1,0 +1,150 @@
+"""The workspace of a terminal task: how it is made, and how its own files come back before it is judged."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile, TerminalTests
+from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
+
+__all__ = [
+    "TerminalPlace",
+    "capabilities_of",
+    "denied_commands",
+    "lay_out",
+    "opened_place",
+    "restore",
+    "terminal_tests_of",
+    "workdir_of",
+]
+
+_WORKDIR = "/workspace"
+_CAPABILITIES = {"chroot": "SYS_CHROOT"}
+_TAKEN = ("/", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalPlace:
+    """A workspace that an agent works in.
+
+    Args:
+        spec: The agent's boxes are opened with this.
+        workspace: The files.
+    """
+
+    spec: BoxSpec
+    workspace: Workspace
+
+
+@asynccontextmanager
+async def opened_place(
+    task: PackTask,
+    engine: Engine,
+    limits: Limits,
+    assets: Sequence[PlannedFile] = (),
+    allowed_commands: Collection[str] = (),
+) -> AsyncIterator[TerminalPlace]:
+    """Make the workspace of a task, and remove it at the end.
+
+    Args:
+        task: Of terminal_task.
+        engine: What runs the agent's commands.
+        limits: Of the agent's commands.
+        assets: Public files of the row.
+        allowed_commands: Dangerous commands that the user allows.
+
+    Raises:
+        ConfigError: The workspace cannot be where the environment says.
+        SandboxError: The sandbox failed, or the image holds no such folder.
+    """
+    environment = task.environment
+    workdir = workdir_of(task)
+    workspace = engine.new_workspace(environment.image)
+    spec = BoxSpec(
+        image=environment.image,
+        workdir=workdir,
+        workspace=workspace,
+        env=(("HOME", "/tmp"),) if environment.image is None else (),
+        limits=limits,
+        label=task.id,
+        capabilities=capabilities_of(task, allowed_commands),
+    )
+    try:
+        filled = replace(spec, fill_from_image=environment.materialize_workdir_from_image)
+        await (await engine.open(filled)).close()
+        await asyncio.to_thread(lay_out, workspace, assets)
+        yield TerminalPlace(spec, workspace)
+    finally:
+        await asyncio.to_thread(workspace.close)
+
+
+def terminal_tests_of(task: PackTask) -> TerminalTests:
+    """Return what a task's workspace is held to.
+
+    Raises:
+        ConfigError: The task is of another family, or has no checker.
+    """
+    if not isinstance(task.check, TerminalTests):
+        raise ConfigError(f"{task.id}: eval.checker: there is no checker that judges a workspace")
+    return task.check
+
+
+def denied_commands(task: PackTask, allowed: Collection[str]) -> str | None:
+    """Return why a task cannot be run without leave, in a sentence for people; None when it can.
+
+    Args:
+        task: Of terminal_task.
+        allowed: The values of `--helmbench-allow-command`.
+    """
+    missing = [name for name in terminal_tests_of(task).needed_commands if name not in allowed]
+    if not missing:
+        return None
+    options = " ".join(f"--helmbench-allow-command={name}" for name in missing)
+    return f"it needs {', '.join(missing)}, which {options} would allow"
+
+
+def capabilities_of(task: PackTask, allowed: Collection[str]) -> tuple[str, ...]:
+    """Return what commands must be able to do that a task needs and the user allows."""
+    needed = terminal_tests_of(task).needed_commands
+    return tuple(_CAPABILITIES[name] for name in needed if name in allowed and name in _CAPABILITIES)
+
+
+def workdir_of(task: PackTask) -> str:
+    """Return where commands find the workspace.
+
+    Raises:
+        ConfigError: It would hide a part of the system.
+    """
+    stated = task.environment.workdir or _WORKDIR
+    path = "/" + posixpath.normpath(posixpath.join("/", stated)).lstrip("/")
+    if path in _TAKEN:
+        raise ConfigError(f"{task.id}: environment.workdir: the workspace cannot be at {stated!r}")
+    return path
+
+
+def lay_out(workspace: Workspace, files: Sequence[PlannedFile]) -> None:
+    """Copy planned files into a workspace; whatever stands in their way is replaced.
+
+    Raises:
+        SandboxError: One of them cannot be read or written.
+    """
+    for item in files:
+        if item.is_folder and item.target == ".":
+            continue
+        if item.is_folder:
+            workspace.put_folder(item.target, mode=item.mode | 0o700)
+        elif item.source.stat().st_size == item.size:
+            workspace.put_tree(item.source, item.target)
+        else:
+            raise SandboxError(f"{item.target}: the file has changed since it was planned")
+
+
+def restore(workspace: Workspace, assets: Sequence[PlannedFile]) -> None:
+    """Open the workspace again if it was closed, and put read-only files back as the pack has them."""
+    workspace.path.chmod(0o755 if workspace.path.stat().st_mode & 0o055 else 0o700)
+    lay_out(workspace, [item for item in assets if item.read_only])

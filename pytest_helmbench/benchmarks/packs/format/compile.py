@@ -1,0 +1,344 @@
+"""From the object of a line to what is wrong with it, or to a compiled task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.benchmarks.packs.format.code_checks import compiled_check, skip_reason_of
+from pytest_helmbench.benchmarks.packs.format.fields import REFERENCE_FIELDS, check_fields, references
+from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_environment
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
+from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
+from pytest_helmbench.benchmarks.packs.task import (
+    Asset,
+    Environment,
+    Family,
+    PackTask,
+    Resource,
+    Visibility,
+    visibility_of,
+)
+from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
+from pytest_helmbench.files.source import suggestion
+from pytest_helmbench.files.strict_json import is_encodable
+
+__all__ = ["FAMILIES", "RowFacts", "RowReader", "environment_of"]
+
+FAMILIES: Mapping[str, Family] = {family.value: family for family in Family}
+
+_KEYS = ("id", "family", "input", "eval", "assets", "environment", "metadata")
+_KEY_SET = frozenset(_KEYS)
+_ASSET_KEYS = ("path", "mount", "read_only")
+_BREAK = re.compile(r"[\x00\r\n]")
+_LONGEST_ID = 500
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(slots=True)
+class RowFacts:
+    """What is known of a row before it is compiled.
+
+    Args:
+        id: None where it has none that can be used.
+        family: A family's name, or one that is not known here; empty where the row names none.
+        skip_reason: Why it cannot be run; None for a row that can.
+        metadata: The row's own.
+        judged: Its rubric is in words.
+    """
+
+    id: str | None
+    family: str
+    skip_reason: str | None
+    metadata: Mapping[str, Any]
+    judged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that a row names, as far as it is right.
+
+    Args:
+        where: Field.
+        path: Below its root; None when it is wrong.
+        mount: Where it goes; None when it is wrong.
+        read_only: Whether it must not be changed.
+        visibility: Public for `assets`.
+    """
+
+    where: str
+    path: str | None
+    mount: str | None
+    read_only: bool
+    visibility: Visibility
+
+
+class RowReader:
+    """Reads rows as one manifest wants them.
+
+    Args:
+        manifest: Of the pack.
+        files: Of the pack.
+    """
+
+    def __init__(self, manifest: Manifest, files: PackFiles) -> None:
+        self._manifest = manifest
+        self._files = files
+
+    def check(self, row: Mapping[str, Any], faults: RowFaults) -> RowFacts:
+        """File everything that is wrong with a row."""
+        identity = _identity(faults, row)
+        name = self._family(faults, row)
+        public, hidden = _object(faults, row, "input"), _object(faults, row, "eval")
+        metadata = _object(faults, row, "metadata") or _NOTHING
+        own = _object(faults, row, "environment") or _NOTHING
+        if own:
+            check_environment(faults, "environment", own)
+        if not row.keys() <= _KEY_SET:
+            check_unknown(faults, "row", row, _KEYS, usable=True)
+        family = FAMILIES.get(name)
+        if family is None:
+            return RowFacts(identity, name, _unknown_family(name), metadata)
+        check_fields(faults, family, public, hidden)
+        public, hidden = public or _NOTHING, hidden or _NOTHING
+        listed = tuple(self._assets(faults, row)) if "assets" in row else ()
+        self._check_files(faults, listed)
+        self._check_files(faults, tuple(self._references(faults, family, hidden)))
+        if not family.runs_code:
+            if listed:
+                faults.warn("assets", f"a {name} row shows no files to the model")
+            judged = family is Family.FREE_RESPONSE and isinstance(hidden.get("rubric"), str)
+            return RowFacts(identity, name, None, metadata, judged)
+        if faults.errors:
+            return RowFacts(identity, name, None, metadata)
+        self._check_needs(faults, family, row, listed)
+        has_image = isinstance(self._merged(own).get("image"), str)
+        reason = skip_reason_of(family, public, hidden, has_image=has_image)
+        return RowFacts(identity, name, reason, metadata)
+
+    def task(self, row: Mapping[str, Any]) -> PackTask:
+        """Compile a row that `check` has found nothing wrong with."""
+        name = row.get("family") or self._manifest.family or ""
+        family = FAMILIES.get(name)
+        public: Mapping[str, Any] = row.get("input", _NOTHING)
+        hidden: Mapping[str, Any] = row.get("eval", _NOTHING)
+        silent = RowFaults(0)
+        listed = tuple(self._assets(silent, row)) if "assets" in row else ()
+        merged = self._merged(row.get("environment", _NOTHING))
+        repository = self._repository(merged, listed) if family is Family.REPO_PATCH else None
+        environment = environment_of(merged, None if repository is None else repository.path)
+        assets = tuple(self._placed(item) for item in listed)
+        if family is Family.REPO_PATCH:  # the repository is no file in the repository
+            assets = tuple(asset for asset in assets if asset.source != environment.repository)
+        named_files = () if family is None else tuple(self._references(silent, family, hidden))
+        return PackTask(
+            id=row["id"],
+            benchmark_id=self._manifest.id,
+            task_type=name,
+            metadata=row.get("metadata", _NOTHING),
+            resources=_resources(name, public, hidden, listed),
+            environment=environment,
+            assets=assets,
+            eval_files=tuple(self._placed(item) for item in named_files),
+            check=None if family is None else compiled_check(family, public, hidden, self._checker(hidden)),
+        )
+
+    def _checker(self, hidden: Mapping[str, Any]) -> Path | None:
+        checker = hidden.get("checker")
+        path = checker.get("path") if isinstance(checker, dict) and "command" not in checker else None
+        return self._files.evaluator(path).path if isinstance(path, str) else None
+
+    def _family(self, faults: RowFaults, row: Mapping[str, Any]) -> str:
+        name = row.get("family")
+        if name is None:
+            if self._manifest.family is None:
+                hint = f"write one of {', '.join(FAMILIES)}, or give the manifest a defaults.family"
+                faults.error("family", "this is missing, and the manifest has no default", hint)
+            return self._manifest.family or ""
+        if not isinstance(name, str) or not name.strip():
+            faults.error("family", f"this is {kind_of(name)}, not the name of a family")
+            return ""
+        return name
+
+    def _merged(self, own: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**self._manifest.environment, **own} if own else self._manifest.environment
+
+    def _repository(self, environment: Mapping[str, Any], listed: Sequence[_File]) -> Found | None:
+        """Return what a patch task's environment or assets name as its repository."""
+        path = environment.get("repository")
+        if isinstance(path, str):
+            return self._files.repository(path)
+        paths = [item.path for item in listed if item.path is not None]
+        return next((self._files.public(path) for path in paths if self._files.is_repository(path)), None)
+
+    def _check_needs(
+        self, faults: RowFaults, family: Family, row: Mapping[str, Any], listed: Sequence[_File]
+    ) -> None:
+        """File what a row without other faults asks for and the pack does not have."""
+        environment = self._merged(row.get("environment", _NOTHING))
+        has_image = isinstance(environment.get("image"), str)
+        if family is Family.REPO_PATCH:
+            repository = self._repository(environment, listed)
+            if repository is not None:
+                self._file_fault(faults, "environment.repository", repository)
+            elif not has_image:
+                hint = "name an image, or give environment.repository the path of a git bundle"
+                faults.error("environment.image", "there is neither an image nor a repository", hint)
+        elif family is Family.TERMINAL_TASK:
+            if environment.get("materialize_workdir_from_image") is True and not has_image:
+                where = "environment.materialize_workdir_from_image"
+                faults.error(where, "there is no image to copy from", "name one in environment.image")
+            checker = row["eval"]["checker"]
+            if "command" not in checker:
+                self._file_fault(faults, "eval.checker.path", self._files.evaluator(checker["path"]))
+
+    def _assets(self, faults: RowFaults, row: Mapping[str, Any]) -> Iterator[_File]:
+        listed = row["assets"]
+        if not isinstance(listed, list):
+            faults.error("assets", f"this is {kind_of(listed)}, not a list of objects")
+            return
+        for index, item in enumerate(listed):
+            where = f"assets[{index}]"
+            if isinstance(item, dict):
+                check_unknown(faults, where, item, _ASSET_KEYS, usable=True)
+                yield self._file(faults, where, item, Visibility.PUBLIC)
+            else:
+                faults.error(where, f"this is {kind_of(item)}, not an object")
+
+    def _references(self, faults: RowFaults, family: Family, hidden: Mapping[str, Any]) -> Iterator[_File]:
+        for name in REFERENCE_FIELDS[family]:
+            for place, item in references(name, hidden.get(name)):
+                visibility = visibility_of(family, name)
+                yield self._file(faults, f"eval.{name}{place}", item, visibility)
+
+    def _file(self, faults: RowFaults, where: str, item: Mapping[str, Any], visibility: Visibility) -> _File:
+        path = _path(faults, f"{where}.path", item.get("path"), visibility)
+        mount = path
+        if item.get("mount") is not None:
+            mount = _path(faults, f"{where}.mount", item["mount"], visibility)
+        elif path is not None and visibility is Visibility.PUBLIC and mount_fault(path):
+            hint = "give it a 'mount' elsewhere"
+            faults.error(f"{where}.path", f"the mount {named(path)} {mount_fault(path)}", hint)
+        read_only = item.get("read_only")
+        if read_only is not None and not isinstance(read_only, bool):
+            faults.error(f"{where}.read_only", f"this is {kind_of(read_only)}, not true or false")
+        kept = self._manifest.read_only if read_only is None else read_only is not False
+        return _File(where, path, mount, kept, visibility)
+
+    def _check_files(self, faults: RowFaults, listed: Sequence[_File]) -> None:
+        """File what does not exist, cannot be copied, or would be laid out over something else."""
+        files = size = 0
+        for item in listed:
+            if item.path is not None:
+                found = self._found(item)
+                self._file_fault(
+                    faults, f"{item.where}.path", found, hidden=item.visibility is Visibility.HIDDEN
+                )
+                if not found.fault:
+                    files, size = files + found.files, size + found.size
+        fault = self._files.bounds.exceeded(files, size)
+        if fault:
+            faults.error(
+                listed[0].where.partition("[")[0], f"all of it together {fault}", "keep files few and small"
+            )
+        mounted = [item for item in listed if item.mount is not None]
+        for outer, inner in clashes([str(item.mount) for item in mounted]):
+            first, second = mounted[outer], mounted[inner]
+            hint = "two mounts must not be equal or lie in each other, also where case does not count"
+            faults.error(f"{second.where}.mount", f"it overlaps with that of {first.where}", hint)
+
+    def _file_fault(self, faults: RowFaults, where: str, found: Found, *, hidden: bool = False) -> None:
+        if found.fault:
+            relative = found.path.relative_to(self._files.root).as_posix()
+            shown = "the file that it names" if hidden else named(relative)
+            faults.error(where, f"{shown} {found.fault}", found.hint)
+
+    def _found(self, item: _File) -> Found:
+        public = item.visibility is Visibility.PUBLIC
+        return self._files.public(str(item.path)) if public else self._files.evaluator(str(item.path))
+
+    def _placed(self, item: _File) -> Asset:
+        source = self._found(item).path
+        return Asset(str(item.path), str(item.mount), item.read_only, source, item.visibility)
+
+
+def environment_of(data: Mapping[str, Any], repository: Path | None) -> Environment:
+    """Return an environment, leaving out what is not of its type."""
+    image, workdir, timeout = data.get("image"), data.get("workdir"), data.get("timeout_seconds")
+    return Environment(
+        image=image if isinstance(image, str) else None,
+        workdir=workdir if isinstance(workdir, str) else None,
+        timeout_s=float(timeout) if isinstance(timeout, int | float) else None,
+        materialize_workdir_from_image=data.get("materialize_workdir_from_image") is True,
+        repository=repository,
+    )
+
+
+def _identity(faults: RowFaults, row: Mapping[str, Any]) -> str | None:
+    identity = row.get("id")
+    if not isinstance(identity, str):
+        what = f"this is {kind_of(identity)}, not text" if "id" in row else "this is missing"
+        faults.error("id", what, "every row has an id of its own")
+    elif not identity.strip():
+        faults.error("id", "this is blank text", "every row has an id of its own")
+    elif len(identity) > _LONGEST_ID:
+        faults.error("id", f"it has {len(identity):,} characters", f"at most {_LONGEST_ID} are allowed")
+    elif _BREAK.search(identity):
+        hint = "ids stand in node ids and lists, one per line"
+        faults.error("id", f"{named(identity)} holds a line break or NUL", hint)
+    elif identity.isascii() or is_encodable(identity):
+        return identity
+    return None  # half a character in it was filed when the line was decoded
+
+
+def _object(faults: RowFaults, row: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    """Return an object; an empty one where there is none, None after filing that it is something else."""
+    found = row.get(key, _NOTHING)
+    if isinstance(found, dict) or found is _NOTHING:
+        return found
+    hint = "leave the key out when there is nothing to say"
+    faults.error(key, f"this is {kind_of(found)}, not an object", hint)
+    return None
+
+
+def _unknown_family(name: str) -> str:
+    near = suggestion(name, FAMILIES)
+    return f"the family {named(name)} is not known here" + (f" ({near})" if near else "")
+
+
+def _path(faults: RowFaults, where: str, value: object, visibility: Visibility) -> str | None:
+    """Return a path without its last slash; None after filing why it is none."""
+    if not isinstance(value, str):
+        what = f"this is {kind_of(value)}, not text" if value is not None else "this is missing"
+        faults.error(where, what)
+        return None
+    is_mount = where.endswith(".mount")
+    fault = mount_fault(value) if is_mount and visibility is Visibility.PUBLIC else path_fault(value)
+    if fault is None:
+        return trimmed(value)
+    what = "mount" if is_mount else "path"
+    shown = f"the {what}" if visibility is Visibility.HIDDEN else f"the {what} {named(value)}"
+    faults.error(where, f"{shown} {fault}", _PATH_HINT if path_fault(value) else "choose another folder")
+    return None
+
+
+_PATH_HINT = "write a relative POSIX path without '.', '..' and backslashes"
+
+
+def _resources(
+    family: str, public: Mapping[str, Any], hidden: Mapping[str, Any], listed: Sequence[_File]
+) -> dict[str, Resource]:
+    resources = {
+        name: Resource(value, Visibility.PUBLIC) for name, value in public.items() if value is not None
+    }
+    if listed:
+        shown = [{"path": item.path, "mount": item.mount, "read_only": item.read_only} for item in listed]
+        resources["assets"] = Resource(shown, Visibility.PUBLIC)
+    for name, value in hidden.items():
+        if value is not None:  # of a family that is not known here, both may hold the same name
+            key = name if name not in resources else f"eval.{name}"
+            resources[key] = Resource(value, visibility_of(family, name))
+    return resources

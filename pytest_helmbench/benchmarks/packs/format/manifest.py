@@ -1,0 +1,250 @@
+"""The manifest of a pack, and the environments that it and its rows name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
+from pytest_helmbench.benchmarks.packs.places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
+from pytest_helmbench.benchmarks.packs.task import UnreadablePackError
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.files.field_values import (
+    RowFaults,
+    check_seconds,
+    check_text,
+    check_unknown,
+    kind_of,
+    named,
+)
+from pytest_helmbench.files.json_text import json_lines
+from pytest_helmbench.files.source import Fault, Reader, listed
+from pytest_helmbench.files.strict_json import NotJSONError, StrictJSON
+from pytest_helmbench.files.yaml_text import Document, parse_yaml
+
+__all__ = ["Manifest", "check_environment", "load_manifest"]
+
+ENVIRONMENT_KEYS = ("image", "workdir", "timeout_seconds", "materialize_workdir_from_image", "repository")
+_PUBLIC_ROOT = "assets"
+_EVAL_ROOT = "hidden"
+_KEYS = (
+    "id",
+    "version",
+    "defaults",
+    "asset_roots",
+    "asset_defaults",
+    "name",
+    "description",
+    "schema_version",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a manifest says, and what stands in for what it does not say.
+
+    Args:
+        path: The file.
+        id: Of the pack.
+        version: Counts up.
+        name: For people; the id where there is none.
+        description: For people; empty where there is none.
+        family: Default of the rows; None where there is none, empty where it is no text.
+        environment: Default of the rows, as written.
+        public_root: Folder of public files, relative.
+        eval_root: Folder of the evaluator's files, relative.
+        read_only: Default of the rows' files.
+    """
+
+    path: Path
+    id: str
+    version: int
+    name: str
+    description: str
+    family: str | None
+    environment: Mapping[str, Any]
+    public_root: str = _PUBLIC_ROOT
+    eval_root: str = _EVAL_ROOT
+    read_only: bool = True
+
+
+@dataclass(slots=True)
+class _Checker:
+    """Files what is wrong under the line of the key at fault."""
+
+    document: Document
+    faults: list[Fault]
+
+    def error(self, place: tuple[str, ...], message: str, hint: str = "") -> None:
+        where = ".".join(place) or "manifest"
+        self.faults.append(Fault(self.document.line(*place) or 1, f"{where}: {message}", hint))
+
+    def unknown(self, place: tuple[str, ...], data: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in data:
+            if key not in known:
+                where = ".".join(place) or "manifest"
+                line = self.document.line(*place, key)
+                hint = listed(key, known, "known keys" if len(known) > 1 else "the only key")
+                self.faults.append(Fault(line, f"{where}: unknown key {named(key)}", hint, usable=True))
+
+    def mapping(self, data: Mapping[str, Any], *place: str) -> Mapping[str, Any]:
+        """Return the mapping at a key; empty where there is none, or something else."""
+        found = data.get(place[-1])
+        if isinstance(found, dict):
+            return found
+        if found is not None:
+            self.error(place, f"this is {kind_of(found)}, not a mapping")
+        return {}
+
+
+def load_manifest(reader: Reader, root: Path) -> Manifest:
+    """Read a manifest, filing what is wrong with it.
+
+    After an error the manifest that comes back is good only for looking at the rows.
+
+    Raises:
+        UnreadablePackError: There is none, it is of another format, or nothing in it can be read.
+
+    Source:
+        Benchmark packs, section 1.
+    """
+    found = manifests_of(root)
+    if not found:
+        hint = f"a pack has a {MANIFEST_NAMES[0]} with 'id' and 'version'"
+        raise UnreadablePackError((Problem(root, None, "there is no manifest", hint),))
+    path = found[0]
+    for other in found[1:]:
+        message = f"there is {path.name} as well"
+        reader.findings.add(other, Fault(None, f"manifest: {message}", "keep one of them"))
+    if path.is_symlink():
+        message, hint = "manifest: the file is a symbolic link", "copy the file to its place"
+        reader.findings.add(path, Fault(None, message, hint))
+    text = reader.text(path)
+    document = _document(path, text) if text is not None else Document(None)
+    if text is None or not isinstance(document.data, dict):
+        if text is not None and not document.faults:
+            message = f"manifest: this is {kind_of(document.data)}, not a mapping"
+            document = Document(None, {}, (Fault(1, message, "write lines such as 'id: my-pack'"),))
+        reader.findings.add(path, *document.faults)
+        raise UnreadablePackError(tuple(reader.findings.problems))
+    if str(document.data.get("schema_version")) == FOREIGN_VERSION:
+        line = document.line("schema_version")
+        message = f"schema_version: '{FOREIGN_VERSION}' is another format of packs, which is not read here"
+        raise UnreadablePackError((Problem(path, line, message),))
+    return _manifest(reader, path, document)
+
+
+def check_environment(faults: RowFaults, where: str, data: Mapping[str, Any]) -> None:
+    """File what is wrong with an environment; unknown keys are warnings, empty values say nothing."""
+    for key in ("image", "workdir", "repository"):
+        if data.get(key) is not None:
+            check_text(faults, f"{where}.{key}", data[key])
+    repository = data.get("repository")
+    fault = path_fault(repository) if isinstance(repository, str) and repository.strip() else None
+    if fault:
+        faults.error(f"{where}.repository", f"the path {fault}", "write a path below the public root")
+    if data.get("timeout_seconds") is not None:
+        check_seconds(faults, f"{where}.timeout_seconds", data["timeout_seconds"])
+    copies = data.get("materialize_workdir_from_image")
+    if copies is not None and not isinstance(copies, bool):
+        message = f"this is {kind_of(copies)}, not true or false"
+        faults.error(f"{where}.materialize_workdir_from_image", message)
+    check_unknown(faults, where, data, ENVIRONMENT_KEYS, usable=True)
+
+
+def _document(path: Path, text: str) -> Document:
+    if path.suffix != ".json":
+        return parse_yaml(text, keep_keys=True)
+    try:
+        data, flaws = StrictJSON().decode(text)
+    except NotJSONError as error:
+        return Document(None, {}, (Fault(error.line, f"manifest: this is no valid JSON: {error}"),))
+    lines = json_lines(text)
+    document = Document(data, lines)
+    faults = tuple(
+        Fault(document.line(*flaw.place), f"{'.'.join(map(str, flaw.place))}: {flaw.message}", flaw.hint)
+        for flaw in flaws
+    )
+    return Document(data, lines, faults)
+
+
+def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
+    data: Mapping[str, Any] = document.data
+    checker = _Checker(document, [*document.faults])
+    _check_identity(checker, data)
+    checker.unknown((), data, _KEYS)
+    defaults = checker.mapping(data, "defaults")
+    checker.unknown(("defaults",), defaults, ("family", "environment"))
+    family = defaults.get("family")
+    if family is not None and not (isinstance(family, str) and family.strip()):
+        checker.error(("defaults", "family"), f"this is {kind_of(family)}, not the name of a family")
+    environment = checker.mapping(defaults, "defaults", "environment")
+    checker.faults.extend(_environment_faults(document, environment))
+    roots = _roots(checker, checker.mapping(data, "asset_roots"))
+    asset_defaults = checker.mapping(data, "asset_defaults")
+    checker.unknown(("asset_defaults",), asset_defaults, ("read_only",))
+    read_only = asset_defaults.get("read_only", True)
+    if not isinstance(read_only, bool):
+        checker.error(("asset_defaults", "read_only"), f"this is {kind_of(read_only)}, not true or false")
+    reader.findings.add(path, *sorted(checker.faults, key=lambda fault: fault.line or 0))
+    name, identity = data.get("name"), data.get("id")
+    return Manifest(
+        path=path,
+        id=identity if isinstance(identity, str) else "",
+        version=data["version"] if type(data.get("version")) is int else 0,
+        name=name if isinstance(name, str) and name.strip() else str(identity),
+        description=str(data.get("description") or ""),
+        family=None if family is None else family.strip() if isinstance(family, str) else "",
+        environment=environment,
+        public_root=roots[0],
+        eval_root=roots[1],
+        read_only=read_only is not False,
+    )
+
+
+def _check_identity(checker: _Checker, data: Mapping[str, Any]) -> None:
+    identity, version = data.get("id"), data.get("version")
+    if "id" not in data:
+        checker.error((), "there is no 'id'", "add 'id: my-pack'")
+    elif not isinstance(identity, str):
+        checker.error(("id",), f"this is {kind_of(identity)}, not text", "put it in quotes")
+    elif not identity.strip():
+        checker.error(("id",), "this is blank text")
+    if "version" not in data:
+        checker.error((), "there is no 'version'", "add 'version: 1'")
+    elif type(version) is not int:
+        shows = isinstance(version, str | float)
+        message = (
+            f"{named(version)} is no whole number" if shows else f"this is {kind_of(version)}, not a number"
+        )
+        checker.error(("version",), message, "the version counts up: 1, 2, 3")
+
+
+def _environment_faults(document: Document, environment: Mapping[str, Any]) -> Iterator[Fault]:
+    where = ("defaults", "environment")
+    for key, value in environment.items():
+        faults = RowFaults(document.line(*where, key) or 1)
+        check_environment(faults, ".".join(where), {key: value})
+        yield from faults.errors
+        yield from faults.warnings
+
+
+def _roots(checker: _Checker, data: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the public root and the eval root without their slashes."""
+    checker.unknown(("asset_roots",), data, ("public", "eval"))
+    roots: list[str] = []
+    for key, default in (("public", _PUBLIC_ROOT), ("eval", _EVAL_ROOT)):
+        value = default if data.get(key) is None else data[key]
+        place = ("asset_roots", key)
+        fault = path_fault(value) if isinstance(value, str) else f"is {kind_of(value)}, not text"
+        if fault:
+            shown = named(value) if isinstance(value, str) else "this"
+            checker.error(place, f"{shown} {fault}", "write a relative POSIX path such as 'assets/'")
+        roots.append(default if fault else trimmed(value))
+    if overlap(*roots):
+        place = ("asset_roots", "eval") if "eval" in data else ("asset_roots", "public")
+        message = f"the public root {roots[0]!r} and the eval root {roots[1]!r} overlap"
+        checker.error(place, message, "a model would see the evaluator's files: keep them apart")
+    return roots[0], roots[1]

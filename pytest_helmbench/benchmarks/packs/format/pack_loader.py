@@ -1,0 +1,262 @@
+"""Benchmark packs: from a folder to the rows that can run and the problems of the others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
+from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
+from pytest_helmbench.benchmarks.packs.format.metadata_groups import Groups
+from pytest_helmbench.benchmarks.packs.format.pack_files import (
+    Bounds,
+    EvaluatorPlan,
+    PackFiles,
+    hash_files,
+    plan_assets,
+    plan_evaluator,
+)
+from pytest_helmbench.benchmarks.packs.format.row_files import (
+    Line,
+    decode_row,
+    read_line,
+    row_lines,
+    unusable,
+)
+from pytest_helmbench.benchmarks.packs.places import row_files_of
+from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask, PlannedFile
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.row_outline import RowRef
+from pytest_helmbench.files.field_values import RowFaults, named
+from pytest_helmbench.files.source import Fault, Findings, Reader
+from pytest_helmbench.files.strict_json import StrictJSON
+
+__all__ = ["Pack", "load_pack"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pack:
+    """A pack with everything that was found in it; of the rows only where they stand.
+
+    Args:
+        root: The folder.
+        id: The manifest's.
+        name: For people.
+        version: The manifest's, as text.
+        description: Empty where there is none.
+        hash: SHA-256 (hex) over manifest, rows and the files below the asset roots.
+        manifest: As read.
+        files: Looks files up.
+        row_files: In the order in which they were read.
+        rows: Healthy rows in file order; none of a pack whose manifest has problems.
+        broken: The other rows in file order.
+        problems: Of the manifest and of whole files: one erroring item, and no row runs.
+        warnings: What is odd but usable; the same in many rows is told once.
+    """
+
+    root: Path
+    id: str
+    name: str
+    version: str
+    description: str
+    hash: str
+    manifest: Manifest
+    files: PackFiles = field(repr=False)
+    row_files: tuple[Path, ...]
+    rows: tuple[RowRef, ...] = field(repr=False)
+    broken: tuple[BrokenRow, ...]
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    kind: str = "pack"
+
+    def all_problems(self) -> Iterator[Problem]:
+        """Yield every problem: of the manifest, of files, of rows."""
+        yield from self.problems
+        for row in self.broken:
+            yield from row.problems
+
+    def task(self, ref: RowRef) -> PackTask:
+        """Read a row again and compile it.
+
+        Raises:
+            ConfigError: The row file has changed since it was loaded.
+        """
+        faults = RowFaults(ref.line)
+        reader = RowReader(self.manifest, self.files)
+        try:
+            raw = read_line(ref.path, ref.offset, ref.length)
+        except OSError as error:
+            raise ConfigError(f"{ref.path}: the file cannot be read: {error.strerror or error}") from error
+        row = decode_row(StrictJSON(), raw, faults)
+        if row is None or reader.check(row, faults).id != ref.id or faults.errors:
+            message = f"the row {named(ref.id)} is not what it was when the pack was loaded"
+            hint = "leave row files alone while a session runs"
+            raise ConfigError(Problem(ref.path, ref.line, message, hint).text())
+        return reader.task(row)
+
+    def plan_assets(self, task: PackTask) -> tuple[PlannedFile, ...]:
+        """Return what a task's public files become in the workspace; see `pack_files.plan_assets`."""
+        return plan_assets(self.files, task)
+
+    def plan_evaluator(self, task: PackTask) -> EvaluatorPlan:
+        """Return what the evaluator's folder of a task holds; see `pack_files.plan_evaluator`."""
+        return plan_evaluator(self.files, task)
+
+
+def load_pack(root: Path, bounds: Bounds | None = None) -> Pack:
+    """Read a pack in one pass, keeping of each healthy row only where it stands.
+
+    Args:
+        root: Folder of the manifest.
+        bounds: What one row may lay out; None for the usual bounds.
+
+    Raises:
+        UnreadablePackError: There is no manifest that can be read.
+
+    Source:
+        Benchmark packs, section 1.
+    """
+    reader = Reader(Findings())
+    manifest = load_manifest(reader, root)
+    files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or Bounds())
+    intake = _Intake(RowReader(manifest, files))
+    digest = hashlib.sha256(reader.content_hash(root).encode())
+    row_files = tuple(row_files_of(root))
+    if not row_files:
+        hint = "write one JSON object per line into tasks.jsonl"
+        reader.findings.add(manifest.path, Fault(None, "rows: there is no *.jsonl beside the manifest", hint))
+    for path in row_files:
+        digest.update(f"{path.name}:".encode("utf-8", "surrogateescape"))
+        problem = unusable(path) or intake.read(path, digest)
+        if problem is not None:
+            reader.findings.problems.append(problem)
+    hash_files(files, digest)
+    problems = tuple(reader.findings.problems)
+    if row_files and not intake.seen and not problems:
+        intake.warn(row_files[0], Fault(None, "rows: there is no row in it", usable=True))
+    return Pack(
+        root=root,
+        id=manifest.id,
+        name=manifest.name,
+        version=str(manifest.version),
+        description=manifest.description,
+        hash=digest.hexdigest(),
+        manifest=manifest,
+        files=files,
+        row_files=row_files,
+        rows=() if problems else intake.healthy(),
+        broken=intake.broken(),
+        problems=problems,
+        warnings=(*reader.findings.warnings, *intake.warnings()),
+    )
+
+
+@dataclass(slots=True)
+class _Warning:
+    problem: Problem
+    more: int = 0
+
+
+class _Intake:
+    """Takes in row after row."""
+
+    def __init__(self, reader: RowReader) -> None:
+        self.seen = 0
+        self._reader = reader
+        self._decoder = StrictJSON()
+        self._groups = Groups()
+        self._rows: list[RowRef] = []
+        self._broken: list[BrokenRow] = []
+        self._first: dict[str, RowRef | BrokenRow] = {}
+        self._warnings: dict[str, _Warning] = {}
+
+    def read(self, path: Path, digest: hashlib._Hash) -> Problem | None:
+        """Take in the rows of a file; return why it could not be read to its end."""
+        try:
+            for line in row_lines(path, digest):
+                self.seen += 1
+                self._take(path, line)
+        except OSError as error:
+            return Problem(path, None, f"rows: the file cannot be read: {error.strerror or error}")
+        return None
+
+    def warn(self, path: Path, fault: Fault) -> None:
+        """Note something odd; the same once more is only counted."""
+        known = self._warnings.get(fault.message)
+        if known is None:
+            problem = Problem(path, fault.line, fault.message, fault.hint)
+            self._warnings[fault.message] = _Warning(problem)
+        else:
+            known.more += 1
+
+    def warnings(self) -> Iterator[Problem]:
+        """Yield what is odd, in file order."""
+        for item in self._warnings.values():
+            more = f" (and in {item.more:,} more rows)" if item.more else ""
+            yield replace(item.problem, message=item.problem.message + more)
+
+    def healthy(self) -> tuple[RowRef, ...]:
+        """Return the healthy rows with their final groups."""
+        if not self._groups.changed:
+            return tuple(self._rows)
+        return tuple(self._with_final_groups(row) for row in self._rows)
+
+    def broken(self) -> tuple[BrokenRow, ...]:
+        """Return the broken rows under names that nothing else in the pack has."""
+        taken = set(self._first)
+        rows: list[BrokenRow] = []
+        for row in self._broken:
+            name = row.name or f"line-{row.line}"
+            if not row.name and name in taken:
+                name = f"line-{row.line}-of-{row.path.stem}"
+                while name in taken:
+                    name += "-"
+            taken.add(name)
+            rows.append(replace(row, name=name))
+        return tuple(rows)
+
+    def _take(self, path: Path, line: Line) -> None:
+        faults = RowFaults(line.number)
+        row = decode_row(self._decoder, line.raw, faults)
+        facts = self._reader.check(row, faults) if row is not None else RowFacts(None, "", None, {})
+        identity = facts.id
+        if identity is not None and identity in self._first:
+            self._first_of_two(path, identity, faults)
+            identity = None
+        for fault in faults.warnings:
+            self.warn(path, fault)
+        if faults.errors or identity is None:
+            self._set_aside(path, identity, faults)
+            return
+        groups = self._groups.of(facts.metadata)
+        self._first[identity] = ref = RowRef(
+            identity,
+            path,
+            line.number,
+            line.offset,
+            line.length,
+            facts.family,
+            facts.skip_reason,
+            groups,
+            facts.judged,
+        )
+        self._rows.append(ref)
+
+    def _with_final_groups(self, row: RowRef) -> RowRef:
+        groups = self._groups.final(row.groups)
+        return row if groups is row.groups else replace(row, groups=groups)
+
+    def _first_of_two(self, path: Path, identity: str, faults: RowFaults) -> None:
+        first = self._first[identity]
+        where = f"line {first.line}" + (f" of {first.path.name}" if first.path != path else "")
+        message = f"{named(identity)} is the id of another row (first in {where})"
+        faults.error("id", message, "rename one of them")
+
+    def _set_aside(self, path: Path, identity: str | None, faults: RowFaults) -> None:
+        problems = tuple(Problem(path, fault.line, fault.message, fault.hint) for fault in faults.errors)
+        row = BrokenRow(identity or "", path, faults.line, problems)
+        self._broken.append(row)
+        if identity is not None:
+            self._first[identity] = row

@@ -1,0 +1,78 @@
+"""The packs of a session: loaded, and ready to be worked on. Imported when a session has a pack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand
+from pytest_helmbench.benchmarks.packs.agent_work import AgentWork
+from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
+from pytest_helmbench.benchmarks.packs.jobs import LoadedPack
+from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
+from pytest_helmbench.benchmarks.packs.self_check import SelfCheck
+from pytest_helmbench.benchmarks.packs.work import PackSettings, PackWork
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.engine.jobs import Loaded, Target
+from pytest_helmbench.gateway.relay import Relay
+from pytest_helmbench.settings import PackRules, Settings
+
+__all__ = ["Packing"]
+
+
+class Packing:
+    """Loads packs that share sandboxes and relay.
+
+    Args:
+        settings: Of the session.
+        note: Says something in the summary.
+
+    Raises:
+        AgentCommandError: `--helmbench-agent` names nothing that can be started.
+    """
+
+    def __init__(self, settings: Settings, note: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._packs = PackSettings(
+            parity=settings.pack_rules is PackRules.PARITY, show_hidden=settings.show_hidden
+        )
+        self._agent = None if settings.agent is None else AgentCommand.parse(settings.agent, Path.cwd())
+        self._sandboxes = Sandboxes(settings.sandbox, pull=settings.pull, note=note)
+        self._relay = Relay()
+
+    def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:
+        """Return the pack at a folder.
+
+        Raises:
+            UnreadablePackError: Nothing of it can be used.
+        """
+        pack = load_pack(root)
+        allowed = self._settings.allow_commands
+        agents = AgentWork(pack, self._relay, self._agent, self._packs.parity, allowed)
+        return LoadedPack(pack, targets, PackWork(self._packs, self._sandboxes, agents))
+
+    async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
+        """Return what is wrong with a row, or why it could not be checked."""
+        if not isinstance(loaded, LoadedPack):
+            return (), "a scenario tree has no answers of its own"
+        found = await SelfCheck(self._sandboxes).check(loaded, loaded.outline.rows[code])
+        return found.findings, found.skipped
+
+    async def self_check_all(self, root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
+        """Check every healthy row of a pack; return what is wrong, and how many were skipped by reason.
+
+        Raises:
+            ConfigError: A row cannot be read.
+        """
+        loaded = self.load(root, ())
+        checks = (self.self_check(loaded, code) for code in loaded.outline.rows)
+        found = await asyncio.gather(*checks)
+        skipped = Counter(reason for _, reason in found if reason is not None)
+        return [problem for findings, _ in found for problem in findings], skipped
+
+    async def close(self) -> None:
+        """Remove what was made for the rows."""
+        await self._relay.close()
+        await self._sandboxes.close()
