@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
 from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_id, escaped_path
-from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 from pytest_helmbench.report.texts import error_text, failure_text
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.benchmarks.bench_packs.places import is_hosted
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
@@ -15,13 +16,12 @@ from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.jobs import Loaded
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import resolve_targets
-from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.settings import Settings
 
 if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.bench_packs.loading import Hosting
     from pytest_helmbench.benchmarks.packs.loading import Packing
     from pytest_helmbench.engine.hand_written import HandWritten
-    from pytest_helmbench.hosting import Hosting
     from pytest_helmbench.store.writer import Store
 
 __all__ = ["Library"]
@@ -118,7 +118,7 @@ class Library:
 
     def _hosts(self) -> Hosting:
         if self._hosting is None:
-            from pytest_helmbench.hosting import Hosting  # noqa: PLC0415 - only Bench Packs need it
+            from pytest_helmbench.benchmarks.bench_packs.loading import Hosting  # noqa: PLC0415 - only Bench Packs need it
 
             self._hosting = Hosting(self._settings, self._environ, self.loop, self._say)
         return self._hosting

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pytest_helmbench.analysis.breakdown import breakdown, constant_scores
+from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.core.outcome import FORM_REASONS
 from pytest_helmbench.report.json_report import report_document
 from pytest_helmbench.report.markdown import markdown_report
@@ -16,7 +17,6 @@ from pytest_helmbench.report.values import RunReport
 from pytest_helmbench.scores import planned_rows, stored_score, tree_rows
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.hosted import pack_score
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import CostRow, ResultRow, RunDetail, costs, results, run_detail
 

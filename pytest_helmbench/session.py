@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.benchmarks.packs.places import manifests_of
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed, is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
@@ -26,7 +27,6 @@ from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_path
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.evaluate.judge import load_template
-from pytest_helmbench.formats.hosted_places import MANIFEST
 from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates
 from pytest_helmbench.items import (

@@ -11,7 +11,7 @@ from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_helmbench.bench.hosted import PartialPolicy
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PartialPolicy
 from pytest_helmbench.core.codes import Selection
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.problem import HelmbenchError

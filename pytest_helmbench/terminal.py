@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK, PackScore
+from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
+from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
@@ -21,7 +23,6 @@ from pytest_helmbench.ending import run_names, scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.gateway.recollection import CacheMode
 from pytest_helmbench.pricing import PriceSpan, price_span
-from pytest_helmbench.report.hosted import pack_score_line, suite_properties
 from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.summary import (
     DryRow,
@@ -36,7 +37,6 @@ from pytest_helmbench.report.summary import (
 )
 from pytest_helmbench.runs import Plan, PlannedRun, Tally
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.hosted import pack_score
 
 __all__ = ["Announcer", "LiveLine", "add_suite_properties", "session_lines"]
 

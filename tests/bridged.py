@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hosted_packs import pack_place
 
-from pytest_helmbench.bridge.bridge import Bridge, BridgeBounds, PackFailedError
-from pytest_helmbench.bridge.node import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgeBounds, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 
 __all__ = ["CALM", "HASTY", "Item", "bridge_to", "outcomes", "real_node", "stopped"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bridge.command import BridgePlace
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 
 __all__ = ["ENTRY", "pack_place", "write_hosted_pack"]
 

@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.hosted import HostedOutline, PackStatus, ScenarioMeta, ScenarioResult
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    HostedOutline,
+    PackStatus,
+    ScenarioMeta,
+    ScenarioResult,
+)
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Evaluation,

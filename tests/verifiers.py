@@ -13,10 +13,10 @@ from typing import Any, Self
 
 import aiohttp
 
-from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault, VerifierSpec
-from pytest_helmbench.bridge.verifiers.modes import parse_choices
-from pytest_helmbench.bridge.verifiers.running import Waits
-from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, VerifierDefault, VerifierSpec
+from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
+from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 
 __all__ = ["SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "lives", "plain", "used"]
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
 from pytest_helmbench.benchmarks.packs.places import MANIFEST_NAMES, is_pack
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
-from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 
 __all__ = [
     "bare_name",

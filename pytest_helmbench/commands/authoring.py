@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.benchmarks.bench_packs.places import is_hosted
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.loading import Packing
 from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
@@ -32,7 +33,6 @@ from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBen
 from pytest_helmbench.core.rule import FieldRule
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
-from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.gateway.providers import resolve_endpoint
 from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
 

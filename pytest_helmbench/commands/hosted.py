@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.hosted import HostedOutline, ScenarioMeta
-from pytest_helmbench.engine.hosted import LoadedHosted
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedHosted
+from pytest_helmbench.benchmarks.bench_packs.loading import Hosting
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.formats.hosted_places import MANIFEST
-from pytest_helmbench.hosting import Hosting
 from pytest_helmbench.report.tables import table
 from pytest_helmbench.settings import Settings
 

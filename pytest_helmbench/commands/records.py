@@ -10,7 +10,10 @@ from typing import TextIO
 
 import click
 
-from pytest_helmbench.bench.hosted import BENCH_PACK
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
+from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run
+from pytest_helmbench.benchmarks.bench_packs.report_lines import HostedCase, pack_score_record
+from pytest_helmbench.benchmarks.bench_packs.stored import hosted_events, hosted_scenarios, pack_score
 from pytest_helmbench.commands.output import (
     CommandError,
     as_json_option,
@@ -23,13 +26,10 @@ from pytest_helmbench.commands.output import (
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.commands.trees import nearest
 from pytest_helmbench.core.codes import CaseCode, Selection
-from pytest_helmbench.exchange import desktop_run
 from pytest_helmbench.report.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.report.exports import export_document, write_csv
-from pytest_helmbench.report.hosted import HostedCase, pack_score_record
 from pytest_helmbench.report.summary import cost_text
 from pytest_helmbench.report.tables import number, share, table
-from pytest_helmbench.store.hosted import hosted_events, hosted_scenarios, pack_score
 from pytest_helmbench.store.queries import (
     CostRow,
     ResultRow,

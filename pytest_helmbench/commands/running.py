@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.bench.hosted import HostedOutline
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.commands.hosted import find_scenario, first_scenarios, manifest_of

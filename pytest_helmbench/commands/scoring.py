@@ -9,7 +9,9 @@ import click
 
 from pytest_helmbench.analysis.gates import parse_share, parse_thresholds
 from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.bench.hosted import BENCH_PACK
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
+from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, pack_score_record
+from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.scenario_trees.rescore import Rescored, RescoreError, rescore
@@ -24,14 +26,12 @@ from pytest_helmbench.commands.output import (
 from pytest_helmbench.commands.records import database_of, run_of
 from pytest_helmbench.commands.trees import benchmark_option
 from pytest_helmbench.gating import Gates
-from pytest_helmbench.report.hosted import pack_score_line, pack_score_record
 from pytest_helmbench.report.json_report import score_record
 from pytest_helmbench.report.markdown import markdown_report
 from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.tables import share
 from pytest_helmbench.reports import json_text, run_report
 from pytest_helmbench.scores import stored_score
-from pytest_helmbench.store.hosted import pack_score
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import RunDetail
 

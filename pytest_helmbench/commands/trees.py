@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.bench.hosted import HostedOutline
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
+from pytest_helmbench.benchmarks.bench_packs.places import is_hosted
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
@@ -37,7 +38,6 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.engine.targets import resolve_targets
-from pytest_helmbench.formats.hosted_places import is_hosted
 from pytest_helmbench.gateway.providers import Endpoint, Unusable, resolve_endpoint
 from pytest_helmbench.gateway.wire import request_body
 from pytest_helmbench.report.tables import table

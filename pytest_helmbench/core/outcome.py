@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_helmbench.bench.hosted import ScenarioResult
+    from pytest_helmbench.benchmarks.bench_packs.bench_pack import ScenarioResult
 
 __all__ = [
     "FORM_REASONS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from pytest_helmbench.bench.hosted import HostedRule
+    from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedRule
     from pytest_helmbench.benchmarks.packs.task import PackRule
 
 __all__ = ["AssertionRule", "CaseRule", "Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pytest_helmbench.bench.hosted import HostedOutline
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Scoring
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry

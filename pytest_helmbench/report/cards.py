@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
-from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.report.hosted import (
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK, PackScore
+from pytest_helmbench.benchmarks.bench_packs.report_lines import (
     HostedCase,
     hosted_lines,
     hosted_record,
     pack_score_rows,
     total_text,
 )
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.report.summary import cost_text, reasons_text
 from pytest_helmbench.report.tables import UNKNOWN, share, table
 from pytest_helmbench.store.queries import CallRow, EvaluationRow, ResultRow, RunDetail

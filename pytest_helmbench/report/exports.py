@@ -8,11 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, TextIO
 
-from pytest_helmbench.bench.hosted import BENCH_PACK
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
+from pytest_helmbench.benchmarks.bench_packs.report_lines import (
+    HOSTED_COLUMNS,
+    HOSTED_TEXTS,
+    hosted_cells,
+    hosted_texts,
+)
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.report.cards import prompt_lines, run_record, sent_messages
-from pytest_helmbench.report.hosted import HOSTED_COLUMNS, HOSTED_TEXTS, hosted_cells, hosted_texts
 from pytest_helmbench.store.queries import EvaluationRow, ResultRow, RunDetail
 
 __all__ = ["EXPORT_FORMAT", "REPORT_SCHEMA_NAMES", "export_document", "report_schema", "write_csv"]

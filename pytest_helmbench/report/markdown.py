@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pytest_helmbench.analysis.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.analysis.monotonic import Curve
 from pytest_helmbench.analysis.scores import RunScore, Score
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
+from pytest_helmbench.benchmarks.bench_packs.report_lines import amount, pack_score_rows, total_text
 from pytest_helmbench.report.cards import prompt_lines
-from pytest_helmbench.report.hosted import amount, pack_score_rows, total_text
 from pytest_helmbench.report.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.report.scores import interval_text
 from pytest_helmbench.report.summary import cost_text

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_helmbench.bench.hosted import HostedOutline, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline, ScenarioMeta
 from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Benchmark, Component, Pillar, Scenario
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.row_outline import PackOutline

@@ -12,7 +12,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from pytest_helmbench.bench.hosted import BENCH_PACK
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 from pytest_helmbench.store.fault import store_error
 

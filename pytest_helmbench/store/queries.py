@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.bench_packs.stored import HostedRow, hosted_rows
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.store.hosted import HostedRow, hosted_rows
 from pytest_helmbench.store.reading import reading
 
 __all__ = [

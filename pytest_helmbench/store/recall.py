@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from pytest_helmbench.bench.hosted import PackStatus, ScenarioResult
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackStatus, ScenarioResult
 from pytest_helmbench.core.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.fault import store_error

@@ -18,7 +18,7 @@ from pytest_helmbench.store.cells import foreign_json, foreign_text, safe_text, 
 __all__ = ["write_attempts", "write_event", "write_pack_score", "write_results"]
 
 if TYPE_CHECKING:
-    from pytest_helmbench.bench.hosted import PackScore
+    from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 
 _ERROR_CHARACTERS = 500
 _Cell = str | int | float | bytes | None

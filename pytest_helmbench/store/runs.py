@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.hosted import HostedOutline
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.store.cells import as_json, safe_text

@@ -37,7 +37,7 @@ from pytest_helmbench.store.runs import (
 from pytest_helmbench.store.schema import migrate, unknown_migrations
 
 if TYPE_CHECKING:
-    from pytest_helmbench.bench.hosted import PackScore
+    from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 

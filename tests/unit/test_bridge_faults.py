@@ -11,7 +11,7 @@ import pytest
 from bridged import CALM, HASTY, Item, bridge_to, outcomes
 from hosted_packs import write_hosted_pack
 
-from pytest_helmbench.bridge.bridge import PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
 
 _SLOW = "async () => { await new Promise((resolve) => setTimeout(resolve, 300)); return result({ note: 'slow' }); }"
 _LIMIT_S = 1.5

@@ -13,8 +13,8 @@ import pytest
 from bridged import CALM, Item, bridge_to, outcomes
 from hosted_packs import pack_place, write_hosted_pack
 
-from pytest_helmbench.bridge.bridge import Bridge, PackFailedError
-from pytest_helmbench.bridge.node import Node
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 
 _THREAD = "new worker_threads.Worker()"
 _ROOM = 16 * 1024

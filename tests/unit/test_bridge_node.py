@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bridged import real_node
 
-from pytest_helmbench.bridge.node import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 
 _HINT = (
     "\n  hint: install Node.js 20 or newer from https://nodejs.org or your system's packages, "

@@ -11,7 +11,7 @@ import pytest
 from bridged import CALM, Item, bridge_to, outcomes
 from hosted_packs import ENTRY, write_hosted_pack
 
-from pytest_helmbench.bridge.bridge import PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
 
 _IMPORTS = {
     False: """

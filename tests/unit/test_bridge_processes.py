@@ -18,7 +18,7 @@ from bridged import CALM, HASTY, Item, bridge_to, outcomes, stopped
 from hosted_packs import write_hosted_pack
 from verifiers import SERVER, Pack
 
-from pytest_helmbench.bridge.bridge import PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
 
 _LOOPBACK = replace(HASTY, loopback=True)
 _TREE = """async () => {

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from hosted_records import AT, error, failed_call, hosted_store, judged, outline, result, run_record, said
 
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
+from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run, write_benchlocal
 from pytest_helmbench.cli import main
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
-from pytest_helmbench.exchange import desktop_run, write_benchlocal
 
 _SCORE = PackScore(75, ({"id": "a", "label": "A", "score": 75, "own": "QUOTE"},), "QUOTE: three of four")
 _QUOTING: dict[str, Any] = {

@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.hosted import PackScore, PackStatus
-from pytest_helmbench.bridge.answers import MalformedAnswerError, result_of, scenarios_of, score_of
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
+from pytest_helmbench.benchmarks.bench_packs.node.answers import (
+    MalformedAnswerError,
+    result_of,
+    scenarios_of,
+    score_of,
+)
 
 RESULT: dict[str, Any] = {"scenarioId": "A", "status": "pass"}
 
@@ -212,7 +217,7 @@ def test_what_is_no_score_is_told(answer: Any, sentence: str) -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 def test_what_the_bridge_makes_of_values_that_json_lacks_is_told() -> None:
     made = ["undefined", "null", "{...r, score: NaN}", "{...r, score: -Infinity}", "{...r, score: 12n}"]
-    inside = files("pytest_helmbench.bridge").joinpath("inside", "encode.cjs")
+    inside = files("pytest_helmbench.benchmarks.bench_packs.node").joinpath("inside", "encode.cjs")
     script = (
         f"const {{ encode }} = require({json.dumps(str(inside))});"
         "const r = { scenarioId: 'A', status: 'pass', note: undefined };"

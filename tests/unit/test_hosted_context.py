@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 from hosted_manifests import write_hosted
 
-from pytest_helmbench.bench.hosted import ScenarioMeta, VerifierEndpoint
-from pytest_helmbench.bridge.command import BridgePlace
-from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import ScenarioMeta, VerifierEndpoint
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_hosted
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
+from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
+    ItemEndpoints,
+    host_context,
+    merged_generation,
+    run_input,
+)
 from pytest_helmbench.core.model import Sampling
-from pytest_helmbench.formats.hosted_manifest import load_hosted
 
 LINE = ItemEndpoints("vendor/model", "http://127.0.0.1:4711/a-name/v1", "relay-token")
 

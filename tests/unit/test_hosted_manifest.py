@@ -13,10 +13,10 @@ import pytest
 from hosted_manifests import GONE, changed, healthy_manifest, write_hosted
 from jsonschema import Draft202012Validator
 
-from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, VerifierDefault
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_hosted
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.files.schemas import schema
-from pytest_helmbench.formats.hosted_manifest import load_hosted
 
 _HEAD = {"schemaVersion": 1, "protocolVersion": 1, "author": "a.n.other", "version": "1.0.0"}
 _CAPABILITIES = {"tools": False, "multiTurn": True, "streamingProgress": True, "verification": False}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hosted_manifests import write_hosted
 
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_benchmark
-from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
 
 
 def make_tree(root: Path) -> Path:

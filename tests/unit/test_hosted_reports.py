@@ -13,11 +13,11 @@ import jsonschema
 import pytest
 from hosted_records import AT, END, error, hosted_store, judged, result, run_record, said
 
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
+from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
 from pytest_helmbench.cli import main
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import PackOutline
-from pytest_helmbench.report.hosted import pack_score_line, suite_properties
 from pytest_helmbench.report.texts import quoted_texts
 from pytest_helmbench.store.runs import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store

@@ -13,8 +13,17 @@ import pytest
 _PACKAGE = Path(__file__).parents[2] / "pytest_helmbench"
 _ROOMS = {
     "analysis": {"benchmarks/scenario_trees", "core"},
-    "bench": set[str](),
-    "benchmarks": {"benchmarks/packs", "core", "formats"},
+    "benchmarks": {"benchmarks/bench_packs", "benchmarks/packs", "core"},
+    "benchmarks/bench_packs": {
+        "core",
+        "engine",
+        "evaluate",
+        "files",
+        "gateway",
+        "sandbox",
+        "settings",
+        "store",
+    },
     "benchmarks/packs": {
         "benchmarks/scenario_trees",
         "core",
@@ -36,21 +45,17 @@ _ROOMS = {
         "scores",
         "store",
     },
-    "bridge": {"bench", "core", "gateway", "sandbox"},
     "commands": {
         "analysis",
-        "bench",
         "benchmarks",
+        "benchmarks/bench_packs",
         "benchmarks/packs",
         "benchmarks/scenario_trees",
         "core",
         "engine",
-        "exchange",
         "files",
-        "formats",
         "gateway",
         "gating",
-        "hosting",
         "plugin",
         "report",
         "reports",
@@ -58,26 +63,23 @@ _ROOMS = {
         "settings",
         "store",
     },
-    "core": {"bench", "benchmarks/packs"},
+    "core": {"benchmarks/bench_packs", "benchmarks/packs"},
     "engine": {
-        "bench",
         "benchmarks",
+        "benchmarks/bench_packs",
         "benchmarks/scenario_trees",
-        "bridge",
         "core",
         "evaluate",
         "files",
         "gateway",
-        "sandbox",
         "settings",
     },
     "evaluate": {"benchmarks/scenario_trees", "core"},
     "files": {"core"},
-    "formats": {"bench", "core", "files"},
     "gateway": {"core"},
-    "report": {"analysis", "bench", "core", "store"},
+    "report": {"analysis", "benchmarks/bench_packs", "core", "store"},
     "sandbox": {"core"},
-    "store": {"bench", "benchmarks/scenario_trees", "core"},
+    "store": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core"},
 }
 _PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal", "fixtures"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}
@@ -92,7 +94,7 @@ _LATE = {
     ("library", "pytest_helmbench.engine.hand_written"),
     ("fixtures", "openai"),  # for tests that ask for a client
     ("library", "pytest_helmbench.benchmarks.packs.loading"),  # sessions of scenario trees do without
-    ("library", "pytest_helmbench.hosting"),  # only Bench Packs need it
+    ("library", "pytest_helmbench.benchmarks.bench_packs.loading"),  # only Bench Packs need it
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours
     ("verifiers", "pytest_helmbench.gateway.counting_proxy"),  # for Bench Packs with verifiers

@@ -16,16 +16,16 @@ import pytest
 from hosted_records import AT, error, hosted_store, judged, outline, result, run_record, said, scenario
 from trees import rows
 
-from pytest_helmbench.bench.hosted import PackScore, PackStatus
-from pytest_helmbench.core.outcome import Event, Outcome, Verdict
-from pytest_helmbench.gateway.relay import Relay, Seat
-from pytest_helmbench.scores import stored_score
-from pytest_helmbench.store.hosted import (
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
+from pytest_helmbench.benchmarks.bench_packs.stored import (
     hosted_events,
     hosted_results,
     hosted_scenarios,
     pack_score,
 )
+from pytest_helmbench.core.outcome import Event, Outcome, Verdict
+from pytest_helmbench.gateway.relay import Relay, Seat
+from pytest_helmbench.scores import stored_score
 from pytest_helmbench.store.queries import results, run_detail
 from pytest_helmbench.store.recall import Recall
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.bench.hosted import PackScore, PackStatus, ScenarioResult
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     Benchmark,

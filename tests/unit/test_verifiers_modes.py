@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.bridge.verifiers.commands import ServerCommand, find_command
-from pytest_helmbench.bridge.verifiers.modes import Choice, Choices, Mode, parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import Choice, Choices, Mode, parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.commands import ServerCommand, find_command
 from pytest_helmbench.core.problem import HelmbenchError
 
 _WANTED = "it takes [ID=]docker, [ID=]podman, [ID=]process or [ID=]URL, for example http://127.0.0.1:4010"

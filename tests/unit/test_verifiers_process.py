@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from verifiers import SERVER, Pack, Upstream, asked, free_port, lives, plain, used
 
-from pytest_helmbench.bench.hosted import VerifierDefault, VerifierEndpoint
-from pytest_helmbench.bridge.verifiers.verifiers import Verifiers
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierDefault, VerifierEndpoint
+from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 
 _NODE_SERVER = """
 import http from "node:http";

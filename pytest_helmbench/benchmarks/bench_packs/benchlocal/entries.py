@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pytest_helmbench.bench.hosted import PackScore, PackStatus
-from pytest_helmbench.store.hosted import HostedFault
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
+from pytest_helmbench.benchmarks.bench_packs.stored import HostedFault
 from pytest_helmbench.store.queries import ResultRow
 
 __all__ = [

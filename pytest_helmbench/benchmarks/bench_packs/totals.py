@@ -8,13 +8,13 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from pytest_helmbench.bench.hosted import HostedManifest, PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, PackScore
+from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedHosted
+from pytest_helmbench.benchmarks.bench_packs.stored import hosted_results
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.hosted import LoadedHosted
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.settings import Settings
-from pytest_helmbench.store.hosted import hosted_results
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["PackRun", "mean_score", "note_pack_starts", "store_pack_totals"]

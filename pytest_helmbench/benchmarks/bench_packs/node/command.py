@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bridge.node import Node
+from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 from pytest_helmbench.sandbox import inside as sandbox_inside
 from pytest_helmbench.sandbox.local import host_python
 

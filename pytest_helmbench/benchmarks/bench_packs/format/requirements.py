@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet
 from pytest_helmbench.files.field_values import named
-from pytest_helmbench.formats.hosted_sheet import Sheet
 
 __all__ = ["HOST_FEATURES", "HOST_VERSION", "unmet_requirement"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeGuard
 
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
+from pytest_helmbench.benchmarks.bench_packs.stored import HostedEvent, HostedRow, HostedScenario
 from pytest_helmbench.core.scrub import excerpt, scrub
-from pytest_helmbench.store.hosted import HostedEvent, HostedRow, HostedScenario
 
 __all__ = [
     "HOSTED_COLUMNS",

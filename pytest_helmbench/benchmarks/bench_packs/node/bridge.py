@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pytest_helmbench.bridge.child import BridgeBounds, Child, ChildLostError, frozen
-from pytest_helmbench.bridge.command import BridgePlace, PackCommand
-from pytest_helmbench.bridge.faults import PackFailedError
-from pytest_helmbench.bridge.node import Node
+from pytest_helmbench.benchmarks.bench_packs.node.child import BridgeBounds, Child, ChildLostError, frozen
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, PackCommand
+from pytest_helmbench.benchmarks.bench_packs.node.node import Node
+from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
 
 __all__ = ["Attempt", "Bridge", "BridgeBounds", "BridgePlace", "PackFailedError"]
 

@@ -8,18 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.hosted import HostedManifest
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest
+from pytest_helmbench.benchmarks.bench_packs.format.declared_verifiers import read_verifiers
+from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import (
+    content_hash,
+    link_out,
+    path_fault,
+    place_inside,
+)
+from pytest_helmbench.benchmarks.bench_packs.format.requirements import unmet_requirement
+from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet, shown
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.field_values import kind_of
 from pytest_helmbench.files.json_text import json_lines
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
 from pytest_helmbench.files.yaml_text import Document
-from pytest_helmbench.formats.hosted_files import content_hash, link_out, path_fault, place_inside
-from pytest_helmbench.formats.hosted_places import MANIFEST, is_hosted
-from pytest_helmbench.formats.hosted_requirements import unmet_requirement
-from pytest_helmbench.formats.hosted_sheet import Sheet, shown
-from pytest_helmbench.formats.hosted_verifiers import read_verifiers
 
 __all__ = ["load_hosted"]
 

@@ -10,10 +10,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_helmbench.bridge.command import BridgePlace, PackCommand
-from pytest_helmbench.bridge.faults import REASONS, PackFailedError
-from pytest_helmbench.bridge.process import NodeProcess
-from pytest_helmbench.bridge.wire import HAS_INHERITANCE, InheritedWire, Lines, LoopbackWire, Wire, too_deep
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, PackCommand
+from pytest_helmbench.benchmarks.bench_packs.node.lines import (
+    HAS_INHERITANCE,
+    InheritedWire,
+    Lines,
+    LoopbackWire,
+    Wire,
+    too_deep,
+)
+from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import REASONS, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.process import NodeProcess
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 
 __all__ = ["BridgeBounds", "BridgePlace", "Child", "ChildLostError", "Loss", "frozen"]

@@ -11,23 +11,23 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.hosted import HostedManifest, PackScore, ScenarioMeta
-from pytest_helmbench.bridge.answers import MalformedAnswerError, scenarios_of, score_of
-from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
-from pytest_helmbench.bridge.node import Node, find_node
-from pytest_helmbench.bridge.verifiers.modes import parse_choices
-from pytest_helmbench.bridge.verifiers.verifiers import Verifiers
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, PackScore, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import write_benchlocal
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_hosted
+from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedHosted
+from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
+from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
+from pytest_helmbench.benchmarks.bench_packs.work import HostedSettings, HostedTools, HostedWork
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.hosted import LoadedHosted
-from pytest_helmbench.engine.hosted_work import HostedSettings, HostedTools, HostedWork
 from pytest_helmbench.engine.jobs import Target
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.exchange import write_benchlocal
-from pytest_helmbench.formats.hosted_manifest import load_hosted
 from pytest_helmbench.gateway.relay import Relay
-from pytest_helmbench.pack_totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.settings import Prepare, Settings

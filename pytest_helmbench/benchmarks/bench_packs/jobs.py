@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.bench.hosted import (
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BENCH_PACK,
     HostedManifest,
     HostedOutline,
@@ -15,10 +15,10 @@ from pytest_helmbench.bench.hosted import (
     PartialPolicy,
     ScenarioMeta,
 )
+from pytest_helmbench.benchmarks.bench_packs.work import HostedWork, item_lane
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.engine.hosted_work import HostedWork, item_lane
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
 from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.gate import Lane

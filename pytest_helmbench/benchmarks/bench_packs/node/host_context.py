@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_helmbench.bench.hosted import HostedManifest, ScenarioMeta, VerifierEndpoint
-from pytest_helmbench.bridge.command import BridgePlace
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, ScenarioMeta, VerifierEndpoint
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.core.model import Sampling
 
 __all__ = ["ItemEndpoints", "host_context", "merged_generation", "run_input"]

@@ -8,7 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_helmbench.bench.hosted import PackScore, PackStatus, ScenarioMeta, ScenarioResult
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    PackScore,
+    PackStatus,
+    ScenarioMeta,
+    ScenarioResult,
+)
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 

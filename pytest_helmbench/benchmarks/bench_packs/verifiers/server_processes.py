@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_helmbench.bench.hosted import VerifierSpec
-from pytest_helmbench.bridge.verifiers.commands import find_command
-from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running, health_of
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
+from pytest_helmbench.benchmarks.bench_packs.verifiers.commands import find_command
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Command
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.bench.hosted import BENCH_PACK, PackScore
-from pytest_helmbench.report.benchlocal import (
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK, PackScore
+from pytest_helmbench.benchmarks.bench_packs.benchlocal.entries import (
     MARK,
     error_result,
     json_time,
@@ -27,8 +27,7 @@ from pytest_helmbench.report.benchlocal import (
     timed_result,
     without_text,
 )
-from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.hosted import (
+from pytest_helmbench.benchmarks.bench_packs.stored import (
     HostedEvent,
     HostedScenario,
     hosted_events,
@@ -37,6 +36,7 @@ from pytest_helmbench.store.hosted import (
     hosted_scenarios,
     pack_score,
 )
+from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.queries import ResultRow, RunDetail, results, run_detail, run_summary
 
 __all__ = ["DesktopRun", "desktop_run", "write_benchlocal"]

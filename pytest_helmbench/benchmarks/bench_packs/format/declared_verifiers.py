@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_helmbench.bench.hosted import VerifierDefault, VerifierSpec
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierDefault, VerifierSpec
+from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import path_fault, place_inside
+from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet, shown
 from pytest_helmbench.files.source import listed
 from pytest_helmbench.files.yaml_text import Place
-from pytest_helmbench.formats.hosted_files import path_fault, place_inside
-from pytest_helmbench.formats.hosted_sheet import Sheet, shown
 
 __all__ = ["read_verifiers"]
 

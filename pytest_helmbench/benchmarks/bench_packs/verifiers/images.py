@@ -10,7 +10,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError
 from pytest_helmbench.sandbox.box import Ended
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process

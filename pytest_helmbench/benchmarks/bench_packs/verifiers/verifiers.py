@@ -9,17 +9,22 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from pytest_helmbench.bench.hosted import HostedManifest, VerifierDefault, VerifierEndpoint, VerifierSpec
-from pytest_helmbench.bridge.verifiers.containers import Containers
-from pytest_helmbench.bridge.verifiers.modes import Choices, Mode
-from pytest_helmbench.bridge.verifiers.processes import start_process
-from pytest_helmbench.bridge.verifiers.running import (
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    HostedManifest,
+    VerifierDefault,
+    VerifierEndpoint,
+    VerifierSpec,
+)
+from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import Choices, Mode
+from pytest_helmbench.benchmarks.bench_packs.verifiers.container_servers import Containers
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Running,
     UserServer,
     Waits,
     health_of,
 )
+from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import start_process
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError

@@ -10,11 +10,22 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from pytest_helmbench.bench.hosted import BENCH_PACK, HostedManifest, HostedRule, PackStatus, ScenarioResult
-from pytest_helmbench.bridge.answers import MalformedAnswerError, result_of
-from pytest_helmbench.bridge.bridge import Bridge, BridgePlace, PackFailedError
-from pytest_helmbench.bridge.context import ItemEndpoints, host_context, merged_generation, run_input
-from pytest_helmbench.bridge.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    BENCH_PACK,
+    HostedManifest,
+    HostedRule,
+    PackStatus,
+    ScenarioResult,
+)
+from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of
+from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
+    ItemEndpoints,
+    host_context,
+    merged_generation,
+    run_input,
+)
+from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import HelmbenchError

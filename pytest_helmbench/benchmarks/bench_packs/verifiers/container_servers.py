@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_helmbench.bench.hosted import VerifierSpec
-from pytest_helmbench.bridge.verifiers.images import build_image, pull_image
-from pytest_helmbench.bridge.verifiers.processes import tail
-from pytest_helmbench.bridge.verifiers.running import AbsentVerifierError, Running, health_of
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import build_image, pull_image
+from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
+from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
 from pytest_helmbench.sandbox.box import BoxSpec, Ended, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers, last_words, left_behind
 from pytest_helmbench.sandbox.owners import this_process

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_helmbench.bench.hosted import PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.store.reading import has_table, reading
 
 __all__ = [

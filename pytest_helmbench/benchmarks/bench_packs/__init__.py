@@ -1,0 +1,1 @@
+"""Bench Packs: JavaScript packs of the BenchLocal app, hosted headless."""

@@ -1,0 +1,1 @@
+"""Runs of Bench Packs in the form of the BenchLocal app."""
