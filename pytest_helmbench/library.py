@@ -21,7 +21,7 @@ from pytest_helmbench.settings import Settings
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.bench_packs.loading import Hosting
     from pytest_helmbench.benchmarks.packs.loading import Packing
-    from pytest_helmbench.engine.hand_written import HandWritten
+    from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
     from pytest_helmbench.store.writer import Store
 
 __all__ = ["Library"]
@@ -93,7 +93,7 @@ class Library:
             HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
         """
         if self._tests is None:
-            from pytest_helmbench.engine.hand_written import HandWritten  # noqa: PLC0415 - few sessions have any
+            from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten  # noqa: PLC0415 - few sessions have any
 
             targets = resolve_targets(outline.root.parent, self._settings, self._environ)
             self._tests = HandWritten(outline, targets)

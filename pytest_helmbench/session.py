@@ -51,7 +51,7 @@ from pytest_helmbench.settings import Settings, resolve_settings
 from pytest_helmbench.terminal import Announcer, LiveLine, add_suite_properties, session_lines
 
 if TYPE_CHECKING:
-    from pytest_helmbench.fixtures import HandWrittenTests
+    from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests
 
 __all__ = ["SessionPlugin", "register"]
 
@@ -472,7 +472,7 @@ class SessionPlugin:
 
     def _hand_written(self) -> HandWrittenTests:
         if self._tests is None:
-            from pytest_helmbench.fixtures import HandWrittenTests  # noqa: PLC0415 - few sessions have any
+            from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests  # noqa: PLC0415 - few sessions have any
 
             try:
                 self._tests = HandWrittenTests(self._config, self._library, self._desk, self._live.tick)

@@ -34,6 +34,17 @@ _ROOMS = {
         "sandbox",
         "settings",
     },
+    "benchmarks/python_tests": {
+        "core",
+        "desks",
+        "engine",
+        "evaluate",
+        "gateway",
+        "items",
+        "library",
+        "plugin",
+        "report",
+    },
     "benchmarks/scenario_trees": {
         "analysis",
         "benchmarks",
@@ -81,7 +92,7 @@ _ROOMS = {
     "sandbox": {"core"},
     "store": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core"},
 }
-_PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal", "fixtures"}
+_PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal", "benchmarks/python_tests"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}
 _OF_PLUGIN = {"__future__", "dataclasses", "os", "pathlib", "pytest", "types", "typing"}
 _COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest modules
@@ -89,9 +100,12 @@ _LATE = {
     ("plugin", "pytest_helmbench.session"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.packs.places"),
-    ("plugin", "pytest_helmbench.fixtures"),  # for hand-written tests, as the two below
-    ("session", "pytest_helmbench.fixtures"),
-    ("library", "pytest_helmbench.engine.hand_written"),
+    (
+        "plugin",
+        "pytest_helmbench.benchmarks.python_tests.fixtures",
+    ),  # for hand-written tests, as the two below
+    ("session", "pytest_helmbench.benchmarks.python_tests.fixtures"),
+    ("library", "pytest_helmbench.benchmarks.python_tests.jobs"),
     ("fixtures", "openai"),  # for tests that ask for a client
     ("library", "pytest_helmbench.benchmarks.packs.loading"),  # sessions of scenario trees do without
     ("library", "pytest_helmbench.benchmarks.bench_packs.loading"),  # only Bench Packs need it

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.desks import Desk
-from pytest_helmbench.engine.engine import CancelledRunError, Engine
-from pytest_helmbench.engine.hand_written import (
+from pytest_helmbench.benchmarks.python_tests.jobs import (
     Finding,
     HandWrittenJob,
     HandWrittenTest,
     HandWrittenWork,
     outline_of_tests,
 )
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.desks import Desk
+from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.jobs import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.gateway.relay import RelayAddress
 from pytest_helmbench.items import HAND_WRITTEN, PLUGIN

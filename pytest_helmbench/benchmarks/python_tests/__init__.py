@@ -1,0 +1,1 @@
+"""Hand-written tests that ask a model of the session."""
