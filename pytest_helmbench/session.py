@@ -26,7 +26,6 @@ from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_path
 from pytest_helmbench.engine.targets import session_concurrency
-from pytest_helmbench.evaluate.judge import load_template
 from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates
 from pytest_helmbench.items import (
@@ -41,6 +40,7 @@ from pytest_helmbench.items import (
     job_of,
     ran_on_demand,
 )
+from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import TURN_FIXTURE, option_value
 from pytest_helmbench.report.texts import quoted_texts

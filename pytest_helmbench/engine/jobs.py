@@ -16,9 +16,9 @@ from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.work import Work
-from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.gate import Lane
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
+from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [
     "Broken",

@@ -16,13 +16,6 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
 from pytest_helmbench.engine.work import Bench, UnjudgedError, Work, fault_outcome
-from pytest_helmbench.evaluate.evaluation import (
-    evaluate_fields,
-    evaluate_judged,
-    judged_outcome,
-    with_reply,
-)
-from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError, is_on_menu
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gate import ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.gateway import (
@@ -36,6 +29,13 @@ from pytest_helmbench.gateway.gateway import (
 )
 from pytest_helmbench.gateway.hub import Hub
 from pytest_helmbench.gateway.providers import Endpoint, Unusable
+from pytest_helmbench.judging.case_evaluation import (
+    evaluate_fields,
+    evaluate_judged,
+    judged_outcome,
+    with_reply,
+)
+from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, is_on_menu
 
 __all__ = ["CaseRunner", "RunnerSettings"]
 

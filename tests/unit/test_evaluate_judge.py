@@ -17,8 +17,8 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
-from pytest_helmbench.evaluate.evaluation import Ask, case_passed, case_score, evaluate_judged
-from pytest_helmbench.evaluate.judge import (
+from pytest_helmbench.judging.case_evaluation import Ask, case_passed, case_score, evaluate_judged
+from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
     judge_messages,

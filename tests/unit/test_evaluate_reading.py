@@ -11,7 +11,7 @@ import pytest
 
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.evaluate.reading import Reading, enclosed_json, read_reply
+from pytest_helmbench.judging.json_replies import Reading, enclosed_json, read_reply
 
 SCHEMA = {
     "type": "object",

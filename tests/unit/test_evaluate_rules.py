@@ -22,7 +22,7 @@ from pytest_helmbench.benchmarks.scenario_trees.field_rules import (
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
-from pytest_helmbench.evaluate.evaluation import case_passed, case_score, evaluate_fields
+from pytest_helmbench.judging.case_evaluation import case_passed, case_score, evaluate_fields
 
 
 def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = None) -> Reply:

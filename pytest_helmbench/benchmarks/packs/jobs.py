@@ -17,9 +17,9 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule, Criterion, FieldRule, JudgeRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
-from pytest_helmbench.evaluate.evaluation import rule_hashes
-from pytest_helmbench.evaluate.judge import JudgeTemplate
 from pytest_helmbench.gateway.gate import Lane
+from pytest_helmbench.judging.case_evaluation import rule_hashes
+from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = ["LoadedPack", "PackJob"]
 

@@ -29,15 +29,15 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import Criterion, JudgeRule
-from pytest_helmbench.evaluate.evaluation import (
+from pytest_helmbench.gateway.faults import Fault
+from pytest_helmbench.gateway.wire import encode, parse_reply, request_hash
+from pytest_helmbench.judging.case_evaluation import (
     evaluate_fields,
     evaluate_judged,
     judged_outcome,
     with_reply,
 )
-from pytest_helmbench.evaluate.judge import JudgeTemplate, OffMenuError, load_template
-from pytest_helmbench.gateway.faults import Fault
-from pytest_helmbench.gateway.wire import encode, parse_reply, request_hash
+from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, load_template
 from pytest_helmbench.scores import run_totals, stored_score
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import RunDetail

@@ -18,7 +18,7 @@ from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import Criterion
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
-from pytest_helmbench.evaluate.reading import enclosed_json, read_reply
+from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
 
 __all__ = [
     "JudgeTemplate",

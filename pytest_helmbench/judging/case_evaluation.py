@@ -20,7 +20,8 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
 from pytest_helmbench.core.scrub import REDACTED, excerpt
-from pytest_helmbench.evaluate.judge import (
+from pytest_helmbench.judging.json_replies import Reading, read_reply
+from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
     judge_messages,
@@ -28,7 +29,6 @@ from pytest_helmbench.evaluate.judge import (
     judged_text,
     judgement,
 )
-from pytest_helmbench.evaluate.reading import Reading, read_reply
 
 __all__ = [
     "Ask",
