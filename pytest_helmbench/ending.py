@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.runs import Plan
+from pytest_helmbench.scoring.run_score import RunScore
 
 __all__ = ["ExitRule", "run_names", "scores_by_name"]
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_helmbench.analysis.gates import (
+from pytest_helmbench.report.scores import gate_line
+from pytest_helmbench.report.tables import share
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
     Threshold,
     gate,
     parse_share,
     parse_thresholds,
 )
-from pytest_helmbench.analysis.scores import RunScore
-from pytest_helmbench.report.scores import gate_line
-from pytest_helmbench.report.tables import share
 
 __all__ = ["GateReport", "Gates", "read_gates"]
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pytest_helmbench.analysis.breakdown import breakdown, constant_scores
 from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.core.outcome import FORM_REASONS
 from pytest_helmbench.report.json_report import report_document
@@ -15,6 +14,7 @@ from pytest_helmbench.report.markdown import markdown_report
 from pytest_helmbench.report.summary import ModelRow
 from pytest_helmbench.report.values import RunReport
 from pytest_helmbench.scores import planned_rows, stored_score, tree_rows
+from pytest_helmbench.scoring.breakdown import breakdown, constant_scores
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.plans import load_facts

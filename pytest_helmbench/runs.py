@@ -12,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
 from pytest_helmbench.core.row_outline import PackOutline
@@ -21,6 +20,7 @@ from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers import Endpoint
 from pytest_helmbench.resuming import Continued, Resumption, find_resumption
 from pytest_helmbench.scores import run_totals, score_of
+from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.runs import RunRecord

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from sys import intern
 
-from pytest_helmbench.analysis.pack_scores import PackVerdict, pack_score
-from pytest_helmbench.analysis.rows import Row, exact
-from pytest_helmbench.analysis.scores import RunScore, run_score
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.scoring.row_scores import PackVerdict, pack_score
+from pytest_helmbench.scoring.rows import Row, exact
+from pytest_helmbench.scoring.run_score import RunScore, run_score
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.runs import RunTotals
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from pytest_helmbench.analysis.rows import Row
+from pytest_helmbench.scoring.rows import Row
 
 __all__ = ["any_rows", "row", "verdict"]
 

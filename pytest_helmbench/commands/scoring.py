@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.analysis.gates import parse_share, parse_thresholds
-from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
 from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, pack_score_record
 from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
@@ -32,6 +30,8 @@ from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.tables import share
 from pytest_helmbench.reports import json_text, run_report
 from pytest_helmbench.scores import stored_score
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import RunDetail
 

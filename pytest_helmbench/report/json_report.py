@@ -7,12 +7,12 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-from pytest_helmbench.analysis.breakdown import Breakdown, Detection, Matrix, Rate
-from pytest_helmbench.analysis.monotonic import Curve
-from pytest_helmbench.analysis.scores import Floor, RunScore, Score
 from pytest_helmbench.benchmarks.bench_packs.report_lines import hosted_cells, hosted_texts, pack_score_record
 from pytest_helmbench.report.cards import run_record, sent_messages
 from pytest_helmbench.report.values import RunReport, cautions
+from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
+from pytest_helmbench.scoring.monotonic import Curve
+from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
 from pytest_helmbench.store.queries import CostRow, ResultRow
 
 __all__ = ["REPORT_FORMAT", "report_document", "score_record"]

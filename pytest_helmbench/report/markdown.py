@@ -6,9 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_helmbench.analysis.breakdown import Detection, Matrix, Rate
-from pytest_helmbench.analysis.monotonic import Curve
-from pytest_helmbench.analysis.scores import RunScore, Score
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import amount, pack_score_rows, total_text
 from pytest_helmbench.report.cards import prompt_lines
@@ -17,6 +14,9 @@ from pytest_helmbench.report.scores import interval_text
 from pytest_helmbench.report.summary import cost_text
 from pytest_helmbench.report.tables import number, share
 from pytest_helmbench.report.values import RunReport, cautions
+from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
+from pytest_helmbench.scoring.monotonic import Curve
+from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.store.queries import CostRow, ResultRow
 
 __all__ = ["LONGEST", "markdown_report"]

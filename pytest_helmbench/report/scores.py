@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_helmbench.analysis.gates import GateVerdict
-from pytest_helmbench.analysis.scores import FloorState, RunScore, Score
 from pytest_helmbench.report.tables import share, table
+from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
+from pytest_helmbench.scoring.thresholds import GateVerdict
 
 __all__ = ["gate_line", "interval_text", "score_lines", "score_notes"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_helmbench.analysis.breakdown import Breakdown, ConstantScores
-from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.report.scores import score_notes
 from pytest_helmbench.report.summary import ModelRow, judging_lines
+from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores
+from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.queries import CostRow, ResultRow, RunDetail
 
 __all__ = ["RunReport", "cautions"]

@@ -9,17 +9,17 @@ import pytest
 from analysis_rows import any_rows, row, verdict
 from hypothesis import given
 
-from pytest_helmbench.analysis.breakdown import (
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.scoring.breakdown import (
     ConstantScores,
     Detection,
     Rate,
     breakdown,
     constant_scores,
 )
-from pytest_helmbench.analysis.exact_tests import holm, sign_test
-from pytest_helmbench.analysis.monotonic import Inversion, SeverityRate, detection_curves
-from pytest_helmbench.analysis.rows import Row
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.scoring.exact_tests import holm, sign_test
+from pytest_helmbench.scoring.monotonic import Inversion, SeverityRate, detection_curves
+from pytest_helmbench.scoring.rows import Row
 
 
 def plain(detections: tuple[Detection, ...]) -> list[tuple[str, Fraction | None, Fraction | None]]:

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 from analysis_rows import row, verdict
 
-from pytest_helmbench.analysis.bootstrap import Interval
-from pytest_helmbench.analysis.gates import (
+from pytest_helmbench.scoring.bootstrap import Interval
+from pytest_helmbench.scoring.run_score import run_score
+from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
     Threshold,
     ThresholdError,
@@ -16,7 +17,6 @@ from pytest_helmbench.analysis.gates import (
     parse_share,
     parse_thresholds,
 )
-from pytest_helmbench.analysis.scores import run_score
 
 SCORE = run_score(verdict((1, 3, 5, 7, 8, 9, 10), (7, 8, 9, 10)))
 

@@ -10,10 +10,10 @@ from math import sqrt
 import pytest
 from analysis_rows import row, verdict
 
-from pytest_helmbench.analysis.bootstrap import Interval, mean_replicates, percentile_interval
-from pytest_helmbench.analysis.rows import Row
-from pytest_helmbench.analysis.scores import run_score
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.scoring.bootstrap import Interval, mean_replicates, percentile_interval
+from pytest_helmbench.scoring.rows import Row
+from pytest_helmbench.scoring.run_score import run_score
 
 
 def clustered(rng: random.Random, behaviour: str, clusters: int, size: int) -> list[Row]:

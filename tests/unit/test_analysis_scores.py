@@ -10,8 +10,9 @@ from analysis_rows import any_rows, row, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_helmbench.analysis.rows import MergeError, Row, exact, merge
-from pytest_helmbench.analysis.scores import (
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.scoring.rows import MergeError, Row, exact, merge
+from pytest_helmbench.scoring.run_score import (
     Bounds,
     Floor,
     FloorState,
@@ -20,7 +21,6 @@ from pytest_helmbench.analysis.scores import (
     behaviour_score,
     run_score,
 )
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 
 SEVERITIES = (1, 3, 5, 7, 8, 9, 10)
 

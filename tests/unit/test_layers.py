@@ -12,7 +12,6 @@ import pytest
 
 _PACKAGE = Path(__file__).parents[2] / "pytest_helmbench"
 _ROOMS = {
-    "analysis": {"benchmarks/scenario_trees", "core"},
     "benchmarks": {"benchmarks/bench_packs", "benchmarks/packs", "core"},
     "benchmarks/bench_packs": {
         "core",
@@ -46,7 +45,6 @@ _ROOMS = {
         "report",
     },
     "benchmarks/scenario_trees": {
-        "analysis",
         "benchmarks",
         "core",
         "engine",
@@ -54,10 +52,10 @@ _ROOMS = {
         "gateway",
         "judging",
         "scores",
+        "scoring",
         "store",
     },
     "commands": {
-        "analysis",
         "benchmarks",
         "benchmarks/bench_packs",
         "benchmarks/packs",
@@ -71,6 +69,7 @@ _ROOMS = {
         "report",
         "reports",
         "scores",
+        "scoring",
         "settings",
         "store",
     },
@@ -88,8 +87,9 @@ _ROOMS = {
     "files": {"core"},
     "gateway": {"core"},
     "judging": {"benchmarks/scenario_trees", "core"},
-    "report": {"analysis", "benchmarks/bench_packs", "core", "store"},
+    "report": {"benchmarks/bench_packs", "core", "scoring", "store"},
     "sandbox": {"core"},
+    "scoring": {"benchmarks/scenario_trees", "core"},
     "store": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core"},
 }
 _PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal", "benchmarks/python_tests"}

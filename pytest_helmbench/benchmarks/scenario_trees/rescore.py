@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 from pytest_helmbench.benchmarks.scenario_trees.jobs import weighted_behaviours
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination
@@ -39,6 +38,7 @@ from pytest_helmbench.judging.case_evaluation import (
 )
 from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, load_template
 from pytest_helmbench.scores import run_totals, stored_score
+from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import RunDetail
 from pytest_helmbench.store.replay import (

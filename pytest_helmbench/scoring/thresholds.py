@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
-from pytest_helmbench.analysis.bootstrap import Interval
-from pytest_helmbench.analysis.scores import RunScore
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.scoring.bootstrap import Interval
+from pytest_helmbench.scoring.run_score import RunScore
 
 __all__ = [
     "FULL_COVERAGE",

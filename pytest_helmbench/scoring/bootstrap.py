@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
 
-from pytest_helmbench.analysis.ledger import Ledger
+from pytest_helmbench.scoring.ledger import Ledger
 
 __all__ = ["Interval", "behaviour_replicates", "mean_replicates", "percentile_interval"]
 

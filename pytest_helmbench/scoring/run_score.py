@@ -9,16 +9,16 @@ from enum import StrEnum
 from fractions import Fraction
 from statistics import stdev
 
-from pytest_helmbench.analysis.bootstrap import (
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.bootstrap import (
     Interval,
     behaviour_replicates,
     mean_replicates,
     percentile_interval,
 )
-from pytest_helmbench.analysis.ledger import Ledger, behaviour_ledgers
-from pytest_helmbench.analysis.rows import Row, exact
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
-from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.ledger import Ledger, behaviour_ledgers
+from pytest_helmbench.scoring.rows import Row, exact
 
 __all__ = [
     "FEW_CLUSTERS",

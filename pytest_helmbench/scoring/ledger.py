@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from pytest_helmbench.analysis.rows import Row
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.rows import Row
 
 __all__ = ["Ledger", "behaviour_ledgers"]
 

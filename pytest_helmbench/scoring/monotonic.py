@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 
-from pytest_helmbench.analysis.exact_tests import holm, sign_test
-from pytest_helmbench.analysis.rows import Row
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.exact_tests import holm, sign_test
+from pytest_helmbench.scoring.rows import Row
 
 __all__ = ["Curve", "Inversion", "SeverityRate", "detection_curves"]
 

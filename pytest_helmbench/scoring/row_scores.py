@@ -9,10 +9,10 @@ from fractions import Fraction
 from math import sqrt
 from statistics import NormalDist
 
-from pytest_helmbench.analysis.bootstrap import Interval
-from pytest_helmbench.analysis.rows import Row
-from pytest_helmbench.analysis.scores import RunScore, Score, run_score
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.bootstrap import Interval
+from pytest_helmbench.scoring.rows import Row
+from pytest_helmbench.scoring.run_score import RunScore, Score, run_score
 
 __all__ = ["PackVerdict", "pack_score", "wilson_interval"]
 
