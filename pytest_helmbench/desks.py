@@ -26,10 +26,10 @@ from pytest_helmbench.engine.jobs import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.engine.targets import lanes_of, session_concurrency
-from pytest_helmbench.gateway.gate import Gate, GateLimits, NotStoredError
+from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.gateway import Patience
-from pytest_helmbench.gateway.hub import LocalHub
-from pytest_helmbench.gateway.recollection import CacheMode, Recollection
+from pytest_helmbench.gateway.limiter import Gate, GateLimits, NotStoredError
+from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
 from pytest_helmbench.gating import Gates
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.library import Library

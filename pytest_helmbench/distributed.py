@@ -15,7 +15,8 @@ import pytest
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.gate import (
+from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.limiter import (
     Ask,
     BudgetSpentError,
     Gate,
@@ -25,8 +26,7 @@ from pytest_helmbench.gateway.gate import (
     Settlement,
     Ticket,
 )
-from pytest_helmbench.gateway.hub import LocalHub
-from pytest_helmbench.gateway.recollection import Recorded, Wanted
+from pytest_helmbench.gateway.reply_cache import Recorded, Wanted
 from pytest_helmbench.store.recall import CaseKey, RecordedCase
 
 __all__ = ["ChannelServer", "RemoteHub", "SliceScheduling", "Start", "Told"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_helmbench.gateway.recollection import CacheMode, Recorded, Wanted
+from pytest_helmbench.gateway.reply_cache import CacheMode, Recorded, Wanted
 from pytest_helmbench.store.recall import Recall
 from pytest_helmbench.store.writer import Store
 

@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Parse, Re
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.jobs import CaseJob, Loaded, Target
 from pytest_helmbench.gateway.gateway import utc_now
-from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.resuming import Continued, Resumption, find_resumption
 from pytest_helmbench.scores import run_totals, score_of
 from pytest_helmbench.scoring.run_score import RunScore

@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import PartialPolicy
 from pytest_helmbench.core.codes import Selection
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.recollection import CacheMode
+from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.sandbox.modes import SandboxMode
 
 __all__ = ["PackRules", "Prepare", "Settings", "SettingsError", "resolve_settings", "with_overrides"]

@@ -21,7 +21,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.desks import Office, in_ci
 from pytest_helmbench.ending import run_names, scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
-from pytest_helmbench.gateway.recollection import CacheMode
+from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pricing import PriceSpan, price_span
 from pytest_helmbench.report.scores import score_lines
 from pytest_helmbench.report.summary import (

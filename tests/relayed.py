@@ -18,13 +18,13 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.distributed import RemoteHub
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
 from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Origin, Patience
-from pytest_helmbench.gateway.hub import LocalHub
-from pytest_helmbench.gateway.recollection import CacheMode, Recollection
-from pytest_helmbench.gateway.relay import Relay, RelayAddress, RelayBounds
+from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
+from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayBounds
+from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
 from pytest_helmbench.memory import Memory
 from pytest_helmbench.store.writer import RunRecord, Store
 

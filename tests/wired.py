@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
 from pytest_helmbench.gateway.gateway import Call, Gateway, Origin, Patience
-from pytest_helmbench.gateway.hub import LocalHub
-from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 __all__ = ["Onlooker", "Wired", "call_to", "endpoint_of", "wired"]
 

@@ -38,7 +38,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.engine.targets import resolve_targets
-from pytest_helmbench.gateway.providers import Endpoint, Unusable, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
 from pytest_helmbench.gateway.wire import request_body
 from pytest_helmbench.report.tables import table
 from pytest_helmbench.settings import Settings

@@ -9,9 +9,9 @@ from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.jobs import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import CaseRunner, RunnerSettings
+from pytest_helmbench.gateway.backend import Hub
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway, Patience
-from pytest_helmbench.gateway.hub import Hub
 
 __all__ = ["Assembly", "Share"]
 

@@ -16,8 +16,8 @@ from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.work import Work
-from pytest_helmbench.gateway.gate import Lane
-from pytest_helmbench.gateway.providers import Endpoint, Unusable
+from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [

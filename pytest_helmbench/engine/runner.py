@@ -16,8 +16,8 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.jobs import CaseJob, Route
 from pytest_helmbench.engine.work import Bench, UnjudgedError, Work, fault_outcome
+from pytest_helmbench.gateway.backend import Hub
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gate import ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.gateway import (
     NOT_ON_RECORD,
     Call,
@@ -27,8 +27,8 @@ from pytest_helmbench.gateway.gateway import (
     Origin,
     utc_now,
 )
-from pytest_helmbench.gateway.hub import Hub
-from pytest_helmbench.gateway.providers import Endpoint, Unusable
+from pytest_helmbench.gateway.limiter import ModelStoppedError, RefusedError
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.judging.case_evaluation import (
     evaluate_fields,
     evaluate_judged,

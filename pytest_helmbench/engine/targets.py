@@ -12,11 +12,11 @@ from pytest_helmbench.core.model import ModelEntry, ModelsFile
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.files.models_file import load_models
-from pytest_helmbench.gateway.baseline import BASELINE_IDS
-from pytest_helmbench.gateway.gate import Lane
+from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
+from pytest_helmbench.gateway.limiter import Lane
 from pytest_helmbench.gateway.prices import token_price
-from pytest_helmbench.gateway.providers import Endpoint, Unusable, replay_endpoint, resolve_endpoint
-from pytest_helmbench.gateway.recollection import CacheMode
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
+from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
 __all__ = ["NO_MODEL", "lanes_of", "resolve_targets", "session_concurrency"]

@@ -21,7 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
-from pytest_helmbench.gateway.providers import Endpoint, is_loopback
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
 
 __all__ = ["MAX_BODY_BYTES", "ChatClient", "RawAnswer", "TransportFault"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["Fault", "FaultKind", "RateHeaders", "classify", "error_fault", "excerpt", "rate_headers"]
 

@@ -19,15 +19,15 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.gateway.baseline import baseline_reply, guarded_reply
+from pytest_helmbench.gateway.backend import Hub
+from pytest_helmbench.gateway.baselines.baseline import baseline_reply, guarded_reply
 from pytest_helmbench.gateway.client import ChatClient, RawAnswer, TransportFault
 from pytest_helmbench.gateway.faults import Fault, FaultKind, rate_headers
-from pytest_helmbench.gateway.gate import Ask, Ending, ModelStoppedError, Settlement, Ticket
-from pytest_helmbench.gateway.hub import Hub
-from pytest_helmbench.gateway.passage import Passage
+from pytest_helmbench.gateway.forwarded_request import Passage
+from pytest_helmbench.gateway.limiter import Ask, Ending, ModelStoppedError, Settlement, Ticket
 from pytest_helmbench.gateway.prices import price_of
-from pytest_helmbench.gateway.providers import Endpoint, other_route
-from pytest_helmbench.gateway.recollection import Recorded, Wanted
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
+from pytest_helmbench.gateway.reply_cache import Recorded, Wanted
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
 
 __all__ = [

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.providers import Endpoint, is_loopback
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
 
 __all__ = ["list_price", "price_of", "token_price"]
 

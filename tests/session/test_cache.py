@@ -27,8 +27,8 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Origin, Patience
-from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.recollection import Recollection, Recorded, Wanted
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.reply_cache import Recollection, Recorded, Wanted
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
 from pytest_helmbench.settings import resolve_settings
 

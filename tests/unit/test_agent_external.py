@@ -25,7 +25,7 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
-from pytest_helmbench.gateway.relay import RelayAddress
+from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.box import BoxSpec, Command
 from pytest_helmbench.sandbox.workspace import Workspace
 
@@ -276,7 +276,7 @@ _KILLED = """
 import asyncio, sys
 from pathlib import Path
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, ExternalTask, run_external
-from pytest_helmbench.gateway.relay import RelayAddress
+from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.workspace import Workspace
 place = Path(sys.argv[1])
 command = AgentCommand.parse(sys.argv[2], place)

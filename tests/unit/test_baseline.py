@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.baseline import BASELINE_IDS, baseline_reply
+from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS, baseline_reply
 
 LEXICAL, RANDOM, FIRST = BASELINE_IDS
 

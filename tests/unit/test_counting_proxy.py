@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from verifiers import Upstream, free_port, plain
 
-from pytest_helmbench.gateway.counting_proxy import CountingProxies, CountingProxy, ProxyBounds
+from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies, CountingProxy, ProxyBounds
 
 MIB = 2**20
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.gate import (
+from pytest_helmbench.gateway.limiter import (
     Ask,
     BudgetSpentError,
     Ending,

@@ -11,10 +11,10 @@ from provider import Provider, Request
 from wired import Onlooker, Wired, call_to, wired
 
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, ResultRecord
+from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.gate import Ask, Gate, GateLimits, Lane, ModelStoppedError
 from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Patience
-from pytest_helmbench.gateway.hub import LocalHub
+from pytest_helmbench.gateway.limiter import Ask, Gate, GateLimits, Lane, ModelStoppedError
 
 
 async def _ask(office: Wired, url: str, model: str = "test/good", watch: Onlooker | None = None) -> Reply:

@@ -18,7 +18,7 @@ from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient, RawAnswer, TransportFault
 from pytest_helmbench.gateway.faults import Fault, FaultKind
-from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body
 
 KEY = "sk-hidden-SECRET-0123456789"

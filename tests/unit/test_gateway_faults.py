@@ -10,7 +10,7 @@ import pytest
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.faults import Fault, FaultKind, RateHeaders, classify, excerpt, rate_headers
-from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 NOW = 1_763_700_000.0
 KEY = "sk-hidden-SECRET-0123456789"

@@ -9,7 +9,7 @@ import pytest
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.prices import price_of, token_price
-from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 KEYS = {"OPENROUTER_API_KEY": "k"}
 TOKENS = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)

@@ -6,7 +6,12 @@ import pytest
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.providers import Endpoint, Unusable, normalise_base_url, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import (
+    Endpoint,
+    Unusable,
+    normalise_base_url,
+    resolve_endpoint,
+)
 
 ALL_KEYS = {
     "OPENROUTER_API_KEY": "router-key",

@@ -12,7 +12,7 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
-from pytest_helmbench.gateway.providers import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
 
 FORMAT = {"type": "json_schema", "json_schema": {"name": "S1", "strict": True, "schema": {"type": "object"}}}

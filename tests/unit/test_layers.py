@@ -110,8 +110,8 @@ _LATE = {
     ("library", "pytest_helmbench.benchmarks.packs.loading"),  # sessions of scenario trees do without
     ("library", "pytest_helmbench.benchmarks.bench_packs.loading"),  # only Bench Packs need it
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
-    ("relay", "pytest_helmbench.gateway.relay_server"),  # for items whose code is not ours
-    ("verifiers", "pytest_helmbench.gateway.counting_proxy"),  # for Bench Packs with verifiers
+    ("relay", "pytest_helmbench.gateway.relay.server"),  # for items whose code is not ours
+    ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),  # for Bench Packs with verifiers
 }
 
 

@@ -26,12 +26,12 @@ from wired import Onlooker
 
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.conversation import Conversation, RawReply
-from pytest_helmbench.gateway.gate import BudgetSpentError, Gate, GateLimits, Lane
 from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Patience
-from pytest_helmbench.gateway.hub import LocalHub
-from pytest_helmbench.gateway.relay import RelayAddress, RelayBounds
+from pytest_helmbench.gateway.limiter import BudgetSpentError, Gate, GateLimits, Lane
+from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.relay.relay import RelayAddress, RelayBounds
 
 _TOOLS: Any = [
     {
@@ -812,7 +812,7 @@ def test_every_address_of_this_machine_that_is_asked_for_is_listened_at(provider
 
 
 def test_the_server_is_loaded_only_when_an_address_is_asked_for() -> None:
-    code = "import pytest_helmbench.gateway.relay, sys; print('aiohttp.web' in sys.modules)"
+    code = "import pytest_helmbench.gateway.relay.relay, sys; print('aiohttp.web' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"
 

@@ -21,13 +21,13 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Usage
 from pytest_helmbench.distributed import ChannelServer, Told
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.forwarded_request import Passage
 from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin
-from pytest_helmbench.gateway.hub import LocalHub
-from pytest_helmbench.gateway.passage import Passage
-from pytest_helmbench.gateway.providers import other_route, replay_endpoint
-from pytest_helmbench.gateway.recollection import CacheMode, Recollection
+from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.providers.endpoints import other_route, replay_endpoint
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
+from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
 from pytest_helmbench.memory import Memory
 
 _URL = "http://127.0.0.1:9/v1"  # nobody listens there

@@ -21,10 +21,10 @@ from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.jobs import Route, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
-from pytest_helmbench.gateway.gate import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.gateway import Patience
-from pytest_helmbench.gateway.hub import LocalHub
-from pytest_helmbench.gateway.providers import Unusable
+from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.judge import load_template
 
 _MODEL, _JUDGE = "test/good", "test/judge"

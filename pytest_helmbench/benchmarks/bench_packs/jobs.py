@@ -20,7 +20,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
-from pytest_helmbench.gateway.gate import Lane
+from pytest_helmbench.gateway.limiter import Lane
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = ["HostedJob", "LoadedHosted"]

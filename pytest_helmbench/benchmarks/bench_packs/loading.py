@@ -27,7 +27,7 @@ from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.jobs import Target
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.relay import Relay
+from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.settings import Prepare, Settings

@@ -31,11 +31,11 @@ from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Reply, Ver
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
-from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.gateway import utc_now
-from pytest_helmbench.gateway.item_clock import ItemClock
-from pytest_helmbench.gateway.providers import Endpoint, Unusable
-from pytest_helmbench.gateway.relay import Relay, RelayAddress, Seat
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.relay.item_clock import ItemClock
+from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, Seat
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 __all__ = ["HostedSettings", "HostedTools", "HostedWork", "item_lane"]

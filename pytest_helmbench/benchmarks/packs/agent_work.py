@@ -29,9 +29,9 @@ from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
-from pytest_helmbench.gateway.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.gateway import CaseClock
-from pytest_helmbench.gateway.relay import Relay
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
+from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxError
 from pytest_helmbench.sandbox.workspace import Workspace
 

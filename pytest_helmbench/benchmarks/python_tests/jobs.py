@@ -17,10 +17,10 @@ from pytest_helmbench.core.rule import AssertionRule
 from pytest_helmbench.engine.jobs import Broken, CaseJob, Route, Target, escaped_path
 from pytest_helmbench.engine.targets import NO_MODEL
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
-from pytest_helmbench.gateway.conversation import Conversation, ItemLine, Sums
-from pytest_helmbench.gateway.gate import Lane
-from pytest_helmbench.gateway.providers import Unusable
-from pytest_helmbench.gateway.relay import Relay, RelayAddress
+from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.providers.endpoints import Unusable
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [

@@ -30,7 +30,7 @@ from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 if TYPE_CHECKING:
-    from pytest_helmbench.gateway.counting_proxy import CountingProxies, CountingProxy
+    from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies, CountingProxy
 
 __all__ = ["OpenVerifiers", "Verifiers"]
 
@@ -273,7 +273,7 @@ class Verifiers:
     def _gate(self) -> CountingProxies:
         if self._proxies is None:
             # The HTTP server takes longer to load than a small session to run.
-            from pytest_helmbench.gateway.counting_proxy import CountingProxies  # noqa: PLC0415
+            from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies  # noqa: PLC0415
 
             self._proxies = CountingProxies()
         return self._proxies

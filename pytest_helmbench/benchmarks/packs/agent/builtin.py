@@ -21,9 +21,9 @@ from pytest_helmbench.benchmarks.packs.agent.transcript import Stop, Transcript
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, CallFailedError, utc_now
+from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
 from pytest_helmbench.sandbox.box import Box, Limits
 
 __all__ = ["AGENT_LIMITS", "AGENT_VERSION", "AgentLimits", "run_agent"]

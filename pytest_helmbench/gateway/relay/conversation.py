@@ -14,16 +14,16 @@ from typing import Any, Self
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.client_errors import (
+from pytest_helmbench.gateway.forwarded_request import Passage
+from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin, Watch
+from pytest_helmbench.gateway.limiter import RefusedError
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.relay.client_errors import (
     BadRequestError,
     ItemEndedError,
     check_request,
     failure_of,
 )
-from pytest_helmbench.gateway.gate import RefusedError
-from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin, Watch
-from pytest_helmbench.gateway.passage import Passage
-from pytest_helmbench.gateway.providers import Endpoint
 
 __all__ = ["ClientGaveUpError", "Conversation", "ItemLine", "RawReply", "Sums"]
 

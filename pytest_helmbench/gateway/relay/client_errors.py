@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gate import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, CallFailedError
-from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.limiter import BudgetSpentError, ModelStoppedError, RefusedError
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["BadRequestError", "ItemEndedError", "check_request", "error_body", "failure_of", "read_request"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_helmbench.core.model import Sampling
-from pytest_helmbench.gateway.providers import Endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.wire import encode, passed_body
 
 __all__ = ["Passage"]

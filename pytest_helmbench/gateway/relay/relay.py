@@ -15,11 +15,11 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.client_errors import ItemEndedError
-from pytest_helmbench.gateway.conversation import Conversation
+from pytest_helmbench.gateway.relay.client_errors import ItemEndedError
+from pytest_helmbench.gateway.relay.conversation import Conversation
 
 if TYPE_CHECKING:
-    from pytest_helmbench.gateway.relay_server import RelayServer
+    from pytest_helmbench.gateway.relay.server import RelayServer
 
 __all__ = ["NotAdmittedError", "Relay", "RelayAddress", "RelayBounds", "Seat"]
 
@@ -178,7 +178,7 @@ class Relay:
                 return port
             if self._server is None:
                 # The HTTP server takes longer to load than a small session to run.
-                from pytest_helmbench.gateway.relay_server import RelayServer  # noqa: PLC0415
+                from pytest_helmbench.gateway.relay.server import RelayServer  # noqa: PLC0415
 
                 self._server = RelayServer(self.admitted, self._bounds)
             self._ports[host] = await self._server.listen(host)

@@ -16,7 +16,7 @@ from referencing.exceptions import Unresolvable
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import without_surrogates
-from pytest_helmbench.gateway.schema_answer import NoAnswerError, Taste, schema_answer
+from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, Taste, schema_answer
 
 __all__ = ["BASELINE_IDS", "baseline_reply", "guarded_reply"]
 

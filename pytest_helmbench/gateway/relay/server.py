@@ -13,11 +13,16 @@ from aiohttp import web
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.gateway.client_errors import BadRequestError, ItemEndedError, error_body, read_request
-from pytest_helmbench.gateway.conversation import Conversation, RawReply
-from pytest_helmbench.gateway.gate import RefusedError
-from pytest_helmbench.gateway.relay import NotAdmittedError, RelayBounds
-from pytest_helmbench.gateway.relay_text import HEARTBEAT, error_event, reply_events, wants_usage
+from pytest_helmbench.gateway.limiter import RefusedError
+from pytest_helmbench.gateway.relay.client_errors import (
+    BadRequestError,
+    ItemEndedError,
+    error_body,
+    read_request,
+)
+from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.relay.event_stream import HEARTBEAT, error_event, reply_events, wants_usage
+from pytest_helmbench.gateway.relay.relay import NotAdmittedError, RelayBounds
 
 __all__ = ["RelayServer"]
 
@@ -25,7 +30,7 @@ _BACKLOG = 1024
 _STOP_S = 0.2
 _BLOCK = 64 * 2**10
 # The errors of clients would quote what they have sent. Errors of our own reach the item.
-_SILENT = logging.Logger("pytest_helmbench.gateway.relay_server", logging.CRITICAL + 1)
+_SILENT = logging.Logger("pytest_helmbench.gateway.relay.server", logging.CRITICAL + 1)
 # Retries are ours; what arrives at a client is meant to stay.
 _HEADERS = {"Server": "pytest-helmbench", "Cache-Control": "no-store"}
 _FINAL = {**_HEADERS, "x-should-retry": "false"}

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from referencing import Registry
 
-from pytest_helmbench.gateway.pattern_text import matching_texts, searches
+from pytest_helmbench.gateway.baselines.pattern_text import matching_texts, searches
 
 __all__ = ["NoAnswerError", "Taste", "schema_answer"]
 

@@ -36,7 +36,7 @@ _OF_ONE_HOP = frozenset(
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade", "expect"))
 _NAMING_URLS = ("Location", "Content-Location")
 _FILLED_IN = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-_SILENT = logging.Logger("pytest_helmbench.gateway.counting_proxy", logging.CRITICAL + 1)
+_SILENT = logging.Logger("pytest_helmbench.gateway.relay.counting_proxy", logging.CRITICAL + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.gateway.gate import Ask, Ending, Gate, Settlement, Ticket
-from pytest_helmbench.gateway.recollection import Recollection, Recorded, Wanted
+from pytest_helmbench.gateway.limiter import Ask, Ending, Gate, Settlement, Ticket
+from pytest_helmbench.gateway.reply_cache import Recollection, Recorded, Wanted
 
 __all__ = ["Hub", "LocalHub"]
 

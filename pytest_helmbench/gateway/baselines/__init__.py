@@ -1,0 +1,1 @@
+"""The embedded reference models: a floor for scores, without a network."""

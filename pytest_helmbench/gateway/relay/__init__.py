@@ -1,0 +1,1 @@
+"""The gateway for code that is not ours: an HTTP address for every item, and what passes through it."""
