@@ -22,7 +22,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start, Told
 from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
-from pytest_helmbench.engine.jobs import CaseJob
+from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.engine.targets import lanes_of, session_concurrency

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_b
 from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import PackOutline
-from pytest_helmbench.engine.jobs import Loaded
+from pytest_helmbench.engine.job import Loaded
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.settings import Settings

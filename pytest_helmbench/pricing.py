@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.jobs import Loaded, Route, Target
+from pytest_helmbench.engine.job import Loaded, Route, Target
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.runs import PlannedRun

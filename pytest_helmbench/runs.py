@@ -15,7 +15,7 @@ from typing import Any
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
 from pytest_helmbench.core.row_outline import PackOutline
-from pytest_helmbench.engine.jobs import CaseJob, Loaded, Target
+from pytest_helmbench.engine.job import CaseJob, Loaded, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.resuming import Continued, Resumption, find_resumption

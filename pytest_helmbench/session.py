@@ -24,7 +24,7 @@ from pytest_helmbench.distributed import SliceScheduling, crash_report
 from pytest_helmbench.ending import ExitRule
 from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
-from pytest_helmbench.engine.jobs import Broken, CaseJob, Loaded, escaped_path
+from pytest_helmbench.engine.job import Broken, CaseJob, Loaded, escaped_path
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates

@@ -28,7 +28,7 @@ from pytest_helmbench.commands.trees import (
     read_benchmarks,
 )
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.jobs import escaped_id
+from pytest_helmbench.engine.job import escaped_id
 
 __all__ = ["run_all", "run_batch", "run_single"]
 

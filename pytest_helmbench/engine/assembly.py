@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pytest_helmbench.engine.engine import Engine
-from pytest_helmbench.engine.jobs import CaseJob
+from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import CaseRunner, RunnerSettings
 from pytest_helmbench.gateway.backend import Hub

@@ -14,7 +14,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import Criterion, JudgeRule
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
-from pytest_helmbench.engine.jobs import CaseJob, Route
+from pytest_helmbench.engine.job import CaseJob, Route
 from pytest_helmbench.engine.work import Bench, UnjudgedError, Work, fault_outcome
 from pytest_helmbench.gateway.backend import Hub
 from pytest_helmbench.gateway.faults import FaultKind

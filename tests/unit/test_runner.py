@@ -18,7 +18,7 @@ from pytest_helmbench.benchmarks.scenario_trees.jobs import TreeJob
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.assembly import Assembly, Share
-from pytest_helmbench.engine.jobs import Route, Target
+from pytest_helmbench.engine.job import Route, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.gateway.backend import LocalHub

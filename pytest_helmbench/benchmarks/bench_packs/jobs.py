@@ -19,7 +19,7 @@ from pytest_helmbench.benchmarks.bench_packs.work import HostedWork, item_lane
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
+from pytest_helmbench.engine.job import Broken, CaseJob, Target
 from pytest_helmbench.gateway.limiter import Lane
 from pytest_helmbench.judging.judge import JudgeTemplate
 

@@ -25,7 +25,7 @@ from pytest_helmbench.benchmarks.bench_packs.work import HostedSettings, HostedT
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.jobs import Target
+from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders

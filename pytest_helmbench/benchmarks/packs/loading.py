@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.benchmarks.packs.self_check import SelfCheck
 from pytest_helmbench.benchmarks.packs.work import PackSettings, PackWork
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.engine.jobs import Loaded, Target
+from pytest_helmbench.engine.job import Loaded, Target
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.settings import PackRules, Settings
 

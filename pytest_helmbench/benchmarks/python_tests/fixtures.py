@@ -29,7 +29,7 @@ from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.desks import Desk
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
-from pytest_helmbench.engine.jobs import CaseJob, Target, escaped_id, escaped_path
+from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.items import HAND_WRITTEN, PLUGIN
 from pytest_helmbench.library import Library

@@ -14,7 +14,7 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline, RowRef
 from pytest_helmbench.core.rule import AssertionRule
-from pytest_helmbench.engine.jobs import Broken, CaseJob, Route, Target, escaped_path
+from pytest_helmbench.engine.job import Broken, CaseJob, Route, Target, escaped_path
 from pytest_helmbench.engine.targets import NO_MODEL
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.limiter import Lane

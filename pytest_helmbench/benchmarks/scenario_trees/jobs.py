@@ -11,7 +11,7 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combinati
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import JudgeRule
-from pytest_helmbench.engine.jobs import Broken, CaseJob, Target
+from pytest_helmbench.engine.job import Broken, CaseJob, Target
 from pytest_helmbench.gateway.limiter import Lane
 from pytest_helmbench.judging.case_evaluation import rule_hashes
 from pytest_helmbench.judging.judge import JudgeTemplate
