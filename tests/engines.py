@@ -25,7 +25,7 @@ from pytest_helmbench.sandbox.box import (
     SandboxMode,
     Unavailable,
 )
-from pytest_helmbench.sandbox.room import find_engine
+from pytest_helmbench.sandbox.detection import find_engine
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from engines import Running
 
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Limits, Mount, SandboxMode, Unavailable
 from pytest_helmbench.sandbox.bubblewrap import BubblewrapEngine, ways
-from pytest_helmbench.sandbox.room import find_engine
+from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 PROTECTING = ("bwrap", "podman", "docker")

@@ -15,14 +15,14 @@ import pytest
 from engines import IMAGE, Running
 
 from pytest_helmbench.sandbox.box import Command, SandboxMode, Unavailable
+from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.owners import Owner, new_folder, remove_leftover_folders, this_process
-from pytest_helmbench.sandbox.room import find_engine
 from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 
 _SESSION = """
 import asyncio, os, sys
 from pytest_helmbench.sandbox.box import BoxSpec, Command, SandboxMode
-from pytest_helmbench.sandbox.room import find_engine
+from pytest_helmbench.sandbox.detection import find_engine
 
 async def main(mode, image, mark):
     engine = await find_engine(SandboxMode(mode), pull=False)

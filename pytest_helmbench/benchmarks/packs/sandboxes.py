@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from pytest_helmbench.sandbox.box import Engine, SandboxMode, Unavailable
-from pytest_helmbench.sandbox.room import find_engine
+from pytest_helmbench.sandbox.detection import find_engine
 
 __all__ = ["Sandboxes"]
 
