@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_helmbench.report.scores import gate_line
-from pytest_helmbench.report.tables import share
+from pytest_helmbench.reports.score_lines import gate_line
+from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,

@@ -14,7 +14,7 @@ from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import Broken, CaseJob, Loaded, escaped_id, escaped_path
-from pytest_helmbench.report.texts import error_text, failure_text
+from pytest_helmbench.reports.case_texts import error_text, failure_text
 
 if TYPE_CHECKING:
     from pytest_helmbench.session import SessionPlugin

@@ -43,8 +43,8 @@ from pytest_helmbench.items import (
 from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import TURN_FIXTURE, option_value
-from pytest_helmbench.report.texts import quoted_texts
-from pytest_helmbench.reports import write_reports
+from pytest_helmbench.reports.case_texts import quoted_texts
+from pytest_helmbench.reports.stored_reports import write_reports
 from pytest_helmbench.resuming import as_continued
 from pytest_helmbench.runs import Plan, plan_jobs
 from pytest_helmbench.settings import Settings, resolve_settings

@@ -23,8 +23,8 @@ from pytest_helmbench.ending import run_names, scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pricing import PriceSpan, price_span
-from pytest_helmbench.report.scores import score_lines
-from pytest_helmbench.report.summary import (
+from pytest_helmbench.reports.score_lines import score_lines
+from pytest_helmbench.reports.session_texts import (
     DryRow,
     ModelRow,
     announcement,

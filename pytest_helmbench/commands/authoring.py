@@ -34,7 +34,7 @@ from pytest_helmbench.core.rule import FieldRule
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
-from pytest_helmbench.report.exports import REPORT_SCHEMA_NAMES, report_schema
+from pytest_helmbench.reports.exports import REPORT_SCHEMA_NAMES, report_schema
 
 __all__ = ["check", "init", "print_schema"]
 

@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedHosted
 from pytest_helmbench.benchmarks.bench_packs.loading import Hosting
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.report.tables import table
+from pytest_helmbench.reports.tables import table
 from pytest_helmbench.settings import Settings
 
 __all__ = [

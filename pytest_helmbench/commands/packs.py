@@ -11,7 +11,7 @@ from pytest_helmbench.benchmarks.packs.format.prompt_texts import messages_of
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.row_outline import RowRef
-from pytest_helmbench.report.tables import table
+from pytest_helmbench.reports.tables import table
 
 __all__ = ["find_row", "first_rows", "pack_rows", "pack_table", "row_case"]
 

@@ -26,10 +26,10 @@ from pytest_helmbench.commands.output import (
 from pytest_helmbench.commands.project import Project
 from pytest_helmbench.commands.trees import nearest
 from pytest_helmbench.core.codes import CaseCode, Selection
-from pytest_helmbench.report.cards import case_card, case_record, run_card, run_record
-from pytest_helmbench.report.exports import export_document, write_csv
-from pytest_helmbench.report.summary import cost_text
-from pytest_helmbench.report.tables import number, share, table
+from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
+from pytest_helmbench.reports.exports import export_document, write_csv
+from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.tables import number, share, table
 from pytest_helmbench.store.queries import (
     CostRow,
     ResultRow,

@@ -40,7 +40,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
 from pytest_helmbench.gateway.wire import request_body
-from pytest_helmbench.report.tables import table
+from pytest_helmbench.reports.tables import table
 from pytest_helmbench.settings import Settings
 
 __all__ = [

@@ -27,7 +27,7 @@ from trees import (
 )
 
 from pytest_helmbench.cli import main
-from pytest_helmbench.report.markdown import LONGEST
+from pytest_helmbench.reports.markdown import LONGEST
 
 _HOSTILE = "</details><img src=x>|`@octocat` #1 \x1b[31m\u202e\ud800 SECRET-REPLY"
 _REPORTS = ("--helmbench-markdown=report.md", "--helmbench-json=report.json")

@@ -18,7 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line
 from pytest_helmbench.cli import main
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import PackOutline
-from pytest_helmbench.report.texts import quoted_texts
+from pytest_helmbench.reports.case_texts import quoted_texts
 from pytest_helmbench.store.runs import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
 

@@ -34,7 +34,7 @@ from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.items import HAND_WRITTEN, PLUGIN
 from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import TURN_FIXTURE
-from pytest_helmbench.report.texts import error_text, failure_text
+from pytest_helmbench.reports.case_texts import error_text, failure_text
 
 if TYPE_CHECKING:
     import openai

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_helmbench.report.tables import share, table
+from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict
 

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.report_lines import (
 )
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.report.cards import prompt_lines, run_record, sent_messages
+from pytest_helmbench.reports.cards import prompt_lines, run_record, sent_messages
 from pytest_helmbench.store.queries import EvaluationRow, ResultRow, RunDetail
 
 __all__ = ["EXPORT_FORMAT", "REPORT_SCHEMA_NAMES", "export_document", "report_schema", "write_csv"]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import amount, pack_score_rows, total_text
-from pytest_helmbench.report.cards import prompt_lines
-from pytest_helmbench.report.markup import code_span, fenced, folded, pipe_table, plain
-from pytest_helmbench.report.scores import interval_text
-from pytest_helmbench.report.summary import cost_text
-from pytest_helmbench.report.tables import number, share
-from pytest_helmbench.report.values import RunReport, cautions
+from pytest_helmbench.reports.cards import prompt_lines
+from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
+from pytest_helmbench.reports.run_report import RunReport, cautions
+from pytest_helmbench.reports.score_lines import interval_text
+from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.tables import number, share
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import RunScore, Score

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
-from pytest_helmbench.report.scores import score_notes
-from pytest_helmbench.report.summary import ModelRow, judging_lines
+from pytest_helmbench.reports.score_lines import score_notes
+from pytest_helmbench.reports.session_texts import ModelRow, judging_lines
 from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.store.queries import CostRow, ResultRow, RunDetail

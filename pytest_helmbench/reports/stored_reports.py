@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.core.outcome import FORM_REASONS
-from pytest_helmbench.report.json_report import report_document
-from pytest_helmbench.report.markdown import markdown_report
-from pytest_helmbench.report.summary import ModelRow
-from pytest_helmbench.report.values import RunReport
+from pytest_helmbench.reports.json_report import report_document
+from pytest_helmbench.reports.markdown import markdown_report
+from pytest_helmbench.reports.run_report import RunReport
+from pytest_helmbench.reports.session_texts import ModelRow
 from pytest_helmbench.scores import planned_rows, stored_score, tree_rows
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores
 from pytest_helmbench.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_helmbench.report.tables import UNKNOWN, table
+from pytest_helmbench.reports.tables import UNKNOWN, table
 
 __all__ = [
     "DryRow",

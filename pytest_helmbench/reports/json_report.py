@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.report_lines import hosted_cells, hosted_texts, pack_score_record
-from pytest_helmbench.report.cards import run_record, sent_messages
-from pytest_helmbench.report.values import RunReport, cautions
+from pytest_helmbench.reports.cards import run_record, sent_messages
+from pytest_helmbench.reports.run_report import RunReport, cautions
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score

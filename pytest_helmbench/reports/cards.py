@@ -16,8 +16,8 @@ from pytest_helmbench.benchmarks.bench_packs.report_lines import (
     total_text,
 )
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.report.summary import cost_text, reasons_text
-from pytest_helmbench.report.tables import UNKNOWN, share, table
+from pytest_helmbench.reports.session_texts import cost_text, reasons_text
+from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.store.queries import CallRow, EvaluationRow, ResultRow, RunDetail
 
 __all__ = ["case_card", "case_record", "indented", "prompt_lines", "run_card", "run_record", "sent_messages"]
