@@ -16,7 +16,6 @@ from wired import Onlooker, Wired, endpoint_of, wired
 
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
 from pytest_helmbench.core.model import ModelEntry, Sampling
-from pytest_helmbench.distributed import RemoteHub
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.client import ChatClient
@@ -26,6 +25,7 @@ from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayBounds
 from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
 from pytest_helmbench.memory import Memory
+from pytest_helmbench.pytest_side.xdist_channel import RemoteHub
 from pytest_helmbench.store.writer import RunRecord, Store
 
 __all__ = [

@@ -35,13 +35,12 @@ _ROOMS = {
     },
     "benchmarks/python_tests": {
         "core",
-        "desks",
         "engine",
         "gateway",
-        "items",
         "judging",
         "library",
         "plugin",
+        "pytest_side",
         "reports",
     },
     "benchmarks/scenario_trees": {
@@ -86,24 +85,46 @@ _ROOMS = {
     "files": {"core"},
     "gateway": {"core"},
     "judging": {"benchmarks/scenario_trees", "core"},
+    "pytest_side": {
+        "benchmarks",
+        "benchmarks/bench_packs",
+        "benchmarks/packs",
+        "benchmarks/python_tests",
+        "benchmarks/scenario_trees",
+        "core",
+        "engine",
+        "gateway",
+        "gating",
+        "judging",
+        "library",
+        "memory",
+        "plugin",
+        "pricing",
+        "reports",
+        "resuming",
+        "runs",
+        "scoring",
+        "settings",
+        "store",
+    },
     "reports": {"benchmarks/bench_packs", "core", "scores", "scoring", "settings", "store"},
     "sandbox": {"core"},
     "scoring": {"benchmarks/scenario_trees", "core"},
     "store": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core"},
 }
-_PYTEST_MODULES = {"session", "items", "distributed", "desks", "terminal", "benchmarks/python_tests"}
+_PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}
 _OF_PLUGIN = {"__future__", "dataclasses", "os", "pathlib", "pytest", "types", "typing"}
 _COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest modules
 _LATE = {
-    ("plugin", "pytest_helmbench.session"),
+    ("plugin", "pytest_helmbench.pytest_side.session_plugin"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.packs.places"),
     (
         "plugin",
         "pytest_helmbench.benchmarks.python_tests.fixtures",
     ),  # for hand-written tests, as the two below
-    ("session", "pytest_helmbench.benchmarks.python_tests.fixtures"),
+    ("session_plugin", "pytest_helmbench.benchmarks.python_tests.fixtures"),
     ("library", "pytest_helmbench.benchmarks.python_tests.jobs"),
     ("fixtures", "openai"),  # for tests that ask for a client
     ("library", "pytest_helmbench.benchmarks.packs.loading"),  # sessions of scenario trees do without

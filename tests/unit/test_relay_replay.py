@@ -19,7 +19,6 @@ from wired import Onlooker
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Usage
-from pytest_helmbench.distributed import ChannelServer, Told
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.forwarded_request import Passage
@@ -29,6 +28,7 @@ from pytest_helmbench.gateway.providers.endpoints import other_route, replay_end
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
 from pytest_helmbench.memory import Memory
+from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, Told
 
 _URL = "http://127.0.0.1:9/v1"  # nobody listens there
 _ASKED = ("draw", "count", "draw", "draw", "count")

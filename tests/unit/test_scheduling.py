@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pytest_helmbench.distributed import SliceScheduling
+from pytest_helmbench.pytest_side.xdist_channel import SliceScheduling
 
 
 @dataclass(eq=False)

@@ -19,7 +19,6 @@ import pytest
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.distributed import ChannelServer, RemoteHub, SliceScheduling, Start, Told
 from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob
@@ -34,6 +33,7 @@ from pytest_helmbench.gating import Gates
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.library import Library
 from pytest_helmbench.memory import Memory
+from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, RemoteHub, SliceScheduling, Start, Told
 from pytest_helmbench.runs import Plan, RunBook
 from pytest_helmbench.settings import Settings
 from pytest_helmbench.store.recall import CaseKey, RecordedCase

@@ -17,7 +17,7 @@ from pytest_helmbench.engine.job import Broken, CaseJob, Loaded, escaped_id, esc
 from pytest_helmbench.reports.case_texts import error_text, failure_text
 
 if TYPE_CHECKING:
-    from pytest_helmbench.session import SessionPlugin
+    from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 
 __all__ = [
     "HAND_WRITTEN",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.desks import Office, in_ci
+from pytest_helmbench.pytest_side.roles import Office, in_ci
 from pytest_helmbench.runs import Plan
 from pytest_helmbench.scoring.run_score import RunScore
 

@@ -19,16 +19,17 @@ from pytest_helmbench.core.codes import scenario_code_of
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.desks import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
-from pytest_helmbench.distributed import SliceScheduling, crash_report
-from pytest_helmbench.ending import ExitRule
 from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import Broken, CaseJob, Loaded, escaped_path
 from pytest_helmbench.engine.targets import session_concurrency
-from pytest_helmbench.garbage import GarbagePace
 from pytest_helmbench.gating import read_gates
-from pytest_helmbench.items import (
+from pytest_helmbench.judging.judge import load_template
+from pytest_helmbench.library import Library
+from pytest_helmbench.plugin import TURN_FIXTURE, option_value
+from pytest_helmbench.pytest_side.exit_code import ExitRule
+from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
+from pytest_helmbench.pytest_side.items import (
     PLUGIN,
     BrokenFile,
     BrokenItem,
@@ -40,15 +41,14 @@ from pytest_helmbench.items import (
     job_of,
     ran_on_demand,
 )
-from pytest_helmbench.judging.judge import load_template
-from pytest_helmbench.library import Library
-from pytest_helmbench.plugin import TURN_FIXTURE, option_value
+from pytest_helmbench.pytest_side.roles import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
+from pytest_helmbench.pytest_side.terminal import Announcer, LiveLine, add_suite_properties, session_lines
+from pytest_helmbench.pytest_side.xdist_channel import SliceScheduling, crash_report
 from pytest_helmbench.reports.case_texts import quoted_texts
 from pytest_helmbench.reports.stored_reports import write_reports
 from pytest_helmbench.resuming import as_continued
 from pytest_helmbench.runs import Plan, plan_jobs
 from pytest_helmbench.settings import Settings, resolve_settings
-from pytest_helmbench.terminal import Announcer, LiveLine, add_suite_properties, session_lines
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests

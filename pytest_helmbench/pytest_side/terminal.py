@@ -18,11 +18,11 @@ from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.desks import Office, in_ci
-from pytest_helmbench.ending import run_names, scores_by_name
 from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pricing import PriceSpan, price_span
+from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
+from pytest_helmbench.pytest_side.roles import Office, in_ci
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
