@@ -24,8 +24,8 @@ from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayBounds
 from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
-from pytest_helmbench.memory import Memory
 from pytest_helmbench.pytest_side.xdist_channel import RemoteHub
+from pytest_helmbench.session.recorded_replies import Memory
 from pytest_helmbench.store.writer import RunRecord, Store
 
 __all__ = [

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.bench_packs.loading import Hosting
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.reports.tables import table
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.settings import Settings
 
 __all__ = [
     "find_scenario",

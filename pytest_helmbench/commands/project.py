@@ -14,7 +14,7 @@ from typing import Any
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.commands.output import CommandError
 from pytest_helmbench.plugin import OPTIONS, Option
-from pytest_helmbench.settings import Settings, resolve_settings
+from pytest_helmbench.session.settings import Settings, resolve_settings
 
 __all__ = ["Project"]
 

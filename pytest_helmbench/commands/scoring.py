@@ -23,15 +23,15 @@ from pytest_helmbench.commands.output import (
 )
 from pytest_helmbench.commands.records import database_of, run_of
 from pytest_helmbench.commands.trees import benchmark_option
-from pytest_helmbench.gating import Gates
 from pytest_helmbench.reports.json_report import score_record
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.stored_reports import json_text, run_report
 from pytest_helmbench.reports.tables import share
-from pytest_helmbench.scores import stored_score
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
+from pytest_helmbench.session.gates import Gates
+from pytest_helmbench.session.stored_scores import stored_score
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import RunDetail
 

@@ -37,11 +37,11 @@ from pytest_helmbench.commands.project import Project
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
 from pytest_helmbench.gateway.wire import request_body
 from pytest_helmbench.reports.tables import table
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.targets import resolve_targets
 
 __all__ = [
     "AnyBenchmark",

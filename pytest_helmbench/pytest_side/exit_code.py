@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.pytest_side.roles import Office, in_ci
-from pytest_helmbench.runs import Plan
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.runs import Plan
 
 __all__ = ["ExitRule", "run_names", "scores_by_name"]
 

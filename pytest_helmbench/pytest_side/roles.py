@@ -24,18 +24,18 @@ from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
-from pytest_helmbench.engine.targets import lanes_of, session_concurrency
 from pytest_helmbench.gateway.backend import LocalHub
 from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.limiter import Gate, GateLimits, NotStoredError
 from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
-from pytest_helmbench.gating import Gates
 from pytest_helmbench.judging.judge import JudgeTemplate
-from pytest_helmbench.library import Library
-from pytest_helmbench.memory import Memory
 from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, RemoteHub, SliceScheduling, Start, Told
-from pytest_helmbench.runs import Plan, RunBook
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.gates import Gates
+from pytest_helmbench.session.library import Library
+from pytest_helmbench.session.recorded_replies import Memory
+from pytest_helmbench.session.runs import Plan, RunBook
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.targets import lanes_of, session_concurrency
 from pytest_helmbench.store.recall import CaseKey, RecordedCase
 
 __all__ = ["NOTHING_UNFINISHED", "ControllerDesk", "Desk", "LocalDesk", "Office", "WorkerDesk"]

@@ -22,10 +22,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import Broken, CaseJob, Loaded, escaped_path
-from pytest_helmbench.engine.targets import session_concurrency
-from pytest_helmbench.gating import read_gates
 from pytest_helmbench.judging.judge import load_template
-from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import TURN_FIXTURE, option_value
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
@@ -46,9 +43,12 @@ from pytest_helmbench.pytest_side.terminal import Announcer, LiveLine, add_suite
 from pytest_helmbench.pytest_side.xdist_channel import SliceScheduling, crash_report
 from pytest_helmbench.reports.case_texts import quoted_texts
 from pytest_helmbench.reports.stored_reports import write_reports
-from pytest_helmbench.resuming import as_continued
-from pytest_helmbench.runs import Plan, plan_jobs
-from pytest_helmbench.settings import Settings, resolve_settings
+from pytest_helmbench.session.gates import read_gates
+from pytest_helmbench.session.library import Library
+from pytest_helmbench.session.resume import as_continued
+from pytest_helmbench.session.runs import Plan, plan_jobs
+from pytest_helmbench.session.settings import Settings, resolve_settings
+from pytest_helmbench.session.targets import session_concurrency
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests

@@ -18,9 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.engine.targets import session_concurrency
 from pytest_helmbench.gateway.reply_cache import CacheMode
-from pytest_helmbench.pricing import PriceSpan, price_span
 from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
 from pytest_helmbench.pytest_side.roles import Office, in_ci
 from pytest_helmbench.reports.score_lines import score_lines
@@ -35,7 +33,9 @@ from pytest_helmbench.reports.session_texts import (
     model_table,
     reasons_text,
 )
-from pytest_helmbench.runs import Plan, PlannedRun, Tally
+from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
+from pytest_helmbench.session.runs import Plan, PlannedRun, Tally
+from pytest_helmbench.session.targets import session_concurrency
 from pytest_helmbench.store.fault import StoreError
 
 __all__ = ["Announcer", "LiveLine", "add_suite_properties", "session_lines"]

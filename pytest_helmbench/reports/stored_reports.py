@@ -13,9 +13,9 @@ from pytest_helmbench.reports.json_report import report_document
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.reports.run_report import RunReport
 from pytest_helmbench.reports.session_texts import ModelRow
-from pytest_helmbench.scores import planned_rows, stored_score, tree_rows
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.stored_scores import planned_rows, stored_score, tree_rows
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import CostRow, ResultRow, RunDetail, costs, results, run_detail

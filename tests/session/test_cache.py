@@ -25,12 +25,12 @@ from wired import Onlooker, Wired, wired
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.engine.targets import resolve_targets
 from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Origin, Patience
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.reply_cache import Recollection, Recorded, Wanted
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
-from pytest_helmbench.settings import resolve_settings
+from pytest_helmbench.session.settings import resolve_settings
+from pytest_helmbench.session.targets import resolve_targets
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _REUSE = "--helmbench-cache=reuse"

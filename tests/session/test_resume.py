@@ -28,7 +28,7 @@ from trees import (
     write_tree,
 )
 
-from pytest_helmbench.resuming import Continued, ResumeError, find_resumption
+from pytest_helmbench.session.resume import Continued, ResumeError, find_resumption
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RESUME = "--helmbench-resume"

@@ -27,8 +27,8 @@ from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
 from pytest_helmbench.gateway.providers.endpoints import other_route, replay_endpoint
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
-from pytest_helmbench.memory import Memory
 from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, Told
+from pytest_helmbench.session.recorded_replies import Memory
 
 _URL = "http://127.0.0.1:9/v1"  # nobody listens there
 _ASKED = ("draw", "count", "draw", "draw", "count")

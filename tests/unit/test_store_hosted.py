@@ -25,7 +25,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
 )
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.gateway.relay.relay import Relay, Seat
-from pytest_helmbench.scores import stored_score
+from pytest_helmbench.session.stored_scores import stored_score
 from pytest_helmbench.store.queries import results, run_detail
 from pytest_helmbench.store.recall import Recall
 

@@ -30,7 +30,7 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
-from pytest_helmbench.settings import Prepare, Settings
+from pytest_helmbench.session.settings import Prepare, Settings
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 

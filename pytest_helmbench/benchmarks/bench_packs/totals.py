@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import hosted_results
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.gateway import utc_now
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["PackRun", "mean_score", "note_pack_starts", "store_pack_totals"]

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.packs.work import PackSettings, PackWork
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import Loaded, Target
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.settings import PackRules, Settings
+from pytest_helmbench.session.settings import PackRules, Settings
 
 __all__ = ["Packing"]
 

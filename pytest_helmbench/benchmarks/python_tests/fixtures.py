@@ -30,11 +30,11 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.gateway.relay.relay import RelayAddress
-from pytest_helmbench.library import Library
 from pytest_helmbench.plugin import TURN_FIXTURE
 from pytest_helmbench.pytest_side.items import HAND_WRITTEN, PLUGIN
 from pytest_helmbench.pytest_side.roles import Desk
 from pytest_helmbench.reports.case_texts import error_text, failure_text
+from pytest_helmbench.session.library import Library
 
 if TYPE_CHECKING:
     import openai

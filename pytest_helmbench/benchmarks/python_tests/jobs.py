@@ -15,13 +15,13 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline, RowRef
 from pytest_helmbench.core.rule import AssertionRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Route, Target, escaped_path
-from pytest_helmbench.engine.targets import NO_MODEL
 from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.limiter import Lane
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.judging.judge import JudgeTemplate
+from pytest_helmbench.session.targets import NO_MODEL
 
 __all__ = [
     "Finding",

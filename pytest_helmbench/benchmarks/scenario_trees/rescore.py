@@ -37,8 +37,8 @@ from pytest_helmbench.judging.case_evaluation import (
     with_reply,
 )
 from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, load_template
-from pytest_helmbench.scores import run_totals, stored_score
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.queries import RunDetail
 from pytest_helmbench.store.replay import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.recall import CaseKey, Recall, RecordedCase, UnfinishedRun, unfinished_runs
 

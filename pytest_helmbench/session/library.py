@@ -15,8 +15,8 @@ from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.job import Loaded
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.engine.targets import resolve_targets
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.targets import resolve_targets
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.bench_packs.loading import Hosting

@@ -18,10 +18,10 @@ from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.job import CaseJob, Loaded, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.resuming import Continued, Resumption, find_resumption
-from pytest_helmbench.scores import run_totals, score_of
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.settings import Settings
+from pytest_helmbench.session.resume import Continued, Resumption, find_resumption
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.stored_scores import run_totals, score_of
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.runs import RunRecord
 from pytest_helmbench.store.writer import Store

@@ -11,7 +11,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.job import Loaded, Route, Target
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.runs import PlannedRun
+from pytest_helmbench.session.runs import PlannedRun
 from pytest_helmbench.store.queries import CallHistory, Spread, price_history
 
 __all__ = ["PriceSpan", "price_span"]

@@ -17,7 +17,7 @@ from pytest_helmbench.gateway.limiter import Lane
 from pytest_helmbench.gateway.prices import token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.reply_cache import CacheMode
-from pytest_helmbench.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
+from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
 __all__ = ["NO_MODEL", "lanes_of", "resolve_targets", "session_concurrency"]
 

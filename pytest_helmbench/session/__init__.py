@@ -1,0 +1,1 @@
+"""A session without pytest: settings, benchmarks, plan, runs, gates, resume."""
