@@ -20,8 +20,8 @@ import pytest
 from provider import Provider
 from trees import Part, Tree, clear_environment, rows, write_tree
 
-from pytest_helmbench.cli import helmbench as commands
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import helmbench as commands
+from pytest_helmbench.cli.main import main
 
 CASE = "P1-B1-S1-C1-PT1"
 _SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI", "PYTEST_ADDOPTS")

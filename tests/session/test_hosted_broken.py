@@ -13,7 +13,7 @@ from hosted_sessions import ASKS, node_processes, run_packs, write_asking_pack
 from provider import Provider
 from trees import clear_environment, rows
 
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 
 _VERIFIER = {"id": "exact", "transport": "http", "required": True, "defaultMode": "custom_url"}
 

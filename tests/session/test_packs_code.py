@@ -14,7 +14,7 @@ from provider import Answer, Provider, Request
 from repositories import bundle_of, make_repository
 from trees import clear_environment, rows, run_tree
 
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 
 _BWRAP = "--helmbench-sandbox=bwrap"
 _ADDS = "```python\ndef add(a, b):\n    return a + b\n```"

@@ -16,7 +16,7 @@ from packs import row, write_pack
 from provider import Provider
 from trees import clear_environment, run_tree
 
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 
 _CANARY = re.compile(r"CANARY\w*|7357735\d*", re.IGNORECASE)
 _HIDDEN: Mapping[str, Mapping[str, Any]] = {

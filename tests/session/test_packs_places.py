@@ -12,7 +12,7 @@ from packs import write_pack
 from provider import Answer, Provider
 from trees import clear_environment, rows, run_tree
 
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 
 _BOMB = "raise SystemExit('something of a pack was imported')\n"
 _BOMBS = dict.fromkeys(

@@ -14,7 +14,7 @@ from records import final_state, integrity, judged_rows
 from sessions import Session, until
 from trees import clear_environment, rows, run_tree
 
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RESUME = "--helmbench-resume"

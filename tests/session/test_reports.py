@@ -26,7 +26,7 @@ from trees import (
     write_tree,
 )
 
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 from pytest_helmbench.reports.markdown import LONGEST
 
 _HOSTILE = "</details><img src=x>|`@octocat` #1 \x1b[31m\u202e\ud800 SECRET-REPLY"

@@ -11,7 +11,7 @@ import pytest
 from provider import Answer, Provider, Request
 from trees import category, clear_environment, includes, judged, judged_twice, rows, run_tree, write_tree
 
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 from pytest_helmbench.session.stored_scores import stored_score
 
 _TREES = {

@@ -13,7 +13,7 @@ from trees import CATEGORY_SCHEMA, Part, Tree, judged, write_tree
 from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
-from pytest_helmbench.commands.trees import scenario_table
+from pytest_helmbench.cli.trees import scenario_table
 
 POLARITY = ("category: RISK", "evaluation:", "  polarity: by_severity")
 CONSTANT = "constant answer: one reply passes every scored case of P1-B1: "

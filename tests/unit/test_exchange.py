@@ -14,7 +14,7 @@ from hosted_records import AT, error, failed_call, hosted_store, judged, outline
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run, write_benchlocal
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 
 _SCORE = PackScore(75, ({"id": "a", "label": "A", "score": 75, "own": "QUOTE"},), "QUOTE: three of four")

@@ -15,7 +15,7 @@ from hosted_records import AT, END, error, hosted_store, judged, result, run_rec
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
-from pytest_helmbench.cli import main
+from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.reports.case_texts import quoted_texts

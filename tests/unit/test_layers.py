@@ -54,7 +54,7 @@ _ROOMS = {
         "session",
         "store",
     },
-    "commands": {
+    "cli": {
         "benchmarks",
         "benchmarks/bench_packs",
         "benchmarks/packs",
@@ -113,7 +113,7 @@ _ROOMS = {
 _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}
 _OF_PLUGIN = {"__future__", "dataclasses", "os", "pathlib", "pytest", "types", "typing"}
-_COMMAND_LINE = {"cli", "commands"}  # they may import all but the pytest modules
+_COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
     ("plugin", "pytest_helmbench.pytest_side.session_plugin"),
     ("plugin", "pytest_helmbench.benchmarks.places"),

@@ -20,15 +20,15 @@ from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below,
 from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
-from pytest_helmbench.commands.hosted import loaded_hosted
-from pytest_helmbench.commands.output import (
+from pytest_helmbench.cli.hosted import loaded_hosted
+from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
     no_db_option,
     say,
     say_json,
 )
-from pytest_helmbench.commands.project import Project
+from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.rule import FieldRule
 from pytest_helmbench.files.models_file import load_models

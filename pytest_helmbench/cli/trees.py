@@ -18,22 +18,22 @@ from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination, Scenario
-from pytest_helmbench.commands.hosted import (
+from pytest_helmbench.cli.hosted import (
     find_scenario,
     hosted_rows,
     hosted_table,
     loaded_hosted,
     prompt_lines,
 )
-from pytest_helmbench.commands.output import (
+from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
     no_db_option,
     say,
     say_json,
 )
-from pytest_helmbench.commands.packs import find_row, pack_rows, pack_table, row_case
-from pytest_helmbench.commands.project import Project
+from pytest_helmbench.cli.packs import find_row, pack_rows, pack_table, row_case
+from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.model import ModelEntry

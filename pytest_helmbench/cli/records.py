@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run
 from pytest_helmbench.benchmarks.bench_packs.report_lines import HostedCase, pack_score_record
 from pytest_helmbench.benchmarks.bench_packs.stored import hosted_events, hosted_scenarios, pack_score
-from pytest_helmbench.commands.output import (
+from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
     complain,
@@ -23,8 +23,8 @@ from pytest_helmbench.commands.output import (
     say,
     say_json,
 )
-from pytest_helmbench.commands.project import Project
-from pytest_helmbench.commands.trees import nearest
+from pytest_helmbench.cli.project import Project
+from pytest_helmbench.cli.trees import nearest
 from pytest_helmbench.core.codes import CaseCode, Selection
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.reports.exports import export_document, write_csv

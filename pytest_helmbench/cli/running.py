@@ -16,11 +16,11 @@ import click
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
 from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
-from pytest_helmbench.commands.hosted import find_scenario, first_scenarios, manifest_of
-from pytest_helmbench.commands.output import CommandError, complain, db_option, say
-from pytest_helmbench.commands.packs import find_row, first_rows
-from pytest_helmbench.commands.project import Project
-from pytest_helmbench.commands.trees import (
+from pytest_helmbench.cli.hosted import find_scenario, first_scenarios, manifest_of
+from pytest_helmbench.cli.output import CommandError, complain, db_option, say
+from pytest_helmbench.cli.packs import find_row, first_rows
+from pytest_helmbench.cli.project import Project
+from pytest_helmbench.cli.trees import (
     AnyBenchmark,
     benchmark_option,
     benchmark_table,

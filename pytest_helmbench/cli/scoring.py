@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.scenario_trees.rescore import Rescored, RescoreError, rescore
-from pytest_helmbench.commands.output import (
+from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
     complain,
@@ -21,8 +21,8 @@ from pytest_helmbench.commands.output import (
     say,
     say_json,
 )
-from pytest_helmbench.commands.records import database_of, run_of
-from pytest_helmbench.commands.trees import benchmark_option
+from pytest_helmbench.cli.records import database_of, run_of
+from pytest_helmbench.cli.trees import benchmark_option
 from pytest_helmbench.reports.json_report import score_record
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.reports.score_lines import score_lines

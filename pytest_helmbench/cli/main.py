@@ -10,12 +10,12 @@ from typing import TextIO
 
 import click
 
-from pytest_helmbench.commands.authoring import check, init, print_schema
-from pytest_helmbench.commands.output import CommandError, complain
-from pytest_helmbench.commands.records import export, list_runs, show, show_costs
-from pytest_helmbench.commands.running import run_all, run_batch, run_single
-from pytest_helmbench.commands.scoring import gate, report, rescore_run, score
-from pytest_helmbench.commands.trees import list_scenarios, prompt
+from pytest_helmbench.cli.authoring import check, init, print_schema
+from pytest_helmbench.cli.output import CommandError, complain
+from pytest_helmbench.cli.records import export, list_runs, show, show_costs
+from pytest_helmbench.cli.running import run_all, run_batch, run_single
+from pytest_helmbench.cli.scoring import gate, report, rescore_run, score
+from pytest_helmbench.cli.trees import list_scenarios, prompt
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
-from pytest_helmbench.commands.output import CommandError
+from pytest_helmbench.cli.output import CommandError
 from pytest_helmbench.plugin import OPTIONS, Option
 from pytest_helmbench.session.settings import Settings, resolve_settings
 
