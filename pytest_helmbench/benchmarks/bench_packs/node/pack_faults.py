@@ -12,7 +12,7 @@ REASONS = frozenset(
 )
 """Why a Bench Pack failed, in one word each."""
 
-_NOT_OF_THE_PACK = ("node:internal", "bridge/inside/")
+_NOT_OF_THE_PACK = ("node:internal", "node/inside/")
 
 
 class PackFailedError(HelmbenchError):
