@@ -143,8 +143,8 @@ OPTIONS = (
 )
 
 _MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
-_HOSTED_MANIFEST = "benchlocal.pack.json"
-_SIGNS = ("scenarios", *_MANIFESTS, _HOSTED_MANIFEST)
+_BENCH_PACK_MANIFEST = "benchlocal.pack.json"
+_SIGNS = ("scenarios", *_MANIFESTS, _BENCH_PACK_MANIFEST)
 _INI_TYPES: dict[str, Literal["string", "linelist", "bool"]] = {"list": "linelist", "flag": "bool"}
 _PARSERS: dict[str, type] = {"int": int, "float": float}
 
@@ -201,7 +201,7 @@ def _refuse_settings_of_packs(config: pytest.Config) -> None:
     """
     settings = config.inipath
     folders = () if settings is None else settings.parents
-    pack = next((folder for folder in folders if (folder / _HOSTED_MANIFEST).is_file()), None)
+    pack = next((folder for folder in folders if (folder / _BENCH_PACK_MANIFEST).is_file()), None)
     if pack is not None and not config.invocation_params.dir.is_relative_to(pack):
         raise pytest.UsageError(
             f"{settings}: pytest would take its settings from the Bench Pack that it is to run\n"
@@ -226,7 +226,7 @@ def _pack_folders(paths: Iterable[Path], *, hosted: bool) -> Iterator[Path]:
     """
 
     def is_closed(folder: Path) -> bool:
-        if hosted and (folder / _HOSTED_MANIFEST).is_file():
+        if hosted and (folder / _BENCH_PACK_MANIFEST).is_file():
             return True
         return _has_manifest(folder) and _is_pack(folder)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_packs import pack_place
+from bench_pack_folders import pack_place
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgeBounds, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node

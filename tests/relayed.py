@@ -14,18 +14,18 @@ from typing import Any
 import aiohttp
 from wired import Onlooker, Wired, endpoint_of, wired
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Origin, Patience
-from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayBounds
-from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
-from pytest_helmbench.pytest_side.xdist_channel import RemoteHub
-from pytest_helmbench.session.recorded_replies import Memory
+from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
+from pytest_helmbench.pytest_side.xdist_channel import RemoteBackend
+from pytest_helmbench.session.recorded_replies import RecordedReplies
 from pytest_helmbench.store.writer import RunRecord, Store
 
 __all__ = [
@@ -83,14 +83,14 @@ class Answered:
 class Relayed:
     """A relay and everything behind it."""
 
-    office: Wired
+    coordinator: Wired
     relay: Relay
     url: str
     web: aiohttp.ClientSession
 
     async def item(self, code: str = "ROW-1", **options: Any) -> tuple[Conversation, RelayAddress]:
         """Return the conversation of an item and its address."""
-        conversation = converse(self.office.gateway, self.url, code, **options)
+        conversation = converse(self.coordinator.gateway, self.url, code, **options)
         return conversation, await self.relay.open(conversation)
 
     async def send(self, address: RelayAddress, path: str = "/chat/completions", **options: Any) -> Answered:
@@ -105,15 +105,18 @@ class Relayed:
 @asynccontextmanager
 async def relayed(
     url: str,
-    lanes: Iterable[Lane] = (Lane("test/good", 8),),
+    limits_by_model: Iterable[ModelLimits] = (ModelLimits("test/good", 8),),
     bounds: RelayBounds | None = None,
     **options: Any,
 ) -> AsyncIterator[Relayed]:
     """Open a relay; `options` go to `wired`."""
-    async with wired(lanes, **options) as office, aiohttp.ClientSession(auto_decompress=False) as web:
+    async with (
+        wired(limits_by_model, **options) as coordinator,
+        aiohttp.ClientSession(auto_decompress=False) as web,
+    ):
         relay = Relay(bounds)
         try:
-            yield Relayed(office, relay, url, web)
+            yield Relayed(coordinator, relay, url, web)
         finally:
             await relay.close()
 
@@ -121,7 +124,7 @@ async def relayed(
 def opened_store(path: Path) -> tuple[Store, int]:
     """Open a results file and a run in it."""
     store = Store.open(path)
-    tree = Benchmark(Path("pack"), "pack", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
+    tree = ScenarioTree(Path("pack"), "pack", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
     record = RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)
     (run_id,) = store.open_runs("session", [record])
     return store, run_id
@@ -141,15 +144,15 @@ async def recording(
     store, run_id = opened_store(path)
     with closing(store):
         run_id = run_id if resumes is None else resumes
-        gate = Gate(GateLimits(8), time.monotonic)
-        gate.add_lanes([Lane("test/good", 8), Lane("openai/gpt", 8)])
-        recalls = mode.reads or resumes is not None
-        memory = Memory(store, mode, () if resumes is None else (resumes,))
+        gate = Limiter(SessionLimits(8), time.monotonic)
+        gate.add_models([ModelLimits("test/good", 8), ModelLimits("openai/gpt", 8)])
+        may_use_recorded = mode.reads or resumes is not None
+        memory = RecordedReplies(store, mode, () if resumes is None else (resumes,))
         with closing(memory):
-            recollection = Recollection(memory, shares=mode is CacheMode.REUSE) if recalls else None
-            hub = LocalHub(gate, store.record_attempt, store.record_result, recollection)
-            gateway = Gateway(hub, ChatClient(), Patience(max_retries=0), f"s{run_id}-")
-            gateway.recalls = recalls
+            reply_cache = ReplyCache(memory, shares=mode is CacheMode.REUSE) if may_use_recorded else None
+            backend = LocalBackend(gate, store.record_attempt, store.record_result, reply_cache)
+            gateway = Gateway(backend, ChatClient(), Patience(max_retries=0), f"s{run_id}-")
+            gateway.may_use_recorded = may_use_recorded
             gateway.replays_only = mode is CacheMode.ONLY
             try:
                 yield gateway, run_id
@@ -187,11 +190,13 @@ def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
         run_id: Of the run.
     """
     loop = LoopThread()
-    hub = RemoteHub(loop, channel, lambda _start: None, lambda _model, _why: None, lambda _reason: None)
+    backend = RemoteBackend(
+        loop, channel, lambda _start: None, lambda _model, _why: None, lambda _reason: None
+    )
 
     async def asked() -> list[str]:
-        gateway = Gateway(hub, ChatClient(), Patience(), f"{code}-")
-        gateway.recalls = CacheMode(mode).reads
+        gateway = Gateway(backend, ChatClient(), Patience(), f"{code}-")
+        gateway.may_use_recorded = CacheMode(mode).reads
         gateway.replays_only = mode == CacheMode.ONLY
         try:
             async with relayed_over(converse(gateway, url, code, run_id=run_id)) as send:
@@ -199,8 +204,8 @@ def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
         finally:
             await gateway.close()
 
-    hub.send("note", json.dumps([code, loop.run(asked())]))
-    hub.send("bye")
+    backend.send("note", json.dumps([code, loop.run(asked())]))
+    backend.send("bye")
     loop.close()
 
 

@@ -13,7 +13,11 @@ from typing import Any, Self
 
 import aiohttp
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, VerifierDefault, VerifierSpec
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    BenchPackManifest,
+    VerifierDefault,
+    VerifierSpec,
+)
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
@@ -75,7 +79,7 @@ class Pack:
         """Return the pack's verifiers as a user wants them."""
         usual: dict[str, Any] = {"id": "verifier", "required": True, "default_mode": VerifierDefault.DOCKER}
         described = {"build_context": self.folder, "listen_port": 4010}
-        manifest = HostedManifest(
+        manifest = BenchPackManifest(
             root=self.root,
             path=self.root / "benchlocal.pack.json",
             id="the-pack",

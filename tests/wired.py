@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Call, Gateway, Origin, Patience
-from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 __all__ = ["Onlooker", "Wired", "call_to", "endpoint_of", "wired"]
 
 _PATIENCE = Patience()
-_LIMITS = GateLimits(8)
+_LIMITS = SessionLimits(8)
 
 
 @dataclass(slots=True)
@@ -47,8 +47,8 @@ class Onlooker:
 class Wired:
     """A gateway and everything it touches."""
 
-    gate: Gate
-    hub: LocalHub
+    gate: Limiter
+    backend: LocalBackend
     gateway: Gateway
     attempts: list[AttemptRecord] = field(default_factory=list)
     results: list[ResultRecord] = field(default_factory=list)
@@ -69,9 +69,9 @@ def call_to(url: str, model: str = "test/good", text: str = "Hello", code: str =
 
 @asynccontextmanager
 async def wired(
-    lanes: Iterable[Lane] = (Lane("test/good", 8),),
+    limits_by_model: Iterable[ModelLimits] = (ModelLimits("test/good", 8),),
     patience: Patience = _PATIENCE,
-    limits: GateLimits = _LIMITS,
+    limits: SessionLimits = _LIMITS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncIterator[Wired]:
     """Connect everything, as a session in one process does."""
@@ -81,11 +81,11 @@ async def wired(
     def stop_model(model: str, why: str) -> None:
         gateway.stop_model(model, why)
 
-    gate = Gate(limits, time.monotonic, stop_model)
-    gate.add_lanes(lanes)
-    hub = LocalHub(gate, attempts.append, results.append)
-    gateway = Gateway(hub, ChatClient(), patience, sleep=sleep, jitter=lambda: 0.0)
+    gate = Limiter(limits, time.monotonic, stop_model)
+    gate.add_models(limits_by_model)
+    backend = LocalBackend(gate, attempts.append, results.append)
+    gateway = Gateway(backend, ChatClient(), patience, sleep=sleep, jitter=lambda: 0.0)
     try:
-        yield Wired(gate, hub, gateway, attempts, results)
+        yield Wired(gate, backend, gateway, attempts, results)
     finally:
         await gateway.close()

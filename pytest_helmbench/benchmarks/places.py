@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pack
 from pytest_helmbench.benchmarks.packs.places import MANIFEST_NAMES, is_pack
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
 
@@ -44,7 +44,7 @@ def is_benchmark(path: Path) -> bool:
 
 def is_closed(path: Path) -> bool:
     """Return whether a folder is a benchmark in which nothing else is looked for: a pack or a Bench Pack."""
-    return is_hosted(path) or is_pack(path)
+    return is_bench_pack(path) or is_pack(path)
 
 
 def is_tree(path: Path) -> bool:
@@ -66,7 +66,7 @@ def benchmark_root(path: Path) -> Path | None:
     """
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
     places = (absolute, *absolute.parents)
-    around = [place for place in places if is_hosted(place)]
+    around = [place for place in places if is_bench_pack(place)]
     return around[-1] if around else next((place for place in places if is_benchmark(place)), None)
 
 
@@ -98,7 +98,7 @@ def _is_scenario_folder(entry: os.DirEntry[str]) -> bool:
 def _walk(path: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(path):
         place = Path(folder)
-        if MANIFEST in files and is_hosted(place):
+        if MANIFEST in files and is_bench_pack(place):
             yield place
             folders.clear()
             continue

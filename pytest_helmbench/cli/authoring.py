@@ -12,15 +12,15 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.benchmarks.bench_packs.places import is_hosted
+from pytest_helmbench.benchmarks.bench_packs.places import is_bench_pack
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
-from pytest_helmbench.benchmarks.packs.loading import Packing
+from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_tree
 from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
-from pytest_helmbench.cli.hosted import loaded_hosted
+from pytest_helmbench.cli.hosted import loaded_bench_pack
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
@@ -95,12 +95,12 @@ def _places(path: Path | None) -> tuple[Path, ...]:
 
 def _checked(root: Path) -> _Checked:
     models, odd_models = _models_problems(root)
-    if is_hosted(root):
-        return _checked_hosted(root, models, odd_models)
+    if is_bench_pack(root):
+        return _checked_bench_pack(root, models, odd_models)
     if manifests_of(root) and not is_tree(root):
         return _checked_pack(root, models, odd_models)
     try:
-        benchmark = load_benchmark(root)
+        benchmark = load_tree(root)
     except UnreadableBenchmarkError as error:
         return _Checked(root, None, (*error.problems, *models), ())
     errors = [problem for problems in benchmark.problems.values() for problem in problems]
@@ -136,9 +136,9 @@ def _checked_pack(root: Path, models: tuple[Problem, ...], odd_models: tuple[Pro
     return _Checked(root, healthy, errors, (*pack.warnings, *odd_models, *notes))
 
 
-def _checked_hosted(root: Path, models: tuple[Problem, ...], odd_models: tuple[Problem, ...]) -> _Checked:
+def _checked_bench_pack(root: Path, models: tuple[Problem, ...], odd_models: tuple[Problem, ...]) -> _Checked:
     try:
-        loaded = loaded_hosted(root, Project.at(Path.cwd()).settings())
+        loaded = loaded_bench_pack(root, Project.at(Path.cwd()).settings())
     except UnreadableBenchmarkError as error:
         return _Checked(root, None, (*error.problems, *models), odd_models)
     refusal = loaded.work.refusal
@@ -152,11 +152,11 @@ def _checked_hosted(root: Path, models: tuple[Problem, ...], odd_models: tuple[P
 
 async def _self_checked(root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:
     """Hold the rows of a pack to their own answers; code runs in a sandbox, or not at all."""
-    packing = Packing(Project.at(Path.cwd()).settings(), say)
+    pack_loader = PackLoader(Project.at(Path.cwd()).settings(), say)
     try:
-        return await packing.self_check_all(root)
+        return await pack_loader.self_check_all(root)
     finally:
-        await packing.close()
+        await pack_loader.close()
 
 
 def _passes(rule: FieldRule, value: object) -> bool:

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline, ScenarioMeta
-from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedHosted
-from pytest_helmbench.benchmarks.bench_packs.loading import Hosting
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
+from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.session.settings import Settings
 
 __all__ = [
+    "bench_pack_rows",
+    "bench_pack_table",
     "find_scenario",
     "first_scenarios",
-    "hosted_rows",
-    "hosted_table",
-    "loaded_hosted",
+    "loaded_bench_pack",
     "manifest_of",
     "prompt_lines",
 ]
@@ -28,7 +28,7 @@ __all__ = [
 _HEAD = ("scenario", "category", "title")
 
 
-def loaded_hosted(root: Path, settings: Settings) -> LoadedHosted:
+def loaded_bench_pack(root: Path, settings: Settings) -> LoadedBenchPack:
     """Return a Bench Pack with the scenarios that it lists; without Node, with one that stands for all.
 
     Raises:
@@ -36,21 +36,21 @@ def loaded_hosted(root: Path, settings: Settings) -> LoadedHosted:
     """
     loop = LoopThread()
     try:
-        hosting = Hosting(settings, os.environ, loop)
+        bench_pack_loader = BenchPackLoader(settings, os.environ, loop)
         try:
-            return hosting.load(root, ())
+            return bench_pack_loader.load(root, ())
         finally:
-            loop.run(hosting.close())
+            loop.run(bench_pack_loader.close())
     finally:
         loop.close()
 
 
-def manifest_of(pack: HostedOutline) -> Path:
+def manifest_of(pack: BenchPackOutline) -> Path:
     """Return the file that its scenarios are collected from."""
     return pack.root / MANIFEST
 
 
-def hosted_rows(pack: HostedOutline) -> list[dict[str, Any]]:
+def bench_pack_rows(pack: BenchPackOutline) -> list[dict[str, Any]]:
     """Return one mapping per scenario, in the pack's order."""
     return [
         {
@@ -67,7 +67,7 @@ def hosted_rows(pack: HostedOutline) -> list[dict[str, Any]]:
     ]
 
 
-def hosted_table(pack: HostedOutline) -> Iterator[str]:
+def bench_pack_table(pack: BenchPackOutline) -> Iterator[str]:
     """Yield the scenarios of a Bench Pack and their number."""
     cells = [(scenario.id, scenario.category, scenario.title) for scenario in pack.scenarios.values()]
     yield f"{pack.name} {pack.version}"
@@ -75,13 +75,15 @@ def hosted_table(pack: HostedOutline) -> Iterator[str]:
     yield f"{len(cells)} scenario{'s' if len(cells) != 1 else ''}"
 
 
-def find_scenario(packs: Sequence[HostedOutline], code: str) -> tuple[HostedOutline, ScenarioMeta] | None:
+def find_scenario(
+    packs: Sequence[BenchPackOutline], code: str
+) -> tuple[BenchPackOutline, ScenarioMeta] | None:
     """Return the scenario with an id."""
     found = ((pack, pack.scenarios[code]) for pack in packs if code in pack.scenarios)
     return next(found, None)
 
 
-def first_scenarios(pack: HostedOutline) -> list[ScenarioMeta]:
+def first_scenarios(pack: BenchPackOutline) -> list[ScenarioMeta]:
     """Return the first scenario of each category."""
     found: dict[str, ScenarioMeta] = {}
     for scenario in pack.scenarios.values():

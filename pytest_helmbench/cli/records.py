@@ -12,8 +12,8 @@ import click
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run
-from pytest_helmbench.benchmarks.bench_packs.report_lines import HostedCase, pack_score_record
-from pytest_helmbench.benchmarks.bench_packs.stored import hosted_events, hosted_scenarios, pack_score
+from pytest_helmbench.benchmarks.bench_packs.report_lines import BenchPackCase, pack_score_record
+from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_events, bench_pack_scenarios, pack_score
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
@@ -167,7 +167,7 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
 
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
     calls = calls_of_case(path, detail.summary.id, found[0].code)
-    hosted = _hosted_case(path, detail, found[0].code)
+    hosted = _bench_pack_case(path, detail, found[0].code)
     cases = [
         (
             row,
@@ -183,12 +183,12 @@ def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_
         say(*([""] if place else []), *case_card(row, own, detail.summary.model, said))
 
 
-def _hosted_case(path: Path, detail: RunDetail, code: str) -> HostedCase | None:
+def _bench_pack_case(path: Path, detail: RunDetail, code: str) -> BenchPackCase | None:
     if detail.kind != BENCH_PACK:
         return None
     run_id = detail.summary.id
-    scenarios = (scenario for scenario in hosted_scenarios(path, run_id) if scenario.code == code)
-    return HostedCase(next(scenarios, None), hosted_events(path, run_id, code))
+    scenarios = (scenario for scenario in bench_pack_scenarios(path, run_id) if scenario.code == code)
+    return BenchPackCase(next(scenarios, None), bench_pack_events(path, run_id, code))
 
 
 def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> None:

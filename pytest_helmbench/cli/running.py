@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.cli.hosted import find_scenario, first_scenarios, manifest_of
 from pytest_helmbench.cli.output import CommandError, complain, db_option, say
 from pytest_helmbench.cli.packs import find_row, first_rows
@@ -94,7 +94,7 @@ def run_batch(scenarios: tuple[str, ...], *, all_scenarios: bool, **options: Any
     named = [node_id for code in scenarios if (node_id := _named(project, loaded, code)) is not None]
     if named and len(named) == len(scenarios):
         return _run(wanted, named)
-    trees = [item for item in loaded if isinstance(item, Benchmark)]
+    trees = [item for item in loaded if isinstance(item, ScenarioTree)]
     selection = _known(scenarios, trees)
     return _run(wanted, _paths(project, trees if selection else loaded), selection)
 
@@ -104,7 +104,7 @@ def _named(project: Project, loaded: Sequence[AnyBenchmark], code: str) -> str |
     row = find_row([item for item in loaded if isinstance(item, Pack)], code)
     if row is not None:
         return _node_id(project, row[1].path, code)
-    found = find_scenario([item for item in loaded if isinstance(item, HostedOutline)], code)
+    found = find_scenario([item for item in loaded if isinstance(item, BenchPackOutline)], code)
     return None if found is None else _node_id(project, manifest_of(found[0]), code)
 
 
@@ -131,12 +131,12 @@ def _loaded(project: Project, wanted: _Wanted) -> list[AnyBenchmark]:
 
 def _run_first(project: Project, wanted: _Wanted, loaded: Sequence[AnyBenchmark]) -> int:
     """Run little of everything; what no selection by code knows is named by its id."""
-    trees = [item for item in loaded if isinstance(item, Benchmark)]
+    trees = [item for item in loaded if isinstance(item, ScenarioTree)]
     rows = []
     for item in loaded:
         if isinstance(item, Pack):
             rows += [_node_id(project, ref.path, ref.id) for ref in first_rows(item)]
-        elif isinstance(item, HostedOutline):
+        elif isinstance(item, BenchPackOutline):
             rows += [_node_id(project, manifest_of(item), found.id) for found in first_scenarios(item)]
     code = 0
     if trees:
@@ -172,7 +172,7 @@ def _run(wanted: _Wanted, places: Sequence[str], selection: Sequence[str] = ()) 
     return _exit_code([sys.executable, "-m", "pytest", "-p", "helmbench", *arguments])
 
 
-def _first_cases(loaded: Iterable[Benchmark]) -> list[str]:
+def _first_cases(loaded: Iterable[ScenarioTree]) -> list[str]:
     """Return the code of the first case of each scenario; of a broken one its own, since it must not vanish."""
     codes: list[str] = []
     for benchmark in loaded:
@@ -181,7 +181,7 @@ def _first_cases(loaded: Iterable[Benchmark]) -> list[str]:
     return list(dict.fromkeys(codes))
 
 
-def _known(scenarios: Sequence[str], loaded: Iterable[Benchmark]) -> Sequence[str]:
+def _known(scenarios: Sequence[str], loaded: Iterable[ScenarioTree]) -> Sequence[str]:
     codes = {
         code
         for benchmark in loaded

@@ -12,17 +12,17 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
-from pytest_helmbench.benchmarks.bench_packs.places import is_hosted
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline
+from pytest_helmbench.benchmarks.bench_packs.places import is_bench_pack
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.places import is_pack
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination, Scenario
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
 from pytest_helmbench.cli.hosted import (
+    bench_pack_rows,
+    bench_pack_table,
     find_scenario,
-    hosted_rows,
-    hosted_table,
-    loaded_hosted,
+    loaded_bench_pack,
     prompt_lines,
 )
 from pytest_helmbench.cli.output import (
@@ -81,7 +81,7 @@ def list_scenarios(path: Path | None, *, as_json: bool) -> None:
         say(*benchmark_table(benchmark, add_no_context=no_context))
 
 
-AnyBenchmark = Benchmark | Pack | HostedOutline
+AnyBenchmark = ScenarioTree | Pack | BenchPackOutline
 """What the commands read of a benchmark."""
 
 
@@ -96,25 +96,25 @@ def read_benchmarks(project: Project, path: Path | None) -> list[AnyBenchmark]:
 
 
 def _read(root: Path, settings: Settings) -> AnyBenchmark:
-    if is_hosted(root):
-        return loaded_hosted(root, settings).outline
-    return load_pack(root) if is_pack(root) else load_benchmark(root)
+    if is_bench_pack(root):
+        return loaded_bench_pack(root, settings).outline
+    return load_pack(root) if is_pack(root) else load_tree(root)
 
 
 def benchmark_table(benchmark: AnyBenchmark, *, add_no_context: bool) -> Iterator[str]:
     """Yield the table of a benchmark of any kind."""
-    if isinstance(benchmark, Benchmark):
+    if isinstance(benchmark, ScenarioTree):
         return scenario_table(benchmark, add_no_context=add_no_context)
-    return pack_table(benchmark) if isinstance(benchmark, Pack) else hosted_table(benchmark)
+    return pack_table(benchmark) if isinstance(benchmark, Pack) else bench_pack_table(benchmark)
 
 
 def _rows(benchmark: AnyBenchmark, *, add_no_context: bool) -> list[dict[str, Any]]:
-    if isinstance(benchmark, Benchmark):
+    if isinstance(benchmark, ScenarioTree):
         return scenario_rows(benchmark, add_no_context=add_no_context)
-    return pack_rows(benchmark) if isinstance(benchmark, Pack) else hosted_rows(benchmark)
+    return pack_rows(benchmark) if isinstance(benchmark, Pack) else bench_pack_rows(benchmark)
 
 
-def scenario_rows(benchmark: Benchmark, *, add_no_context: bool) -> list[dict[str, Any]]:
+def scenario_rows(benchmark: ScenarioTree, *, add_no_context: bool) -> list[dict[str, Any]]:
     """Return one mapping per healthy scenario, in natural order; cases are counted, not made."""
     titles = {behaviour.code: behaviour.title for behaviour in benchmark.behaviours}
     return [
@@ -136,7 +136,7 @@ def scenario_rows(benchmark: Benchmark, *, add_no_context: bool) -> list[dict[st
     ]
 
 
-def scenario_table(benchmark: Benchmark, *, add_no_context: bool) -> Iterator[str]:
+def scenario_table(benchmark: ScenarioTree, *, add_no_context: bool) -> Iterator[str]:
     """Yield the table of a benchmark, its totals and its broken scenarios."""
     rows = scenario_rows(benchmark, add_no_context=add_no_context)
     cells = [
@@ -182,7 +182,7 @@ def prompt(
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
     loaded = read_benchmarks(project, path)
-    hosted = find_scenario([item for item in loaded if isinstance(item, HostedOutline)], code)
+    hosted = find_scenario([item for item in loaded if isinstance(item, BenchPackOutline)], code)
     if hosted is not None:
         if model is not None or as_json:
             raise CommandError(
@@ -249,16 +249,16 @@ def _find(loaded: Sequence[AnyBenchmark], code: str, system_prompt: str | None) 
     if row is not None:
         pack, ref = row
         return pack.root, row_case(pack, ref, system_prompt)
-    trees = [item for item in loaded if isinstance(item, Benchmark)]
+    trees = [item for item in loaded if isinstance(item, ScenarioTree)]
     others = [ref.id for pack in packs for ref in pack.rows]
-    others += [name for item in loaded if isinstance(item, HostedOutline) for name in item.scenarios]
+    others += [name for item in loaded if isinstance(item, BenchPackOutline) for name in item.scenarios]
     benchmark, combination = _find_combination(trees, code, others)
     return benchmark.root, combination.case(system_prompt)
 
 
 def _find_combination(
-    loaded: Sequence[Benchmark], code: str, others: Iterable[str]
-) -> tuple[Benchmark, Combination]:
+    loaded: Sequence[ScenarioTree], code: str, others: Iterable[str]
+) -> tuple[ScenarioTree, Combination]:
     parts = CaseCode.parse(code)
     wanted = f"{parts.pillar}-{parts.behaviour}-{parts.scenario}" if parts is not None else code
     known: list[str] = [*others]

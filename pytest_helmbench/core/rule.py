@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedRule
+    from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackRule
     from pytest_helmbench.benchmarks.packs.task import PackRule
 
 __all__ = ["AssertionRule", "CaseRule", "Criterion", "FieldRule", "FieldRuleType", "JudgeRule", "Rule"]
@@ -89,5 +89,5 @@ class AssertionRule:
 Rule = FieldRule | JudgeRule
 """What a scenario of a tree is held to."""
 
-CaseRule: TypeAlias = "FieldRule | JudgeRule | PackRule | HostedRule | AssertionRule"
+CaseRule: TypeAlias = "FieldRule | JudgeRule | PackRule | BenchPackRule | AssertionRule"
 """What a case of any benchmark is held to."""

@@ -9,7 +9,7 @@ from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import CaseRunner, RunnerSettings
-from pytest_helmbench.gateway.backend import Hub
+from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway, Patience
 
@@ -50,28 +50,28 @@ class Assembly:
 
     Args:
         loop: Where everything runs; not closed here.
-        hub: The session's gate and record.
+        backend: The session's limiter and record.
         patience: Limits of time and attempts.
         settings: Shared by all cases.
         share: Of this process.
-        lane_width: Calls in flight per model.
+        calls_in_flight_of: Most calls in flight, by model id.
     """
 
     def __init__(
         self,
         loop: LoopThread,
-        hub: Hub,
+        backend: Backend,
         patience: Patience,
         settings: RunnerSettings,
         share: Share,
-        lane_width: Callable[[str], int],
+        calls_in_flight_of: Callable[[str], int],
     ) -> None:
         self._loop = loop
-        self.gateway = loop.run(_gateway(hub, patience, share.name))
-        self.runner = CaseRunner(self.gateway, hub, settings)
+        self.gateway = loop.run(_gateway(backend, patience, share.name))
+        self.runner = CaseRunner(self.gateway, backend, settings)
 
-        def width(lane: str) -> int:
-            return share.slack + min(lane_width(lane), share.concurrency)
+        def width(model_id: str) -> int:
+            return share.slack + min(calls_in_flight_of(model_id), share.concurrency)
 
         self.engine: Engine[CaseJob] = Engine(loop, self.runner.run, width, share.window)
 
@@ -81,5 +81,5 @@ class Assembly:
         self._loop.run(self.gateway.close())
 
 
-async def _gateway(hub: Hub, patience: Patience, name: str) -> Gateway:
-    return Gateway(hub, ChatClient(), patience, name)
+async def _gateway(backend: Backend, patience: Patience, name: str) -> Gateway:
+    return Gateway(backend, ChatClient(), patience, name)

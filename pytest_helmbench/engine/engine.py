@@ -29,11 +29,11 @@ class CancelledRunError(HelmbenchError):
 
 
 class Job(Protocol):
-    """A piece of work: hashable by identity, with the lane whose limit it falls under."""
+    """A piece of work: hashable by identity, with the model whose limits it falls under."""
 
     @property
-    def lane(self) -> str:
-        """Name of the lane (a model id)."""
+    def model_id(self) -> str:
+        """The model id."""
 
 
 JobT = TypeVar("JobT", bound=Job)
@@ -81,7 +81,7 @@ class Engine(Generic[JobT]):
     Args:
         loop: Where jobs run.
         work: Turns a job into its outcome; raises only what is a bug, or `asyncio.CancelledError`.
-        width: Places per lane name; a resting job holds none.
+        width: Places per model; a resting job holds none.
         window: How far beyond the job whose outcome was taken last others may start.
     """
 
@@ -189,7 +189,7 @@ class Engine(Generic[JobT]):
         for job in jobs:
             if job not in self._queued and job not in self._running and job not in self._done:
                 self._queued[job] = number = next(self._numbers)
-                self._queues.setdefault(job.lane, deque()).append((number, job))
+                self._queues.setdefault(job.model_id, deque()).append((number, job))
         self._fill()
 
     def _want(self, job: JobT) -> None:
@@ -219,14 +219,14 @@ class Engine(Generic[JobT]):
             self._launch(first[1])
 
     def _first_job(self) -> tuple[int, JobT] | None:
-        """Return the earliest queued job whose lane has a place."""
+        """Return the earliest queued job whose model has a place."""
         best: tuple[int, JobT] | None = None
-        for lane, jobs in self._queues.items():
+        for model_id, jobs in self._queues.items():
             while jobs and jobs[0][1] not in self._queued:
                 jobs.popleft()  # it was started
             if (
                 jobs
-                and self._active.get(lane, 0) < self._width(lane)
+                and self._active.get(model_id, 0) < self._width(model_id)
                 and (best is None or jobs[0][0] < best[0])
             ):
                 best = jobs[0]
@@ -234,7 +234,7 @@ class Engine(Generic[JobT]):
 
     def _launch(self, job: JobT) -> None:
         number = self._queued.pop(job, -1)
-        self._active[job.lane] = self._active.get(job.lane, 0) + 1
+        self._active[job.model_id] = self._active.get(job.model_id, 0) + 1
         progress = Progress(self, job)
         task = asyncio.get_running_loop().create_task(self._run(job, number, progress))
         self._running[job] = (task, progress)
@@ -256,12 +256,12 @@ class Engine(Generic[JobT]):
         if self._awaited is job:
             # Behind what came in the same moment: the waiter then finds it done, and wakes less often.
             asyncio.get_running_loop().call_soon(self._wake.put, None)
-        self._active[job.lane] -= 1
+        self._active[job.model_id] -= 1
         self.finished += 1
         self._fill()
 
     def _resting(self, job: JobT, change: int) -> None:
-        self._active[job.lane] -= change
+        self._active[job.model_id] -= change
         if change > 0:
             self._fill()
 

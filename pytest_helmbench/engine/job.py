@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Scoring
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree, Scoring
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.engine.work import Work
-from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.judging.judge import JudgeTemplate
 
@@ -161,7 +161,7 @@ class CaseJob(ABC):
         """Return the rule hash of every evaluation that the case gets, in order."""
 
     @property
-    def lane(self) -> str:
+    def model_id(self) -> str:
         """The model id: what limits fall under."""
         return self.target.model.entry.id
 
@@ -206,7 +206,7 @@ class Loaded(Protocol):
         """One per model, in order."""
 
     @property
-    def outline(self) -> Benchmark | PackOutline | HostedOutline:
+    def outline(self) -> ScenarioTree | PackOutline | BenchPackOutline:
         """What the record keeps of it."""
 
     @property
@@ -218,8 +218,8 @@ class Loaded(Protocol):
         """Weights and floors; None for none."""
 
     @property
-    def item_lanes(self) -> Iterable[Lane]:
-        """Lanes that bound how many of its cases run at a time, beyond their model's."""
+    def item_limits(self) -> Iterable[ModelLimits]:
+        """Limits on how many of its cases run at a time, beyond their model's."""
 
     @property
     def warnings(self) -> Sequence[Problem]:

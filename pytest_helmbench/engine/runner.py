@@ -15,8 +15,8 @@ from pytest_helmbench.core.rule import Criterion, JudgeRule
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.job import CaseJob, Route
-from pytest_helmbench.engine.work import Bench, UnjudgedError, Work, fault_outcome
-from pytest_helmbench.gateway.backend import Hub
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError, Work, fault_outcome
+from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import (
     NOT_ON_RECORD,
@@ -90,13 +90,13 @@ class CaseRunner:
 
     Args:
         gateway: Where calls go.
-        hub: Where outcomes are put on record.
+        backend: Where outcomes are put on record.
         settings: Shared by all cases.
     """
 
-    def __init__(self, gateway: Gateway, hub: Hub, settings: RunnerSettings) -> None:
+    def __init__(self, gateway: Gateway, backend: Backend, settings: RunnerSettings) -> None:
         self._gateway = gateway
-        self._hub = hub
+        self._backend = backend
         self._settings = settings
         self.judged: Mapping[CaseKey, JudgedBefore] = {}
         self.on_changed: Callable[[CaseJob], None] = lambda _job: None
@@ -110,7 +110,7 @@ class CaseRunner:
             return before.outcome
         if before is not None and not job.runs_anew:
             self.on_changed(job)
-        _log.info("%s: start with %s, repetition %d", job.code, scrub(job.lane), job.repetition)
+        _log.info("%s: start with %s, repetition %d", job.code, scrub(job.model_id), job.repetition)
         started_at = utc_now()
         try:
             outcome = await self._outcome(job, progress)
@@ -125,7 +125,7 @@ class CaseRunner:
         return outcome.for_item()
 
     def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
-        self._hub.record_result(
+        self._backend.record_result(
             ResultRecord(
                 run_id=_run_id(job),
                 code=job.code,
@@ -171,7 +171,7 @@ class CaseRunner:
                 return obstacle
             entry = job.target.model.entry
             performed = await work.perform(
-                case, Bench(self._gateway, _origin(job), entry, endpoint, clock, progress)
+                case, CaseContext(self._gateway, _origin(job), entry, endpoint, clock, progress)
             )
             if performed is not None:
                 return performed

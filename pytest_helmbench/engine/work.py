@@ -15,7 +15,7 @@ from pytest_helmbench.gateway.limiter import ModelStoppedError, NotStoredError, 
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.conversation import Sums
 
-__all__ = ["Bench", "UnjudgedError", "Work", "fault_outcome", "with_sums"]
+__all__ = ["CaseContext", "UnjudgedError", "Work", "fault_outcome", "with_sums"]
 
 
 class UnjudgedError(HelmbenchError):
@@ -31,7 +31,7 @@ class UnjudgedError(HelmbenchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class CaseContext:
     """What a case has at hand while it is worked on.
 
     Args:
@@ -64,7 +64,7 @@ class Work(Protocol):
             UnjudgedError: It could not be judged, through no fault of the model.
         """
 
-    async def perform(self, case: Case, bench: Bench) -> Outcome | None:
+    async def perform(self, case: Case, context: CaseContext) -> Outcome | None:
         """Run a case that takes more than one call; None for a case that is one question.
 
         Raises:

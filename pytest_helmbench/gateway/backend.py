@@ -1,4 +1,4 @@
-"""What all processes of a session share: one gate, one record. Direct in one process, a channel from a worker."""
+"""What all processes of a session share: one limiter, one record. Direct in one process, a channel from a worker."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.gateway.limiter import Ask, Ending, Gate, Settlement, Ticket
-from pytest_helmbench.gateway.reply_cache import Recollection, Recorded, Wanted
+from pytest_helmbench.gateway.limiter import AttemptUsage, Ending, Limiter, Permit, PermitRequest
+from pytest_helmbench.gateway.reply_cache import Recorded, ReplyCache, Wanted
 
-__all__ = ["Hub", "LocalHub"]
+__all__ = ["Backend", "LocalBackend"]
 
 
-class Hub(Protocol):
-    """The gate and the record as the gateway and the engine see them. Used on the event loop only."""
+class Backend(Protocol):
+    """The limiter and the record as the gateway and the engine see them. Used on the event loop only."""
 
-    async def admit(self, ask: Ask) -> Ticket:
+    async def acquire(self, wanted: PermitRequest) -> Permit:
         """Wait until an attempt may go; raises `RefusedError` and its kinds."""
 
-    def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
-        """Give a ticket back and put the attempt on record, in one step."""
+    def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
+        """Give a permit back and put the attempt on record, in one step."""
 
-    def release(self, ticket: Ticket) -> None:
-        """Give back a ticket that was not used; one that is settled already stays so."""
+    def release(self, permit: Permit) -> None:
+        """Give back a permit that was not used; one that is settled already stays so."""
 
-    async def recall(self, wanted: Wanted) -> Recorded | None:
+    async def look_up(self, wanted: Wanted) -> Recorded | None:
         """Return a recorded reply; None means: ask, and give up by `give_up` when no reply comes.
 
         Raises `HelmbenchError` when the record cannot be read.
@@ -40,66 +40,66 @@ class Hub(Protocol):
         """Put the outcome of a case on record."""
 
 
-class LocalHub:
-    """The hub of the process that owns gate and store.
+class LocalBackend:
+    """The backend of the process that owns limiter and store.
 
     Args:
-        gate: The session's gate.
+        limiter: The session's limiter.
         record_attempt: Takes an attempt without blocking.
         record_result: Takes a result without blocking.
-        recollection: Recorded replies; None when the session uses none.
+        reply_cache: Recorded replies; None when the session uses none.
     """
 
     def __init__(
         self,
-        gate: Gate,
+        limiter: Limiter,
         record_attempt: Callable[[AttemptRecord], None],
         record_result: Callable[[ResultRecord], None],
-        recollection: Recollection | None = None,
+        reply_cache: ReplyCache | None = None,
     ) -> None:
-        self._gate = gate
+        self._limiter = limiter
         self._record_attempt = record_attempt
         self._record_result = record_result
-        self._recollection = recollection
+        self._reply_cache = reply_cache
 
-    def recall_from(self, recollection: Recollection) -> None:
+    def use_replies(self, reply_cache: ReplyCache) -> None:
         """Use recorded replies from now on."""
-        self._recollection = recollection
+        self._reply_cache = reply_cache
 
-    async def admit(self, ask: Ask) -> Ticket:
-        """See `Hub.admit`."""
-        return await self._gate.admit(ask)
+    async def acquire(self, wanted: PermitRequest) -> Permit:
+        """See `Backend.acquire`."""
+        return await self._limiter.acquire(wanted)
 
-    def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
-        """See `Hub.settle`: the record first, so that nothing is counted that could be lost."""
+    def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
+        """See `Backend.settle`: the record first, so that nothing is counted that could be lost."""
         try:
             self._record_attempt(record)
         finally:
-            self._gate.settle(ticket, settlement)
+            self._limiter.settle(permit, used)
         if (
-            self._recollection is not None
+            self._reply_cache is not None
             and record.reply_key is not None
             and record.response_body is not None
         ):
-            self._recollection.answered(record.request_hash, record.repetition, record.response_body)
+            self._reply_cache.answered(record.request_hash, record.repetition, record.response_body)
 
-    def release(self, ticket: Ticket) -> None:
-        """See `Hub.release`."""
-        self._gate.settle(ticket, Settlement(Ending.OTHER))
+    def release(self, permit: Permit) -> None:
+        """See `Backend.release`."""
+        self._limiter.settle(permit, AttemptUsage(Ending.OTHER))
 
-    async def recall(self, wanted: Wanted) -> Recorded | None:
-        """See `Hub.recall`."""
-        return await self._recollection.recall(wanted) if self._recollection is not None else None
+    async def look_up(self, wanted: Wanted) -> Recorded | None:
+        """See `Backend.look_up`."""
+        return await self._reply_cache.look_up(wanted) if self._reply_cache is not None else None
 
     def give_up(self, wanted: Wanted) -> None:
-        """See `Hub.give_up`."""
-        if self._recollection is not None:
-            self._recollection.given_up(wanted)
+        """See `Backend.give_up`."""
+        if self._reply_cache is not None:
+            self._reply_cache.given_up(wanted)
 
     def record_replay(self, record: AttemptRecord) -> None:
-        """See `Hub.record_replay`."""
+        """See `Backend.record_replay`."""
         self._record_attempt(record)
 
     def record_result(self, record: ResultRecord) -> None:
-        """See `Hub.record_result`."""
+        """See `Backend.record_result`."""
         self._record_result(record)

@@ -9,10 +9,10 @@ from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.wire import encode, passed_body
 
-__all__ = ["Passage"]
+__all__ = ["ForwardedRequest"]
 
 
-class Passage:
+class ForwardedRequest:
     """One request of code that is not ours, and what came back for it.
 
     Args:

@@ -19,12 +19,12 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.gateway.backend import Hub
+from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.baselines.baseline import baseline_reply, guarded_reply
 from pytest_helmbench.gateway.client import ChatClient, RawAnswer, TransportFault
 from pytest_helmbench.gateway.faults import Fault, FaultKind, rate_headers
-from pytest_helmbench.gateway.forwarded_request import Passage
-from pytest_helmbench.gateway.limiter import Ask, Ending, ModelStoppedError, Settlement, Ticket
+from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
+from pytest_helmbench.gateway.limiter import AttemptUsage, Ending, ModelStoppedError, Permit, PermitRequest
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
 from pytest_helmbench.gateway.reply_cache import Recorded, Wanted
@@ -105,7 +105,7 @@ class Call:
         purpose: `case`, `judge`, `pack` or `agent`.
         criterion: Of a judge call; empty otherwise.
         sequence: The n-th call of this purpose inside the case, from 1.
-        passage: The body of somebody else that is sent instead of messages and format; None for our own.
+        forwarded: The body of somebody else that is sent instead of messages and format; None for our own.
         timeout_s: Per attempt; None for that of everybody.
         accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
     """
@@ -118,7 +118,7 @@ class Call:
     purpose: str = "case"
     criterion: str = ""
     sequence: int = 1
-    passage: Passage | None = None
+    forwarded: ForwardedRequest | None = None
     timeout_s: float | None = None
     accepts: Callable[[Reply], bool] = lambda _reply: True
 
@@ -194,7 +194,7 @@ class Gateway:
     """Sends calls through the gate and puts every attempt on record.
 
     Args:
-        hub: Gate and record of the session.
+        backend: Limiter and record of the session.
         client: HTTP client; used on the loop only.
         patience: Limits of time and attempts.
         name: Distinguishes the reply keys of this process from those of others.
@@ -204,20 +204,20 @@ class Gateway:
 
     def __init__(
         self,
-        hub: Hub,
+        backend: Backend,
         client: ChatClient,
         patience: Patience,
         name: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._hub = hub
+        self._backend = backend
         self._client = client
         self.patience = patience
         self._name = name
         self._sleep = sleep
         self._jitter = jitter
-        self.recalls = False
+        self.may_use_recorded = False
         self.replays_only = False
         self._replies = 0
         self._stopped: dict[str, str] = {}
@@ -236,7 +236,7 @@ class Gateway:
             RefusedError: The gate lets nothing more of it go (and its kinds).
         """
         request = _request(call)
-        if not self.recalls:
+        if not self.may_use_recorded:
             return await self._sent(request, clock, watch)
         reply = await self._recalled(request)
         if reply is not None:
@@ -246,13 +246,13 @@ class Gateway:
         try:
             return await self._sent(request, clock, watch)
         except BaseException:
-            self._hub.give_up(_wanted(request))
+            self._backend.give_up(_wanted(request))
             raise
 
     async def _recalled(self, request: _Request) -> Reply | None:
         """Return the reply on record; None means that this request is to be sent, or given up."""
         try:
-            recorded = await self._hub.recall(_wanted(request))
+            recorded = await self._backend.look_up(_wanted(request))
         except HelmbenchError as error:
             raise CallFailedError(
                 Fault(FaultKind.REJECTED, None, "record_unreadable", str(error)), 0
@@ -273,13 +273,13 @@ class Gateway:
     async def _sent(self, request: _Request, clock: CaseClock, watch: Watch) -> Reply:
         """Get a reply by calling, as often as it takes."""
         call = request.call
-        passage = call.passage
-        ask = Ask(
+        forwarded = call.forwarded
+        ask = PermitRequest(
             model=call.entry.id,
             prompt_tokens=len(request.encoded) // _CHARACTERS_PER_TOKEN,
             max_tokens=call.entry.sampling.max_tokens
-            if passage is None
-            else passage.most_tokens(request.body),
+            if forwarded is None
+            else forwarded.most_tokens(request.body),
             urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
         )
@@ -314,17 +314,17 @@ class Gateway:
             ask = replace(ask, urgent=True)
 
     @asynccontextmanager
-    async def place(self, lane: str) -> AsyncIterator[None]:
-        """Hold a place in a lane of items, see `Lane.items`.
+    async def place(self, model_id: str) -> AsyncIterator[None]:
+        """Hold a place among items, see `ModelLimits.items`.
 
         Raises:
             RefusedError: The session is ending.
         """
-        ticket = await self._hub.admit(Ask(lane, 0, None, urgent=False))
+        permit = await self._backend.acquire(PermitRequest(model_id, 0, None, urgent=False))
         try:
             yield
         finally:
-            self._hub.release(ticket)
+            self._backend.release(permit)
 
     @staticmethod
     def fingerprint(call: Call) -> str:
@@ -358,12 +358,12 @@ class Gateway:
         )
         if not (self.replays_only or call.accepts(reply)):
             return None
-        if call.passage is not None:
-            call.passage.arrived(recorded.body, recalled=True)
+        if call.forwarded is not None:
+            call.forwarded.arrived(recorded.body, recalled=True)
         trace = _Trace(request, 0, utc_now(), time.perf_counter())
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
-        self._hub.record_replay(replace(record, from_cache=True))
+        self._backend.record_replay(replace(record, from_cache=True))
         _log.info("%s: %s call: answered from the record", call.origin.code, call.purpose)
         return reply
 
@@ -416,33 +416,33 @@ class Gateway:
             at_work.discard(task)
 
     async def _attempt(
-        self, request: _Request, ask: Ask, attempt: int, clock: CaseClock, watch: Watch
+        self, request: _Request, ask: PermitRequest, attempt: int, clock: CaseClock, watch: Watch
     ) -> Reply | Fault:
-        """Wait for leave and send once; the ticket comes back whatever happens."""
-        ticket = await self._hub.admit(ask)
+        """Wait for leave and send once; the permit comes back whatever happens."""
+        permit = await self._backend.acquire(ask)
         try:
             # Leave may have been given just before the end.
             watch.check()
             if ask.model in self._stopped:
                 raise ModelStoppedError(self._stopped[ask.model])
-            return await self._exchange(request, ticket, attempt, clock, watch)
+            return await self._exchange(request, permit, attempt, clock, watch)
         except BaseException:
-            self._hub.release(ticket)
+            self._backend.release(permit)
             raise
 
     async def _exchange(
-        self, request: _Request, ticket: Ticket, attempt: int, clock: CaseClock, watch: Watch
+        self, request: _Request, permit: Permit, attempt: int, clock: CaseClock, watch: Watch
     ) -> Reply | Fault:
-        """Send, settle the ticket and put the attempt on record."""
+        """Send, settle the permit and put the attempt on record."""
         trace = _Trace(request, attempt, utc_now(), time.perf_counter())
         timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
         try:
-            with self._stoppable(ticket.model), watch.on_the_wire(), clock.running():
+            with self._stoppable(permit.model), watch.on_the_wire(), clock.running():
                 answer = await self._send(request, timeout_s)
         except TransportFault as error:
-            return self._settle_fault(trace, ticket, error.fault, None)
+            return self._settle_fault(trace, permit, error.fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
-            self._hub.settle(ticket, Settlement(Ending.OTHER), trace.record(error="cancelled"))
+            self._backend.settle(permit, AttemptUsage(Ending.OTHER), trace.record(error="cancelled"))
             raise
         endpoint = request.call.endpoint
         parsed = parse_reply(
@@ -453,8 +453,8 @@ class Gateway:
             sent_schema=request.call.response_format is not None,
         )
         if isinstance(parsed, Fault):
-            return self._settle_fault(trace, ticket, parsed, answer)
-        return self._settle_reply(trace, ticket, parsed, answer)
+            return self._settle_fault(trace, permit, parsed, answer)
+        return self._settle_reply(trace, permit, parsed, answer)
 
     async def _send(self, request: _Request, timeout_s: float) -> RawAnswer:
         endpoint = request.call.endpoint
@@ -462,21 +462,21 @@ class Gateway:
             return await self._client.post(endpoint, request.encoded, timeout_s)
         started = time.perf_counter()
         try:
-            answer = baseline_reply if request.call.passage is None else guarded_reply
+            answer = baseline_reply if request.call.forwarded is None else guarded_reply
             document = answer(endpoint.model_id, request.body)
         except HelmbenchError as error:
             raise TransportFault(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
         body = json.dumps(document).encode()
         return RawAnswer(200, {}, body, (time.perf_counter() - started) * 1000)
 
-    def _settle_reply(self, trace: _Trace, ticket: Ticket, parsed: ParsedReply, answer: RawAnswer) -> Reply:
+    def _settle_reply(self, trace: _Trace, permit: Permit, parsed: ParsedReply, answer: RawAnswer) -> Reply:
         call = trace.request.call
         usage = _priced(call, parsed.usage, parsed.provider_model)
         reply = self._reply(parsed, usage, latency_ms=answer.latency_ms)
-        settlement = Settlement(Ending.REPLY, usage, self._announced_pause_s(answer))
-        self._hub.settle(ticket, settlement, trace.record(answer=answer, reply=reply))
-        if call.passage is not None:
-            call.passage.arrived(answer.body)
+        used = AttemptUsage(Ending.REPLY, usage, self._announced_pause_s(answer))
+        self._backend.settle(permit, used, trace.record(answer=answer, reply=reply))
+        if call.forwarded is not None:
+            call.forwarded.arrived(answer.body)
         _log.info(
             "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
             call.origin.code,
@@ -489,7 +489,7 @@ class Gateway:
         )
         return reply
 
-    def _settle_fault(self, trace: _Trace, ticket: Ticket, fault: Fault, answer: RawAnswer | None) -> Fault:
+    def _settle_fault(self, trace: _Trace, permit: Permit, fault: Fault, answer: RawAnswer | None) -> Fault:
         pause_s = 0.0
         if fault.kind is FaultKind.RATE_LIMITED:
             pause_s = fault.retry_after_s or 0.0
@@ -498,14 +498,14 @@ class Gateway:
         if fault.usage.prompt_tokens is not None:
             # A reply that moderation cut is paid all the same.
             fault = replace(fault, usage=_priced(trace.request.call, fault.usage, None))
-        settlement = Settlement(
+        used = AttemptUsage(
             _ENDINGS.get(fault.kind, Ending.OTHER),
             fault.usage,
             min(pause_s, self.patience.longest_pause_s),
             fault.text() if fault.kind is FaultKind.DEAD_MODEL else "",
         )
         record = trace.record(answer=answer, error=f"{fault.reason}: {fault.message}", fault=fault)
-        self._hub.settle(ticket, settlement, record)
+        self._backend.settle(permit, used, record)
         call = trace.request.call
         # The class only: the provider's own words may quote the prompt.
         _log.info("%s: %s call: %s, status %s", call.origin.code, call.purpose, fault.reason, fault.status)
@@ -554,10 +554,10 @@ def _wanted(request: _Request) -> Wanted:
 
 
 def _request(call: Call) -> _Request:
-    sampling, passage = call.entry.sampling, call.passage
-    if passage is not None:
-        body, encoded = passage.sent(call.endpoint, sampling, call.origin.repetition)
-        return _Request(call, body, encoded, passage.number)
+    sampling, forwarded = call.entry.sampling, call.forwarded
+    if forwarded is not None:
+        body, encoded = forwarded.sent(call.endpoint, sampling, call.origin.repetition)
+        return _Request(call, body, encoded, forwarded.number)
     body = request_body(
         call.endpoint,
         sampling,

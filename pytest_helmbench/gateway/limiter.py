@@ -1,6 +1,6 @@
-"""The gate of a session: who may send now. It alone knows concurrency, rates, the budget and stopped models.
+"""The limiter of a session: who may send now. It alone knows concurrency, rates, the budget and stopped models.
 
-One gate serves all processes of a session. It lives on one event loop and is not thread-safe; workers reach
+One limiter serves all processes of a session. It lives on one event loop and is not thread-safe; workers reach
 it over their channel.
 """
 
@@ -19,24 +19,24 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
 
 __all__ = [
-    "Ask",
+    "AttemptUsage",
     "BudgetSpentError",
     "Ending",
-    "Gate",
-    "GateLimits",
-    "Lane",
+    "Limiter",
+    "ModelLimits",
     "ModelStoppedError",
     "NotStoredError",
+    "Permit",
+    "PermitRequest",
     "RefusedError",
-    "Settlement",
-    "Ticket",
+    "SessionLimits",
 ]
 
 _UNKNOWN_COMPLETION_TOKENS = 1024
 
 
 class RefusedError(HelmbenchError):
-    """The gate will not let this call go, now or later."""
+    """The limiter will not let this call go, now or later."""
 
 
 class BudgetSpentError(RefusedError):
@@ -52,8 +52,8 @@ class ModelStoppedError(RefusedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """What the gate must know of a model.
+class ModelLimits:
+    """What the limiter must know of a model.
 
     Args:
         model: Model id.
@@ -75,7 +75,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class GateLimits:
+class SessionLimits:
     """Bounds of the whole session; None for no bound."""
 
     concurrency: int
@@ -85,11 +85,11 @@ class GateLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PermitRequest:
     """A wish to send one attempt.
 
     Args:
-        model: Model id; its lane must be known.
+        model: Model id; its limits must be known.
         prompt_tokens: Estimate.
         max_tokens: Bound that is sent; None when none is.
         urgent: Continues a case that has begun (retry, judge): goes before new cases.
@@ -104,7 +104,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class Permit:
     """Leave to send one attempt; settled exactly once."""
 
     number: int
@@ -113,7 +113,7 @@ class Ticket:
 
 
 class Ending(StrEnum):
-    """How an attempt ended, as far as the gate cares."""
+    """How an attempt ended, as far as the limiter cares."""
 
     REPLY = "reply"
     RATE_LIMITED = "rate_limited"
@@ -123,8 +123,8 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
-    """What came of a ticket.
+class AttemptUsage:
+    """What came of a permit.
 
     Args:
         ending: How it ended.
@@ -139,26 +139,31 @@ class Settlement:
     sentence: str = ""
 
 
-class _LaneState:
-    """A lane with what is out and who waits; its rates are its own and the session's."""
+class _LimitsInUse:
+    """The limits of a model with what is out and who waits; its rates are its own and the session's."""
 
-    def __init__(self, lane: Lane, request_rates: Sequence[Rate], token_rates: Sequence[Rate]) -> None:
-        self.lane = lane
-        self.limit = AdaptiveLimit(lane.most)
+    def __init__(
+        self, model_id: ModelLimits, request_rates: Sequence[Rate], token_rates: Sequence[Rate]
+    ) -> None:
+        self.model_id = model_id
+        self.limit = AdaptiveLimit(model_id.most)
         self.in_flight = 0
         self.paused_until = 0.0
         self.stopped: str | None = None
         self.largest_completion = 0
         self.largest_cost: float | None = None
-        self.calls = 0 if lane.items else 1
+        self.calls = 0 if model_id.items else 1
         """What one place in it counts as."""
-        self.request_rates = (*_rates(lane.requests_per_minute), *(() if lane.items else request_rates))
-        self.token_rates = (*_rates(lane.tokens_per_minute), *(() if lane.items else token_rates))
+        self.request_rates = (
+            *_rates(model_id.requests_per_minute),
+            *(() if model_id.items else request_rates),
+        )
+        self.token_rates = (*_rates(model_id.tokens_per_minute), *(() if model_id.items else token_rates))
         self.rates = (*self.request_rates, *self.token_rates)
-        self.waiting: list[tuple[int, int, Ask, asyncio.Future[Ticket]]] = []
+        self.waiting: list[tuple[int, int, PermitRequest, asyncio.Future[Permit]]] = []
 
 
-class Gate:
+class Limiter:
     """Admission for every attempt of the session.
 
     Args:
@@ -170,7 +175,7 @@ class Gate:
 
     def __init__(
         self,
-        limits: GateLimits,
+        limits: SessionLimits,
         clock: Callable[[], float],
         on_model_stopped: Callable[[str, str], None] = lambda _model, _sentence: None,
         on_overdrawn: Callable[[str], None] = lambda _sentence: None,
@@ -182,7 +187,7 @@ class Gate:
         self._clock = clock
         self._on_model_stopped = on_model_stopped
         self._on_overdrawn = on_overdrawn
-        self._lanes: dict[str, _LaneState] = {}
+        self._in_use: dict[str, _LimitsInUse] = {}
         self._numbers = itertools.count(1)
         self._order = itertools.count()
         self._in_flight = 0
@@ -199,22 +204,22 @@ class Gate:
     @property
     def stopped_models(self) -> dict[str, str]:
         """Model to the sentence that says why it stopped."""
-        return {name: state.stopped for name, state in self._lanes.items() if state.stopped is not None}
+        return {name: state.stopped for name, state in self._in_use.items() if state.stopped is not None}
 
     def calls_in_flight(self) -> list[tuple[str, str, float]]:
         """Return label, model and age in seconds of every attempt that is out, the oldest first."""
         now = self._clock()
         out = tuple(self._out.values())  # in one step: who watches is another thread
-        calls = ((label, model, now - since) for label, model, since in out if self._lanes[model].calls)
+        calls = ((label, model, now - since) for label, model, since in out if self._in_use[model].calls)
         return sorted(calls, key=lambda call: -call[2])
 
-    def add_lanes(self, lanes: Iterable[Lane]) -> None:
-        """Make models known; a model that is known keeps its lane."""
-        for lane in lanes:
-            if lane.model not in self._lanes:
-                self._lanes[lane.model] = _LaneState(lane, self._request_rates, self._token_rates)
+    def add_models(self, limits_by_model: Iterable[ModelLimits]) -> None:
+        """Make models known; a model that is known keeps its limits."""
+        for model_id in limits_by_model:
+            if model_id.model not in self._in_use:
+                self._in_use[model_id.model] = _LimitsInUse(model_id, self._request_rates, self._token_rates)
 
-    async def admit(self, ask: Ask) -> Ticket:
+    async def acquire(self, wanted: PermitRequest) -> Permit:
         """Wait until an attempt may go.
 
         Raises:
@@ -222,77 +227,77 @@ class Gate:
             ModelStoppedError: The model does not work.
             RefusedError: The session is ending.
         """
-        state = self._lanes[ask.model]
-        waiter: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
-        heapq.heappush(state.waiting, (not ask.urgent, next(self._order), ask, waiter))
+        state = self._in_use[wanted.model]
+        waiter: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+        heapq.heappush(state.waiting, (not wanted.urgent, next(self._order), wanted, waiter))
         self._dispatch()
         try:
             return await waiter
         except asyncio.CancelledError:
-            # The ticket may have been granted in the same turn of the loop: it must not leak.
+            # The permit may have been granted in the same turn of the loop: it must not leak.
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self.settle(waiter.result(), Settlement(Ending.OTHER))
+                self.settle(waiter.result(), AttemptUsage(Ending.OTHER))
             raise
 
-    def settle(self, ticket: Ticket, settlement: Settlement) -> None:
-        """Give a ticket back; one that has come back already counts no second time."""
-        if self._out.pop(ticket.number, None) is None:
+    def settle(self, permit: Permit, used: AttemptUsage) -> None:
+        """Give a permit back; one that has come back already counts no second time."""
+        if self._out.pop(permit.number, None) is None:
             return
-        state = self._lanes[ticket.model]
+        state = self._in_use[permit.model]
         now = self._clock()
         state.in_flight -= 1
         self._in_flight -= state.calls
         # Adding and taking away leaves dust behind; with nothing out there is nothing reserved.
-        self.budget.reserved_usd = self.budget.reserved_usd - ticket.reserved_usd if self._out else 0.0
-        match settlement.ending:
+        self.budget.reserved_usd = self.budget.reserved_usd - permit.reserved_usd if self._out else 0.0
+        match used.ending:
             case Ending.REPLY:
                 state.limit.succeeded()
             case Ending.RATE_LIMITED:
-                state.limit.rate_limited(now, settlement.pause_s)
+                state.limit.rate_limited(now, used.pause_s)
             case Ending.TIMEOUT:
                 state.limit.timed_out(now)
             case Ending.DEAD:
-                self._stop(state, settlement.sentence)
+                self._stop(state, used.sentence)
             case Ending.OTHER:
                 pass
-        if settlement.ending is Ending.REPLY or settlement.usage.cost_usd is not None:
-            self._account(state, settlement.usage, now)
-        if settlement.pause_s:
-            state.paused_until = max(state.paused_until, now + settlement.pause_s)
+        if used.ending is Ending.REPLY or used.usage.cost_usd is not None:
+            self._account(state, used.usage, now)
+        if used.pause_s:
+            state.paused_until = max(state.paused_until, now + used.pause_s)
         self._dispatch()
 
     def close(self, error: RefusedError) -> None:
         """Refuse everything that has not gone yet, and all that comes."""
         self.closed = error
-        for state in self._lanes.values():
+        for state in self._in_use.values():
             self._refuse_all(state, error)
 
-    def _account(self, state: _LaneState, usage: Usage, now: float) -> None:
+    def _account(self, state: _LimitsInUse, usage: Usage, now: float) -> None:
         completion = usage.completion_tokens or 0
         state.largest_completion = max(state.largest_completion, completion)
         for rate in state.token_rates:
             rate.take(now, completion)
-        cost = 0.0 if state.lane.free else usage.cost_usd
+        cost = 0.0 if state.model_id.free else usage.cost_usd
         if cost is not None:
             self.budget.spent_usd += cost
             state.largest_cost = max(state.largest_cost or 0.0, cost)
         elif self.budget.most_usd is not None and state.largest_cost is None and self.closed is None:
             sentence = (
-                f"--helmbench-max-cost cannot be held: {state.lane.model} has no known price"
+                f"--helmbench-max-cost cannot be held: {state.model_id.model} has no known price"
                 " and its reply names no cost\n"
                 "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
             )
             self.close(RefusedError(sentence))
             self._on_overdrawn(sentence)
 
-    def _stop(self, state: _LaneState, sentence: str) -> None:
+    def _stop(self, state: _LimitsInUse, sentence: str) -> None:
         if state.stopped is None:
             state.stopped = sentence
             self._refuse_all(state, ModelStoppedError(sentence))
-            self._on_model_stopped(state.lane.model, sentence)
+            self._on_model_stopped(state.model_id.model, sentence)
 
     @staticmethod
-    def _refuse_all(state: _LaneState, error: RefusedError) -> None:
+    def _refuse_all(state: _LimitsInUse, error: RefusedError) -> None:
         for *_, waiter in state.waiting:
             if not waiter.done():
                 waiter.set_exception(error)
@@ -303,8 +308,8 @@ class Gate:
         now = self._clock()
         wake_s: float | None = None
         while True:
-            best: _LaneState | None = None
-            for state in self._lanes.values():
+            best: _LimitsInUse | None = None
+            for state in self._in_use.values():
                 self._drop_abandoned(state)
                 if not state.waiting or not self._has_room(state):
                     continue
@@ -319,11 +324,11 @@ class Gate:
         self._wake_in(wake_s)
 
     @staticmethod
-    def _drop_abandoned(state: _LaneState) -> None:
+    def _drop_abandoned(state: _LimitsInUse) -> None:
         while state.waiting and state.waiting[0][3].done():
             heapq.heappop(state.waiting)
 
-    def _has_room(self, state: _LaneState) -> bool:
+    def _has_room(self, state: _LimitsInUse) -> bool:
         """Return whether the first waiter could go, rates apart; refuse at once who never can."""
         if self.closed is not None or state.stopped is not None:
             error = ModelStoppedError(state.stopped) if state.stopped else self.closed
@@ -334,8 +339,8 @@ class Gate:
         if self._in_flight + state.calls > self.limits.concurrency:
             return False
         while state.waiting:
-            *_, ask, waiter = state.waiting[0]
-            cost = self._cost(state, ask)
+            *_, wanted, waiter = state.waiting[0]
+            cost = self._cost(state, wanted)
             if cost is None and not self.budget.is_spent:
                 # Nobody knows what this model costs: one call at a time until a reply tells.
                 return state.in_flight == 0
@@ -353,35 +358,35 @@ class Gate:
         spent = f"{budget.spent_usd:.4f} of {budget.most_usd:.4f} USD"
         return f"budget spent: {spent}, the call may cost {may_cost}"
 
-    def _cost(self, state: _LaneState, ask: Ask) -> float | None:
+    def _cost(self, state: _LimitsInUse, wanted: PermitRequest) -> float | None:
         """Return what to reserve; None when nobody can say and it matters."""
-        if self.budget.most_usd is None or state.lane.free:
+        if self.budget.most_usd is None or state.model_id.free:
             return 0.0
-        price = state.lane.price
+        price = state.model_id.price
         if price is None:
             return state.largest_cost
-        completion = ask.max_tokens or state.largest_completion or _UNKNOWN_COMPLETION_TOKENS
-        return (price.input * ask.prompt_tokens + price.output * completion) / 1e6
+        completion = wanted.max_tokens or state.largest_completion or _UNKNOWN_COMPLETION_TOKENS
+        return (price.input * wanted.prompt_tokens + price.output * completion) / 1e6
 
     @staticmethod
-    def _wait_s(state: _LaneState, now: float) -> float:
+    def _wait_s(state: _LimitsInUse, now: float) -> float:
         if state.paused_until > now:
             return state.paused_until - now
         return max((rate.wait_s(now) for rate in state.rates), default=0.0)
 
-    def _grant(self, state: _LaneState, now: float) -> None:
-        *_, ask, waiter = heapq.heappop(state.waiting)
-        reserved = self._cost(state, ask) or 0.0
+    def _grant(self, state: _LimitsInUse, now: float) -> None:
+        *_, wanted, waiter = heapq.heappop(state.waiting)
+        reserved = self._cost(state, wanted) or 0.0
         state.in_flight += 1
         self._in_flight += state.calls
         self.budget.reserved_usd += reserved
         for rate in state.request_rates:
             rate.take(now, 1)
         for rate in state.token_rates:
-            rate.take(now, ask.prompt_tokens)
-        ticket = Ticket(next(self._numbers), ask.model, reserved)
-        self._out[ticket.number] = (ask.label, ask.model, now)
-        waiter.set_result(ticket)
+            rate.take(now, wanted.prompt_tokens)
+        permit = Permit(next(self._numbers), wanted.model, reserved)
+        self._out[permit.number] = (wanted.label, wanted.model, now)
+        waiter.set_result(permit)
 
     def _wake_in(self, wait_s: float | None) -> None:
         if self._timer is not None:

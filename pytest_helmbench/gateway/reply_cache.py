@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["CacheMode", "Recollection", "Record", "Recorded", "Wanted"]
+__all__ = ["CacheMode", "Record", "Recorded", "ReplyCache", "Wanted"]
 
 
 class CacheMode(StrEnum):
@@ -69,7 +69,7 @@ class Record(Protocol):
         """Wait until everything that this session was answered can be found; from any thread."""
 
 
-class Recollection:
+class ReplyCache:
     """Recorded replies, and calls that are shared while they are out.
 
     Lives on the loop of the process with the record.
@@ -85,7 +85,7 @@ class Recollection:
         self._out: dict[tuple[str, int], asyncio.Future[bytes | None]] = {}
         self._answered: set[tuple[str, int]] = set()
 
-    async def recall(self, wanted: Wanted) -> Recorded | None:
+    async def look_up(self, wanted: Wanted) -> Recorded | None:
         """Return a reply; None means: ask, and tell by `answered` or `given_up` what came of it.
 
         Raises:

@@ -31,7 +31,7 @@ from pytest_helmbench.judging.judge import (
 )
 
 __all__ = [
-    "Ask",
+    "PermitRequest",
     "case_passed",
     "case_score",
     "evaluate_fields",
@@ -42,7 +42,7 @@ __all__ = [
     "with_reply",
 ]
 
-Ask = Callable[[Criterion, tuple[Message, ...], Mapping[str, Any]], Awaitable[Reply]]
+PermitRequest = Callable[[Criterion, tuple[Message, ...], Mapping[str, Any]], Awaitable[Reply]]
 """Sends a judge's messages with a response format; raises what keeps it from an answer."""
 
 
@@ -95,7 +95,7 @@ def _form_fault(reading: Reading) -> str:
 
 
 async def evaluate_judged(
-    case: Case, reply: Reply, *, template: JudgeTemplate, judge_model: str, ask: Ask
+    case: Case, reply: Reply, *, template: JudgeTemplate, judge_model: str, ask: PermitRequest
 ) -> tuple[Evaluation, ...]:
     """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.pytest_side.roles import Office, in_ci
+from pytest_helmbench.pytest_side.roles import Coordinator, in_ci
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.runs import Plan
 
@@ -19,13 +19,13 @@ class ExitRule:
     """Settles the exit code and says why, in the notes of the summary.
 
     Args:
-        office: Of the session, closed.
+        coordinator: Of the session, closed.
         models_named: A model was named on the command line.
     """
 
-    def __init__(self, office: Office, models_named: bool) -> None:
-        self._office = office
-        self._gates = office.gates
+    def __init__(self, coordinator: Coordinator, models_named: bool) -> None:
+        self._coordinator = coordinator
+        self._gates = coordinator.gates
         self._models_named = models_named
 
     def settle(self, status: int, *, unjudged_failures: int, left_over: int) -> int:
@@ -40,17 +40,17 @@ class ExitRule:
             return status
         reasons = self._reasons(left_over)
         for reason in reasons:
-            self._office.note(reason)
-        plan = self._office.book.plan
+            self._coordinator.note(reason)
+        plan = self._coordinator.book.plan
         if plan is None or not (self._gates.asked or self._gates.min_coverage is not None):
             return _FAILED if reasons else status
         if plan.dry:
             return _FAILED if self._gates.asked else status
-        report = self._gates.judge(scores_by_name(self._office))
+        report = self._gates.judge(scores_by_name(self._coordinator))
         for line in report.lines:
-            self._office.note(line)
+            self._coordinator.note(line)
         if unjudged_failures and self._gates.asked:
-            self._office.note(
+            self._coordinator.note(
                 f"no gate forgives the {unjudged_failures} failed that are no judged case"
                 " (errors, broken files, Python tests): the session ends 1"
             )
@@ -60,27 +60,27 @@ class ExitRule:
 
     def _reasons(self, left_over: int) -> list[str]:
         """Return why a session without a failed item is no success."""
-        office = self._office
+        coordinator = self._coordinator
         reasons = []
         if left_over:
             reasons.append(f"{left_over} items were never run: their worker died and no other took them")
-        if office.gate is not None and office.gate.refused_for_budget:
+        if coordinator.limiter is not None and coordinator.limiter.refused_for_budget:
             reasons.append("the budget was spent: what it could not pay was skipped")
-        if office.overdrawn is not None:
-            reasons.append(office.overdrawn)
-        if office.book.store is not None and office.book.store.fault is not None:
+        if coordinator.overdrawn is not None:
+            reasons.append(coordinator.overdrawn)
+        if coordinator.book.store is not None and coordinator.book.store.fault is not None:
             reasons.append(
-                f"not everything was stored: {office.book.store.dropped} rows are lost (see above)"
+                f"not everything was stored: {coordinator.book.store.dropped} rows are lost (see above)"
             )
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         return reasons
 
     def _nothing_judged(self) -> str | None:
-        plan = self._office.book.plan
-        if plan is None or any(tally.judged for tally in self._office.book.tallies.values()):
+        plan = self._coordinator.book.plan
+        if plan is None or any(tally.judged for tally in self._coordinator.book.tallies.values()):
             return None
-        settings = self._office.settings
+        settings = self._coordinator.settings
         variables = ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
         wanted = "--helmbench-require-run" if settings.require_run else "a gate" if self._gates.asked else ""
         if settings.dry_run or not variables:
@@ -90,28 +90,28 @@ class ExitRule:
         return None
 
 
-def scores_by_name(office: Office) -> Mapping[str, RunScore | None]:
+def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:
     """Return the score of every run of a session by its name."""
-    return {name: office.book.scores.get(run_id) for run_id, name in run_names(office).items()}
+    return {name: coordinator.book.scores.get(run_id) for run_id, name in run_names(coordinator).items()}
 
 
-def run_names(office: Office) -> Mapping[int, str]:
+def run_names(coordinator: Coordinator) -> Mapping[int, str]:
     """Return what the runs of a session are called: by model, and by benchmark where there are several."""
-    plan = office.book.plan
+    plan = coordinator.book.plan
     if plan is None:
         return {}
-    names = _names_of_benchmarks(office, plan)
+    names = _names_of_benchmarks(coordinator, plan)
     found: dict[int, str] = {}
     for run in plan.runs:
-        run_id = office.book.targets[run.key].run_id
+        run_id = coordinator.book.targets[run.key].run_id
         if run_id is not None:
             found[run_id] = run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
     return found
 
 
-def _names_of_benchmarks(office: Office, plan: Plan) -> Mapping[str, str]:
+def _names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:
     """Return what each benchmark is called, by its folder: those of the same name with that folder, in brackets."""
-    names = {run.benchmark: office.book.name_of(run) for run in plan.runs}
+    names = {run.benchmark: coordinator.book.name_of(run) for run in plan.runs}
     for shown in (lambda benchmark: Path(benchmark).name, lambda benchmark: benchmark):
         often = Counter(names.values())
         names = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pack
 from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
@@ -137,7 +137,7 @@ class PackFolder(pytest.File):
         """Yield the manifest where it has problems, then the files with rows; of a Bench Pack its manifest."""
         ihook = self.ihook
         rows = (*manifests_of(self.path), *row_files_of(self.path))
-        for path in (self.path / MANIFEST,) if is_hosted(self.path) else rows:
+        for path in (self.path / MANIFEST,) if is_bench_pack(self.path) else rows:
             yield from ihook.pytest_collect_file(file_path=path, parent=self)
 
 

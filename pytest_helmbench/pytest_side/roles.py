@@ -1,6 +1,6 @@
-"""Where an item turns for its outcome: directly, over xdist's channel, or to a desk that only composes.
+"""Where an item turns for its outcome: from this process, or over xdist's channel.
 
-One desk per process. The controller's desk has no items; it serves those of the workers.
+A process has one role in its session. The controller has no items; it serves the workers.
 """
 
 from __future__ import annotations
@@ -24,21 +24,34 @@ from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.gateway import Patience
-from pytest_helmbench.gateway.limiter import Gate, GateLimits, NotStoredError
-from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
+from pytest_helmbench.gateway.limiter import Limiter, NotStoredError, SessionLimits
+from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
 from pytest_helmbench.judging.judge import JudgeTemplate
-from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, RemoteHub, SliceScheduling, Start, Told
+from pytest_helmbench.pytest_side.xdist_channel import (
+    ChannelServer,
+    RemoteBackend,
+    SliceScheduling,
+    Start,
+    Told,
+)
 from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.recorded_replies import Memory
+from pytest_helmbench.session.recorded_replies import RecordedReplies
 from pytest_helmbench.session.runs import Plan, RunBook
 from pytest_helmbench.session.settings import Settings
-from pytest_helmbench.session.targets import lanes_of, session_concurrency
-from pytest_helmbench.store.recall import CaseKey, RecordedCase
+from pytest_helmbench.session.targets import model_limits, session_concurrency
+from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
-__all__ = ["NOTHING_UNFINISHED", "ControllerDesk", "Desk", "LocalDesk", "Office", "WorkerDesk"]
+__all__ = [
+    "NOTHING_UNFINISHED",
+    "Coordinator",
+    "SessionRole",
+    "SingleProcess",
+    "XdistController",
+    "XdistWorker",
+]
 
 NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
 
@@ -47,8 +60,8 @@ _GRACE_S = 0.3
 _WORKERS_GRACE_S = 0.7
 
 
-class Desk(Protocol):
-    """What the session plugin asks of a desk."""
+class SessionRole(Protocol):
+    """What the session plugin asks of the role of its process."""
 
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Start on the selected items.
@@ -78,7 +91,7 @@ class Desk(Protocol):
         """Stop, and put everything on disk."""
 
 
-class Office:
+class Coordinator:
     """Gate, record and loop of the process that owns them.
 
     Args:
@@ -96,12 +109,12 @@ class Office:
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
         self.overdrawn: str | None = None
-        self.gate: Gate | None = None
-        self.hub: LocalHub | None = None
+        self.limiter: Limiter | None = None
+        self.backend: LocalBackend | None = None
         self.loop: LoopThread | None = None
         self.started = time.perf_counter()
         self.ended: float | None = None
-        self._memory: Memory | None = None
+        self._recorded_replies: RecordedReplies | None = None
         self.on_result: Callable[[ResultRecord], None] = lambda _record: None
         self.on_model_stopped: Callable[[str, str], None] = lambda _model, _sentence: None
 
@@ -124,19 +137,21 @@ class Office:
         """
         self.book.open(plan, self.library.loaded)
         settings = self.settings
-        limits = GateLimits(
+        limits = SessionLimits(
             concurrency=session_concurrency(settings),
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
             max_cost_usd=settings.max_cost_usd,
         )
-        self.gate = Gate(limits, time.monotonic, self._model_stopped, self._set_overdrawn)
-        self.gate.add_lanes(lanes_of(self.book.targets.values(), settings).values())
+        self.limiter = Limiter(limits, time.monotonic, self._model_stopped, self._set_overdrawn)
+        self.limiter.add_models(model_limits(self.book.targets.values(), settings).values())
         for loaded in self.library.loaded:
-            self.gate.add_lanes(loaded.item_lanes)
+            self.limiter.add_models(loaded.item_limits)
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store)
-        self.hub = LocalHub(self.gate, self._record_attempt, self._record_result, self._recollection())
+        self.backend = LocalBackend(
+            self.limiter, self._record_attempt, self._record_result, self._reply_cache()
+        )
         self.started = time.perf_counter()
 
     @property
@@ -144,26 +159,26 @@ class Office:
         """The cases that a resumed session has judged."""
         return self.book.resumption.judged if self.book.resumption is not None else {}
 
-    def _recollection(self) -> Recollection | None:
+    def _reply_cache(self) -> ReplyCache | None:
         settings = self.settings
         if settings.resume:
             self.note(self._resumed_sentence())
-        if not settings.recalls or self.book.store is None:
+        if not settings.may_use_recorded or self.book.store is None:
             return None
         resumption = self.book.resumption
         runs = resumption.runs.values() if resumption is not None else ()
-        self._memory = Memory(self.book.store, settings.cache, runs)
-        return Recollection(self._memory, shares=settings.cache is CacheMode.REUSE)
+        self._recorded_replies = RecordedReplies(self.book.store, settings.cache, runs)
+        return ReplyCache(self._recorded_replies, shares=settings.cache is CacheMode.REUSE)
 
-    def recall_own_replies(self) -> None:
+    def use_own_replies(self) -> None:
         """Let replies that a dead worker has brought in stand for calls: they are paid. Waits for the disk."""
-        if self.book.store is None or self.hub is None:
+        if self.book.store is None or self.backend is None:
             return
         self.book.store.flush()
-        if self._memory is None:
-            self._memory = Memory(self.book.store, self.settings.cache, ())
-            self.hub.recall_from(Recollection(self._memory, shares=False))
-        self._memory.trust(self.book.tallies)
+        if self._recorded_replies is None:
+            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache, ())
+            self.backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
+        self._recorded_replies.trust(self.book.tallies)
 
     def _resumed_sentence(self) -> str:
         resumption = self.book.resumption
@@ -192,8 +207,8 @@ class Office:
             self.ended = time.perf_counter()
             if self.changed:
                 self.note(changed_text(tuple(self.changed)))
-            if self._memory is not None:
-                self._memory.close()
+            if self._recorded_replies is not None:
+                self._recorded_replies.close()
             try:
                 if not interrupted:
                     self._total_packs()
@@ -221,8 +236,8 @@ class Office:
 
     def _stop_when_nothing_is_stored(self) -> None:
         fault = self.book.store.fault if self.book.store is not None else None
-        if fault is not None and self.gate is not None and self.gate.closed is None:
-            self.gate.close(NotStoredError(f"replies cannot be stored, so nothing more is asked: {fault}"))
+        if fault is not None and self.limiter is not None and self.limiter.closed is None:
+            self.limiter.close(NotStoredError(f"replies cannot be stored, so nothing more is asked: {fault}"))
 
     def _model_stopped(self, model: str, sentence: str) -> None:
         self.stopped_models[model] = sentence
@@ -237,19 +252,19 @@ def _assembly(
     template: JudgeTemplate,
     library: Library,
     loop: LoopThread,
-    hub: LocalHub | RemoteHub,
+    backend: LocalBackend | RemoteBackend,
     share: Share,
 ) -> Assembly:
-    lanes = lanes_of((target for item in library.loaded for target in item.targets), settings)
+    limits_by_model = model_limits((target for item in library.loaded for target in item.targets), settings)
     assembly = Assembly(
         loop,
-        hub,
+        backend,
         Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
         RunnerSettings(settings.system_prompt, settings.strict_json, template),
         share,
-        lambda lane: lanes[lane].most if lane in lanes else share.concurrency,
+        lambda model_id: limits_by_model[model_id].most if model_id in limits_by_model else share.concurrency,
     )
-    assembly.gateway.recalls = settings.recalls
+    assembly.gateway.may_use_recorded = settings.may_use_recorded
     assembly.gateway.replays_only = settings.cache is CacheMode.ONLY
     return assembly
 
@@ -266,85 +281,90 @@ def changed_text(names: Sequence[str]) -> str:
     return f"request or rule has changed since they were judged, so they ran again: {shown}"
 
 
-class LocalDesk:
-    """The desk of a session in one process.
+class SingleProcess:
+    """The role of a process that runs its session alone.
 
     Args:
-        office: Gate and record.
+        coordinator: Limiter and record.
         template: The judge's wording.
         announce: Called with the plan before the first call; may end the session.
         few_ahead: The session stops at a failure.
     """
 
     def __init__(
-        self, office: Office, template: JudgeTemplate, announce: Callable[[Plan], None], *, few_ahead: bool
+        self,
+        coordinator: Coordinator,
+        template: JudgeTemplate,
+        announce: Callable[[Plan], None],
+        *,
+        few_ahead: bool,
     ) -> None:
-        self._office = office
+        self._coordinator = coordinator
         self._template = template
         self._announce = announce
         self._few_ahead = few_ahead
         self._assembly: Assembly | None = None
 
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
-        """See `Desk.begin`."""
-        office = self._office
-        office.prepare(plan)
+        """See `SessionRole.begin`."""
+        coordinator = self._coordinator
+        coordinator.prepare(plan)
         self._announce(plan)
         if plan.dry:
-            office.note_dry_resume()
+            coordinator.note_dry_resume()
             return
-        office.open(plan)
-        if office.hub is None:
+        coordinator.open(plan)
+        if coordinator.backend is None:
             return
-        office.loop = office.library.loop
+        coordinator.loop = coordinator.library.loop
         self._assembly = _assembly(
-            office.settings,
+            coordinator.settings,
             self._template,
-            office.library,
-            office.loop,
-            office.hub,
-            Share(session_concurrency(office.settings), self._few_ahead),
+            coordinator.library,
+            coordinator.loop,
+            coordinator.backend,
+            Share(session_concurrency(coordinator.settings), self._few_ahead),
         )
-        office.library.note = office.note
-        office.on_model_stopped = self._assembly.gateway.stop_model
-        self._assembly.runner.judged = office.judged
-        self._assembly.runner.on_changed = lambda job: office.add_changed(job.name)
+        coordinator.library.note = coordinator.note
+        coordinator.on_model_stopped = self._assembly.gateway.stop_model
+        self._assembly.runner.judged = coordinator.judged
+        self._assembly.runner.on_changed = lambda job: coordinator.add_changed(job.name)
         self._assembly.engine.start([job for job in jobs if job is not None])
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
-        """See `Desk.obtain`."""
+        """See `SessionRole.obtain`."""
         if self._assembly is None:
-            return composed(job, self._office.settings.system_prompt)
+            return composed(job, self._coordinator.settings.system_prompt)
         return self._assembly.engine.obtain(job, tick)
 
     @property
     def engine(self) -> Engine[CaseJob] | None:
-        """See `Desk.engine`."""
+        """See `SessionRole.engine`."""
         return self._assembly.engine if self._assembly is not None else None
 
-    def known(self, job: CaseJob) -> Outcome | None:  # noqa: ARG002 - a desk's
+    def known(self, job: CaseJob) -> Outcome | None:  # noqa: ARG002 - a role's
         """Return None: nobody has died."""
         return None
 
     def note(self, text: str) -> None:
-        """See `Desk.note`."""
-        self._office.note(text)
+        """See `SessionRole.note`."""
+        self._coordinator.note(text)
 
     def cancel(self, reason: str) -> None:
-        """See `Desk.cancel`."""
+        """See `SessionRole.cancel`."""
         if self._assembly is not None:
             self._assembly.engine.drop_queued(reason, _GRACE_S)
 
     def end(self, *, interrupted: bool) -> None:
-        """See `Desk.end`."""
-        if self._assembly is not None and self._office.loop is not None:
+        """See `SessionRole.end`."""
+        if self._assembly is not None and self._coordinator.loop is not None:
             self._assembly.end("the session has ended", _GRACE_S)
             self._assembly = None
-        self._office.close(interrupted=interrupted)
+        self._coordinator.close(interrupted=interrupted)
 
 
-class WorkerDesk:
-    """The desk of an xdist worker.
+class XdistWorker:
+    """The role of an xdist worker.
 
     Args:
         settings: Of the session.
@@ -373,7 +393,7 @@ class WorkerDesk:
         self._assembly: Assembly | None = None
         self._dry = False
         self.cancelled: str | None = None
-        self._hub = RemoteHub(self._loop, channel, self._start, self._stop_model, self.cancel)
+        self._backend = RemoteBackend(self._loop, channel, self._start, self._stop_model, self.cancel)
 
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Tell the controller what was collected; calls start when it says so."""
@@ -386,13 +406,13 @@ class WorkerDesk:
                 self._template,
                 self._library,
                 self._loop,
-                self._hub,
+                self._backend,
                 self._share,
             )
-        self._hub.send("plan", plan)
+        self._backend.send("plan", plan)
 
     def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
-        """See `Desk.obtain`."""
+        """See `SessionRole.obtain`."""
         if self.cancelled is not None:
             raise CancelledRunError(self.cancelled)
         known = self.known(job)
@@ -404,30 +424,30 @@ class WorkerDesk:
 
     @property
     def engine(self) -> Engine[CaseJob] | None:
-        """See `Desk.engine`."""
+        """See `SessionRole.engine`."""
         return self._assembly.engine if self._assembly is not None else None
 
     def known(self, job: CaseJob) -> Outcome | None:
-        """See `Desk.known`."""
+        """See `SessionRole.known`."""
         return self._known.pop(job.node_id, None)
 
     def note(self, text: str) -> None:
-        """See `Desk.note`."""
-        self._hub.send("note", text)
+        """See `SessionRole.note`."""
+        self._backend.send("note", text)
 
     def cancel(self, reason: str) -> None:
-        """See `Desk.cancel`; the controller says so too, on xdist's receiver thread."""
+        """See `SessionRole.cancel`; the controller says so too, on xdist's receiver thread."""
         with self._lock:
             self.cancelled = self.cancelled or reason
         if self._assembly is not None:
             self._assembly.engine.drop_queued(reason, _GRACE_S)
 
     def end(self, *, interrupted: bool) -> None:  # noqa: ARG002 - the controller knows by itself
-        """See `Desk.end`."""
+        """See `SessionRole.end`."""
         if self._assembly is not None:
             self._assembly.end("the session has ended", _GRACE_S)
         self._loop.run(self._library.close())
-        self._hub.send("bye")
+        self._backend.send("bye")
         self._loop.close()
         if self.cancelled is not None or (self._jobs and all(self._jobs)):
             # pytest and the interpreter each search everything for garbage before the process may end, and
@@ -440,9 +460,9 @@ class WorkerDesk:
                 target.run_id = start.run_ids.get(target.key)
         self._known.update(start.known)
         if self._assembly is not None:
-            self._assembly.gateway.recalls |= start.inherits
+            self._assembly.gateway.may_use_recorded |= start.inherits
             self._assembly.runner.judged = start.judged
-            self._assembly.runner.on_changed = lambda job: self._hub.send("changed", job.name)
+            self._assembly.runner.on_changed = lambda job: self._backend.send("changed", job.name)
         jobs = [job for index in start.indices if (job := self._jobs[index]) is not None]
         if self._assembly is not None:
             known = self._known
@@ -453,16 +473,16 @@ class WorkerDesk:
             self._assembly.gateway.stop_model(model, sentence)
 
 
-class ControllerDesk:
-    """The desk of an xdist controller: it serves the workers' desks.
+class XdistController:
+    """The role of an xdist controller: it serves the workers.
 
     Args:
-        office: Gate and record.
+        coordinator: Limiter and record.
         announce: Called with the plan before the first call; may end the session.
     """
 
-    def __init__(self, office: Office, announce: Callable[[Plan], None]) -> None:
-        self._office = office
+    def __init__(self, coordinator: Coordinator, announce: Callable[[Plan], None]) -> None:
+        self._coordinator = coordinator
         self._announce = announce
         self._servers: dict[Any, ChannelServer] = {}
         self._workers = 0
@@ -472,19 +492,19 @@ class ControllerDesk:
         self._crashes: set[str] = set()
         self._cancelled = False
         self.on_tick: Callable[[], None] = lambda: None
-        office.on_result = self._remember
-        office.on_model_stopped = self._tell_stopped
-        office.loop = office.library.loop
+        coordinator.on_result = self._remember
+        coordinator.on_model_stopped = self._tell_stopped
+        coordinator.loop = coordinator.library.loop
 
     def connect(self, node: Any) -> None:
         """Give a new worker its channel."""
         channel = node.gateway.newchannel()
         node.workerinput["helmbench"] = channel
-        node.workerinput["helmbench_settings"] = pickle.dumps(self._office.settings)
+        node.workerinput["helmbench_settings"] = pickle.dumps(self._coordinator.settings)
         self._workers = node.workerinput["workercount"]
-        loop = self._office.loop
+        loop = self._coordinator.loop
         if loop is not None:
-            told = Told(self._planned, self._office.note, self._office.add_changed)
+            told = Told(self._planned, self._coordinator.note, self._coordinator.add_changed)
             self._servers[node] = ChannelServer(loop, channel, told)
 
     def scheduler(self, config: pytest.Config, on_difference: Callable[[str], None]) -> SliceScheduling:
@@ -503,9 +523,9 @@ class ControllerDesk:
         """Forget the outcome of an item that has been reported."""
         if self._scheduling is not None:
             self._scheduling.mark_reported(node, node_id)
-        if self._office.loop is not None:
+        if self._coordinator.loop is not None:
             # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
-            self._office.loop.soon(self._unreported.pop, node_id, None)
+            self._coordinator.loop.soon(self._unreported.pop, node_id, None)
 
     def runs_again(self, node_id: str) -> bool:
         """Return whether an item whose worker died may run once more."""
@@ -515,7 +535,7 @@ class ControllerDesk:
         return True
 
     def cancel(self, reason: str) -> None:
-        """See `Desk.cancel`: every worker's waiting ends at once."""
+        """See `SessionRole.cancel`: every worker's waiting ends at once."""
         if not self._cancelled:
             self._cancelled = True
             for server in self._servers.values():
@@ -524,7 +544,7 @@ class ControllerDesk:
     def begin(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
         """Do nothing: the controller has no items."""
 
-    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:  # noqa: ARG002 - a desk's
+    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:  # noqa: ARG002 - a role's
         """Never called: the controller has no items."""
         raise CancelledRunError("the controller runs no items")
 
@@ -533,16 +553,16 @@ class ControllerDesk:
         """None: the controller has no items."""
         return None
 
-    def known(self, job: CaseJob) -> Outcome | None:  # noqa: ARG002 - a desk's
+    def known(self, job: CaseJob) -> Outcome | None:  # noqa: ARG002 - a role's
         """Return None: the workers are told."""
         return None
 
     def note(self, text: str) -> None:
-        """See `Desk.note`."""
-        self._office.note(text)
+        """See `SessionRole.note`."""
+        self._coordinator.note(text)
 
     def end(self, *, interrupted: bool) -> None:
-        """See `Desk.end`: workers that still talk get a short grace."""
+        """See `SessionRole.end`: workers that still talk get a short grace."""
         if interrupted:
             self.cancel("interrupted")
         if self._cancelled:
@@ -550,10 +570,10 @@ class ControllerDesk:
             serving = [server for server in self._servers.values() if server.serving]
             while time.monotonic() < until and not all(server.ended for server in serving):
                 time.sleep(0.01)
-        loop = self._office.loop
+        loop = self._coordinator.loop
         if loop is not None:
             loop.run(_nothing())  # what has arrived is handled before the runs are closed
-        self._office.close(interrupted=interrupted)
+        self._coordinator.close(interrupted=interrupted)
 
     def _planned(self, plan: object) -> None:
         if self._plan is None and isinstance(plan, Plan):
@@ -564,43 +584,50 @@ class ControllerDesk:
         plan = self._plan
         if plan is None:
             return
-        office = self._office
+        coordinator = self._coordinator
         try:
             if plan.python_tests is not None:
-                office.library.hand_written(plan.python_tests)
+                coordinator.library.hand_written(plan.python_tests)
             for run in plan.runs:
-                office.library.load(Path(run.benchmark))
-            office.prepare(plan)
+                coordinator.library.load(Path(run.benchmark))
+            coordinator.prepare(plan)
             self._announce(plan)
             if plan.dry:
-                office.note_dry_resume()
+                coordinator.note_dry_resume()
             else:
-                office.open(plan)
+                coordinator.open(plan)
         except HelmbenchError as error:
             raise pytest.UsageError(scrub(str(error))) from error
-        if office.loop is not None:
-            office.loop.soon(self._tick)
+        if coordinator.loop is not None:
+            coordinator.loop.soon(self._tick)
 
     def _tick(self) -> None:
         """Let the live line be drawn about once a second: here nobody waits for an item who could."""
-        loop = self._office.loop
-        if self._office.ended is None and loop is not None:
+        loop = self._coordinator.loop
+        if self._coordinator.ended is None and loop is not None:
             self.on_tick()
             loop.loop.call_later(1.0, self._tick)
 
     def _prefetch(self, node: Any, indices: Sequence[int], node_ids: Sequence[str]) -> None:
-        office = self._office
+        coordinator = self._coordinator
         server = self._servers.get(node)
-        if server is None or office.gate is None or office.hub is None or office.loop is None:
+        if (
+            server is None
+            or coordinator.limiter is None
+            or coordinator.backend is None
+            or coordinator.loop is None
+        ):
             return
-        server.serve(office.gate, office.hub)
+        server.serve(coordinator.limiter, coordinator.backend)
         known: dict[str, Outcome] = {}
         if node_ids:
-            office.loop.run(_nothing())  # what the dead worker has sent is handled first
-            office.recall_own_replies()
+            coordinator.loop.run(_nothing())  # what the dead worker has sent is handled first
+            coordinator.use_own_replies()
             known = {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
-        run_ids: Mapping[tuple[str, str], int] = office.book.run_ids()
-        server.send("start", Start(run_ids, tuple(indices), known, office.judged, inherits=bool(node_ids)))
+        run_ids: Mapping[tuple[str, str], int] = coordinator.book.run_ids()
+        server.send(
+            "start", Start(run_ids, tuple(indices), known, coordinator.judged, inherits=bool(node_ids))
+        )
 
     def _remember(self, record: ResultRecord) -> None:
         if record.outcome.verdict is not Verdict.ERROR:

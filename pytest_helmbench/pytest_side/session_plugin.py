@@ -38,7 +38,14 @@ from pytest_helmbench.pytest_side.items import (
     job_of,
     ran_on_demand,
 )
-from pytest_helmbench.pytest_side.roles import ControllerDesk, Desk, LocalDesk, Office, WorkerDesk, in_ci
+from pytest_helmbench.pytest_side.roles import (
+    Coordinator,
+    SessionRole,
+    SingleProcess,
+    XdistController,
+    XdistWorker,
+    in_ci,
+)
 from pytest_helmbench.pytest_side.terminal import Announcer, LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.pytest_side.xdist_channel import SliceScheduling, crash_report
 from pytest_helmbench.reports.case_texts import quoted_texts
@@ -76,11 +83,11 @@ def register(config: pytest.Config) -> None:
     _choose_paths(config)
     library = Library(settings, os.environ)
     few_ahead = bool(config.getoption("maxfail", 0)) or bool(config.getoption("stepwise", False))
-    desk: Desk
-    office: Office | None = None
+    role: SessionRole
+    coordinator: Coordinator | None = None
     workerinput = getattr(config, "workerinput", None)
     if workerinput is not None:
-        desk = WorkerDesk(
+        role = XdistWorker(
             settings,
             library,
             template,
@@ -93,14 +100,14 @@ def register(config: pytest.Config) -> None:
             ),
         )
     else:
-        office = Office(settings, library, gates)
-        announcer = Announcer(config, office)
+        coordinator = Coordinator(settings, library, gates)
+        announcer = Announcer(config, coordinator)
         if _is_controller(config):
             _check_distribution(config)
-            desk = ControllerDesk(office, announcer)
+            role = XdistController(coordinator, announcer)
         else:
-            desk = LocalDesk(office, template, announcer, few_ahead=few_ahead)
-    plugin = SessionPlugin(config, settings, library, desk, office)
+            role = SingleProcess(coordinator, template, announcer, few_ahead=few_ahead)
+    plugin = SessionPlugin(config, settings, library, role, coordinator)
     config.stash[PLUGIN] = plugin
     config.pluginmanager.register(plugin, "helmbench-session")
 
@@ -163,25 +170,30 @@ class SessionPlugin:
         config: pytest's.
         settings: Of the session.
         library: Its benchmarks.
-        desk: Where outcomes come from.
-        office: Gate and record; None in an xdist worker.
+        role: Where outcomes come from.
+        coordinator: Limiter and record; None in an xdist worker.
     """
 
     def __init__(
-        self, config: pytest.Config, settings: Settings, library: Library, desk: Desk, office: Office | None
+        self,
+        config: pytest.Config,
+        settings: Settings,
+        library: Library,
+        role: SessionRole,
+        coordinator: Coordinator | None,
     ) -> None:
         self.settings = settings
         self.wants_properties = bool(config.getoption("xmlpath", None))
         self._config = config
         self._library = library
-        self._desk = desk
-        self._office = office
+        self._role = role
+        self._coordinator = coordinator
         self._hides_text = in_ci() and not settings.with_text
-        self._live = LiveLine(config, office)
+        self._live = LiveLine(config, coordinator)
         self._garbage = GarbagePace()
         self._garbage.begin()
-        if isinstance(desk, ControllerDesk):
-            desk.on_tick = self._live.tick
+        if isinstance(role, XdistController):
+            role.on_tick = self._live.tick
         self._broken = 0
         self._unjudged_failures = 0
         self._failures = 0
@@ -259,7 +271,7 @@ class SessionPlugin:
         )
         if self._plan is not None and self._tests is not None:
             self._plan = replace(self._plan, python_tests=self._tests.outline)
-        if self._plan is not None and isinstance(self._desk, WorkerDesk):
+        if self._plan is not None and isinstance(self._role, XdistWorker):
             self._begin(self._plan)
 
     # Running
@@ -267,7 +279,7 @@ class SessionPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
         """Start the engine; a worker waits for its controller to say so."""
-        if isinstance(self._desk, LocalDesk) and self._plan is not None:
+        if isinstance(self._role, SingleProcess) and self._plan is not None:
             self._begin(self._plan)
 
     def obtain(self, item: CaseItem) -> Outcome:
@@ -275,10 +287,10 @@ class SessionPlugin:
         if item.outcome is not None and item.outcome.judged:
             if not self._noted_again:
                 self._noted_again = True
-                self._desk.note(_JUDGED_AGAIN)
+                self._role.note(_JUDGED_AGAIN)
             return item.outcome
         try:
-            return self._desk.obtain(item.job, self._live.tick)
+            return self._role.obtain(item.job, self._live.tick)
         except CancelledRunError as error:
             reason = str(error) or "cancelled"
         # Out of the handler: pytest would take its time over the chained traceback.
@@ -337,40 +349,40 @@ class SessionPlugin:
         """Count what decides about stopping; take the live line away before others print."""
         self._live.clear()
         carried: dict[str, Any] | None = getattr(report, "helmbench", None)
-        if carried is not None and self._office is not None:
+        if carried is not None and self._coordinator is not None:
             self._broken += carried["verdict"] == "broken"
             if isinstance(report.longrepr, str):
                 report.longrepr = CaseText(report.longrepr)  # type: ignore[assignment]
         judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
         self._unjudged_failures += report.failed and not judged_wrong
-        if isinstance(self._desk, ControllerDesk):
+        if isinstance(self._role, XdistController):
             if carried is not None or report.when == "teardown":
-                self._desk.reported(getattr(report, "node", None), report.nodeid)
+                self._role.reported(getattr(report, "node", None), report.nodeid)
             self._failures += report.failed
             most = self._config.getoption("maxfail", 0)
             if most and self._failures >= most:
-                self._desk.cancel(f"stopping after {self._failures} failures")
+                self._role.cancel(f"stopping after {self._failures} failures")
 
     # pytest-xdist
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker its channel."""
-        if isinstance(self._desk, ControllerDesk):
-            self._desk.connect(node)
+        if isinstance(self._role, XdistController):
+            self._role.connect(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self) -> SliceScheduling | None:
         """Schedule by slices."""
-        if not isinstance(self._desk, ControllerDesk):
+        if not isinstance(self._role, XdistController):
             return None
-        return self._desk.scheduler(self._config, self._differs)
+        return self._role.scheduler(self._config, self._differs)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
         """Queue the item of a dead worker once more."""
-        if isinstance(self._desk, ControllerDesk):
-            again = self._desk.runs_again(crashitem)
+        if isinstance(self._role, XdistController):
+            again = self._role.runs_again(crashitem)
             crash_report(report, again=again)
             if again:
                 sched.mark_test_pending(crashitem)
@@ -380,7 +392,7 @@ class SessionPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Stop at once."""
-        self._desk.cancel("interrupted")
+        self._role.cancel("interrupted")
         if not self._config.getoption("fulltrace", False):
             # pytest shows the innermost line, but formats every frame first: half a second in each process.
             excinfo.traceback = excinfo.traceback[-2:]
@@ -390,23 +402,23 @@ class SessionPlugin:
         """Stop, store, and settle the exit code."""
         self._live.clear()
         interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
-        self._desk.end(interrupted=interrupted)
-        if self._office is not None:
-            status = ExitRule(self._office, _models_on_command_line(self._config)).settle(
+        self._role.end(interrupted=interrupted)
+        if self._coordinator is not None:
+            status = ExitRule(self._coordinator, _models_on_command_line(self._config)).settle(
                 int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._left_over()
             )
             if status != exitstatus:
                 session.exitstatus = status
             if self.wants_properties:
-                add_suite_properties(self._config, self._office)
-            write_reports(self.settings, tuple(self._office.book.tallies), self._office.note)
+                add_suite_properties(self._config, self._coordinator)
+            write_reports(self.settings, tuple(self._coordinator.book.tallies), self._coordinator.note)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the summary."""
-        if self._office is None:
+        if self._coordinator is None:
             return
-        lines = session_lines(self._office, self._broken, verbose=self._config.get_verbosity() > 0)
+        lines = session_lines(self._coordinator, self._broken, verbose=self._config.get_verbosity() > 0)
         if lines:
             terminalreporter.section("helmbench")
         for line in lines:
@@ -425,7 +437,7 @@ class SessionPlugin:
     # What the hooks share
 
     def _load_what_is_named(self) -> None:
-        if self._office is None:
+        if self._coordinator is None:
             return
         for argument in self._config.args:
             path = self._config.invocation_params.dir / argument.split("::")[0]
@@ -475,7 +487,7 @@ class SessionPlugin:
             from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests  # noqa: PLC0415 - few sessions have any
 
             try:
-                self._tests = HandWrittenTests(self._config, self._library, self._desk, self._live.tick)
+                self._tests = HandWrittenTests(self._config, self._library, self._role, self._live.tick)
             except HelmbenchError as error:
                 raise pytest.Collector.CollectError(self._text_of(error)) from error
             self._config.pluginmanager.register(self._tests, "helmbench-tests")
@@ -483,7 +495,7 @@ class SessionPlugin:
 
     def _begin(self, plan: Plan) -> None:
         try:
-            self._desk.begin(self._jobs, plan)
+            self._role.begin(self._jobs, plan)
         except HelmbenchError as error:
             raise pytest.UsageError(scrub(str(error))) from error
 
@@ -516,7 +528,7 @@ class SessionPlugin:
         if report.when == "call" or report.failed:
             report.__dict__["helmbench"] = {
                 "code": item.job.code,
-                "model": item.job.lane,
+                "model": item.job.model_id,
                 "verdict": str(outcome.verdict),
             }
             if report.failed and not self._hides_text and not self.settings.with_text:
@@ -526,12 +538,12 @@ class SessionPlugin:
             report.longrepr = (escaped_path(str(item.path)), 1, why)
 
     def _differs(self, sentence: str) -> None:
-        if self._office is not None:
-            self._office.note(sentence)
+        if self._coordinator is not None:
+            self._coordinator.note(sentence)
         raise pytest.UsageError(sentence)
 
     def _left_over(self) -> int:
-        return self._desk.left_over if isinstance(self._desk, ControllerDesk) else 0
+        return self._role.left_over if isinstance(self._role, XdistController) else 0
 
 
 def _models_on_command_line(config: pytest.Config) -> bool:
@@ -545,6 +557,6 @@ def _group_local_models(items: list[pytest.Item]) -> None:
     order: dict[str, int] = {}
     for job in filter(None, map(job_of, items)):
         if getattr(job.target.model.endpoint, "local", False):
-            order.setdefault(job.lane, len(order) + 1)
+            order.setdefault(job.model_id, len(order) + 1)
     if len(order) > 1:
-        items.sort(key=lambda item: 0 if (job := job_of(item)) is None else order.get(job.lane, 0))
+        items.sort(key=lambda item: 0 if (job := job_of(item)) is None else order.get(job.model_id, 0))

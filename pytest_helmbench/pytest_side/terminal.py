@@ -20,7 +20,7 @@ from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
-from pytest_helmbench.pytest_side.roles import Office, in_ci
+from pytest_helmbench.pytest_side.roles import Coordinator, in_ci
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
@@ -54,12 +54,12 @@ class Announcer:
 
     Args:
         config: pytest's.
-        office: Of the session.
+        coordinator: Of the session.
     """
 
-    def __init__(self, config: pytest.Config, office: Office) -> None:
+    def __init__(self, config: pytest.Config, coordinator: Coordinator) -> None:
         self._config = config
-        self._office = office
+        self._coordinator = coordinator
 
     def __call__(self, plan: Plan) -> None:
         """Print the line.
@@ -68,20 +68,20 @@ class Announcer:
             pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given,
                 or a gate is asked of cases that can have no score.
         """
-        office = self._office
+        coordinator = self._coordinator
         self._check_gates(plan)
-        if plan.dry and office.settings.resume and not office.settings.dry_run:
+        if plan.dry and coordinator.settings.resume and not coordinator.settings.dry_run:
             raise pytest.UsageError(
                 f"nothing can be resumed: {'; '.join(dict.fromkeys(run.why_not for run in plan.runs))}\n"
                 "  hint: give the command of the unfinished session again, with --helmbench-resume"
             )
-        span = _plan_price(office.book.left(plan), office)
+        span = _plan_price(coordinator.book.left(plan), coordinator)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in self._lines(plan, span):
                 reporter.ensure_newline()
                 reporter.write_line(scrub(line))
-        settings = office.settings
+        settings = coordinator.settings
         if (
             plan.dry
             or settings.max_cost_usd is not None
@@ -96,7 +96,7 @@ class Announcer:
         )
 
     def _lines(self, plan: Plan, span: PriceSpan | None) -> list[str]:
-        settings = self._office.settings
+        settings = self._coordinator.settings
         if plan.dry:
             why = (
                 "as asked for"
@@ -107,7 +107,7 @@ class Announcer:
         price = None if span is None else (span.low, span.expected, span.high)
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)
-        left = self._office.book.left(plan)
+        left = self._coordinator.book.left(plan)
         calls = (0 if settings.cache is CacheMode.ONLY else left.calls, left.open_ended)
         lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db)]
         lines += self._unknown_gates(plan)
@@ -118,7 +118,7 @@ class Announcer:
 
     def _check_gates(self, plan: Plan) -> None:
         """Refuse a gate that no run can pass, before anything is paid."""
-        gates = self._office.gates
+        gates = self._coordinator.gates
         if gates.asked and plan.scope == "by_outcome":
             raise pytest.UsageError(
                 "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
@@ -129,7 +129,7 @@ class Announcer:
         """Return a line per threshold that nothing selected can reach: said before anything is paid."""
         parts = [code.split("-", 2) for run in plan.runs for code in run.codes]
         known = {part[0] for part in parts} | {"-".join(part[:2]) for part in parts}
-        wanted = [threshold.code for threshold in self._office.gates.thresholds if threshold.code]
+        wanted = [threshold.code for threshold in self._coordinator.gates.thresholds if threshold.code]
         return [
             f"helmbench: warning: --helmbench-min-score: {code} is not among what was selected, so that gate cannot"
             f" hold; known: {', '.join(sorted(known, key=natural_key))}"
@@ -143,12 +143,12 @@ class LiveLine:
 
     Args:
         config: pytest's.
-        office: Of the session; None in an xdist worker, which prints nothing.
+        coordinator: Of the session; None in an xdist worker, which prints nothing.
     """
 
-    def __init__(self, config: pytest.Config, office: Office | None) -> None:
+    def __init__(self, config: pytest.Config, coordinator: Coordinator | None) -> None:
         self._config = config
-        self._office = office
+        self._coordinator = coordinator
         self._lock = threading.Lock()
         self._last_print = time.monotonic()
         self._shown = False
@@ -156,18 +156,22 @@ class LiveLine:
 
     def tick(self) -> None:
         """Draw the line when it has been quiet for a while. About once a second."""
-        office = self._office
-        if office is None or office.gate is None or time.monotonic() - self._last_print < _QUIET_S:
+        coordinator = self._coordinator
+        if (
+            coordinator is None
+            or coordinator.limiter is None
+            or time.monotonic() - self._last_print < _QUIET_S
+        ):
             return
         if not self._on_a_terminal():
             return
-        tallies = office.book.tallies.values()
+        tallies = coordinator.book.tallies.values()
         done = sum(sum(tally.verdicts.values()) for tally in tallies)
         cost = cost_text(
             sum(tally.known_cost_usd for tally in tallies), sum(tally.unknown_costs for tally in tallies)
         )
-        planned = office.book.plan.tests if office.book.plan else 0
-        line = in_flight_line(done, planned, office.gate.calls_in_flight(), cost)
+        planned = coordinator.book.plan.tests if coordinator.book.plan else 0
+        line = in_flight_line(done, planned, coordinator.limiter.calls_in_flight(), cost)
         self._write(lambda width: _BELOW + scrub(line)[: max(20, width - 1)] + _BACK)
         self._shown = True
 
@@ -190,56 +194,56 @@ class LiveLine:
             self._reporter.write(text(self._config.get_terminal_writer().fullwidth), flush=True)
 
 
-def session_lines(office: Office, broken: int, *, verbose: bool) -> list[str]:
+def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> list[str]:
     """Return the summary of a session.
 
     Args:
-        office: Of the session, closed.
+        coordinator: Of the session, closed.
         broken: Erring items that stand for broken files.
         verbose: Also the scores of behaviours.
     """
-    plan = office.book.plan
-    if plan is None or not (plan.dry or office.book.tallies):
-        return office.notes  # it ended before anything could be asked
-    lines = _dry_lines(plan, office) if plan.dry else _run_lines(plan, office, verbose=verbose)
+    plan = coordinator.book.plan
+    if plan is None or not (plan.dry or coordinator.book.tallies):
+        return coordinator.notes  # it ended before anything could be asked
+    lines = _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, verbose=verbose)
     if broken:
         lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: none of their cases ran (see ERRORS)")
-    lines += _warning_lines(office)
-    lines += office.notes
+    lines += _warning_lines(coordinator)
+    lines += coordinator.notes
     return lines
 
 
-def _run_lines(plan: Plan, office: Office, *, verbose: bool) -> list[str]:
-    rows = _model_rows(plan, office)
+def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[str]:
+    rows = _model_rows(plan, coordinator)
     lines = [*model_table(rows), *judging_lines(rows)]
-    scores = {name: score for name, score in scores_by_name(office).items() if score is not None}
+    scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
     if any(row.judged for row in rows) and scores:
         lines += ["", *score_lines(scores, behaviours=verbose), ""]
-    names = run_names(office)
-    lines += [pack_score_line(names[run_id], score) for run_id, _, score in _pack_scores(plan, office)]
-    lines += _reason_lines(plan, office)
-    lines += [f"{model} was stopped: {sentence}" for model, sentence in office.stopped_models.items()]
+    names = run_names(coordinator)
+    lines += [pack_score_line(names[run_id], score) for run_id, _, score in _pack_scores(plan, coordinator)]
+    lines += _reason_lines(plan, coordinator)
+    lines += [f"{model} was stopped: {sentence}" for model, sentence in coordinator.stopped_models.items()]
     lines += _judge_lines(plan)
-    wall_s = max((office.ended or time.perf_counter()) - office.started, 1e-3)
+    wall_s = max((coordinator.ended or time.perf_counter()) - coordinator.started, 1e-3)
     done = sum(row.judged for row in rows)
-    ids = ", ".join(str(run_id) for run_id in office.book.tallies)
+    ids = ", ".join(str(run_id) for run_id in coordinator.book.tallies)
     lines.append(
-        f"{done} judged in {wall_s:.1f} s, {done / wall_s:.1f} per second; run {ids} in {office.settings.db}"
+        f"{done} judged in {wall_s:.1f} s, {done / wall_s:.1f} per second; run {ids} in {coordinator.settings.db}"
     )
-    store = office.book.store
+    store = coordinator.book.store
     if store is not None and store.fault is not None:
         lines.append(f"NOT ALL IS STORED: {store.fault} ({store.dropped} rows lost)")
     return lines
 
 
-def add_suite_properties(config: pytest.Config, office: Office) -> None:
+def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:
     """Put what Bench Packs make of the runs among the suite's properties of a JUnit report, where one is written.
 
     Args:
         config: pytest's.
-        office: Of the session, closed.
+        coordinator: Of the session, closed.
     """
-    plan = office.book.plan
+    plan = coordinator.book.plan
     # The report's writer is a plugin without a name, and its key in the stash is pytest's own.
     add = next(
         (
@@ -251,32 +255,32 @@ def add_suite_properties(config: pytest.Config, office: Office) -> None:
     )
     if plan is None or add is None:
         return
-    for _, run, score in _pack_scores(plan, office):
-        for name, value in suite_properties(office.book.name_of(run), run.model, score):
+    for _, run, score in _pack_scores(plan, coordinator):
+        for name, value in suite_properties(coordinator.book.name_of(run), run.model, score):
             add(name, value)
 
 
-def _pack_scores(plan: Plan, office: Office) -> Iterator[tuple[int, PlannedRun, PackScore]]:
+def _pack_scores(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, PlannedRun, PackScore]]:
     """Yield what Bench Packs make of the runs of a session; nothing is read without one."""
-    store = office.book.store
+    store = coordinator.book.store
     for run in plan.runs if store is not None else ():
-        run_id = office.book.targets[run.key].run_id
-        if run_id is None or office.library.load(Path(run.benchmark)).outline.kind != BENCH_PACK:
+        run_id = coordinator.book.targets[run.key].run_id
+        if run_id is None or coordinator.library.load(Path(run.benchmark)).outline.kind != BENCH_PACK:
             continue
         try:
-            score = pack_score(office.settings.db, run_id)
+            score = pack_score(coordinator.settings.db, run_id)
         except StoreError:
             return  # what could not be stored is said elsewhere
         if score is not None:
             yield run_id, run, score
 
 
-def _model_rows(plan: Plan, office: Office) -> list[ModelRow]:
+def _model_rows(plan: Plan, coordinator: Coordinator) -> list[ModelRow]:
     by_model: dict[str, list[Tally]] = {}
     for run in plan.runs:
-        run_id = office.book.targets[run.key].run_id
+        run_id = coordinator.book.targets[run.key].run_id
         if run_id is not None:
-            by_model.setdefault(run.model, []).append(office.book.tallies[run_id])
+            by_model.setdefault(run.model, []).append(coordinator.book.tallies[run_id])
     return [_model_row(model, tallies) for model, tallies in by_model.items()]
 
 
@@ -307,12 +311,12 @@ def _model_row(model: str, tallies: list[Tally]) -> ModelRow:
     )
 
 
-def _reason_lines(plan: Plan, office: Office) -> list[str]:
+def _reason_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     by_model: dict[str, Counter[str]] = {}
     for run in plan.runs:
-        run_id = office.book.targets[run.key].run_id
+        run_id = coordinator.book.targets[run.key].run_id
         if run_id is not None:
-            by_model.setdefault(run.model, Counter()).update(office.book.tallies[run_id].reasons)
+            by_model.setdefault(run.model, Counter()).update(coordinator.book.tallies[run_id].reasons)
     return [
         f"{model}: not judged: {reasons_text(reasons)}"
         for model, reasons in by_model.items()
@@ -334,10 +338,10 @@ def _judge_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def _dry_lines(plan: Plan, office: Office) -> list[str]:
+def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     rows = []
     for run in plan.runs:
-        span = _run_price(run, office)
+        span = _run_price(run, coordinator)
         rows.append(
             DryRow(
                 model=run.model,
@@ -348,34 +352,34 @@ def _dry_lines(plan: Plan, office: Office) -> list[str]:
                 why=run.why_not,
             )
         )
-    return dry_run_lines(rows, office.settings.dry_run)
+    return dry_run_lines(rows, coordinator.settings.dry_run)
 
 
-def _warning_lines(office: Office) -> list[str]:
-    texts = [problem.text(item.root) for item in office.library.loaded for problem in item.warnings]
+def _warning_lines(coordinator: Coordinator) -> list[str]:
+    texts = [problem.text(item.root) for item in coordinator.library.loaded for problem in item.warnings]
     lines = [f"warning: {text}" for text in texts[:_WARNINGS_SHOWN]]
     if len(texts) > _WARNINGS_SHOWN:
         lines.append(f"… and {len(texts) - _WARNINGS_SHOWN} more warnings about the benchmark")
     return lines
 
 
-def _plan_price(plan: Plan, office: Office) -> PriceSpan | None:
+def _plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
     total = PriceSpan(0.0, 0.0, 0.0)
-    if office.settings.cache is CacheMode.ONLY:
+    if coordinator.settings.cache is CacheMode.ONLY:
         return total
     for run in plan.runs:
         if run.usable or plan.dry:
-            span = _run_price(run, office)
+            span = _run_price(run, coordinator)
             if span is None:
                 return None
             total += span
     return total
 
 
-def _run_price(run: PlannedRun, office: Office) -> PriceSpan | None:
-    loaded = office.library.load(Path(run.benchmark))
-    settings = office.settings
-    return price_span(run, office.book.targets[run.key], loaded, settings.repeat, settings.db)
+def _run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:
+    loaded = coordinator.library.load(Path(run.benchmark))
+    settings = coordinator.settings
+    return price_span(run, coordinator.book.targets[run.key], loaded, settings.repeat, settings.db)
 
 
 def _shown_path(config: pytest.Config, path: Any) -> str:

@@ -1,4 +1,4 @@
-"""pytest-xdist: one channel per worker, the gate and the record in the controller, and our scheduler."""
+"""pytest-xdist: one channel per worker, the limiter and the record in the controller, and our scheduler."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ import pytest
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.limiter import (
-    Ask,
+    AttemptUsage,
     BudgetSpentError,
-    Gate,
+    Limiter,
     ModelStoppedError,
     NotStoredError,
+    Permit,
+    PermitRequest,
     RefusedError,
-    Settlement,
-    Ticket,
 )
 from pytest_helmbench.gateway.reply_cache import Recorded, Wanted
-from pytest_helmbench.store.recall import CaseKey, RecordedCase
+from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
-__all__ = ["ChannelServer", "RemoteHub", "SliceScheduling", "Start", "Told"]
+__all__ = ["ChannelServer", "RemoteBackend", "SliceScheduling", "Start", "Told"]
 
 _AHEAD = 8  # items that xdist may hold per worker beside the running one
 _REFUSALS: Mapping[str, type[RefusedError]] = {
@@ -62,8 +62,8 @@ class Start:
     inherits: bool = False
 
 
-class RemoteHub:
-    """The hub as a worker sees it: every word goes over the channel.
+class RemoteBackend:
+    """The backend as a worker sees it: every word goes over the channel.
 
     Args:
         loop: Where the gateway lives.
@@ -87,8 +87,8 @@ class RemoteHub:
         self._on_stop_model = on_stop_model
         self._on_cancel = on_cancel
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Ticket]] = {}
-        self._recalling: dict[int, asyncio.Future[Recorded | None]] = {}
+        self._waiting: dict[int, asyncio.Future[Permit]] = {}
+        self._looking_up: dict[int, asyncio.Future[Recorded | None]] = {}
         channel.setcallback(self._receive, endmarker=None)
 
     def send(self, *message: object) -> None:
@@ -98,12 +98,12 @@ class RemoteHub:
         except OSError:
             self._on_cancel("the controller is gone")
 
-    async def admit(self, ask: Ask) -> Ticket:
-        """See `Hub.admit`."""
+    async def acquire(self, wanted: PermitRequest) -> Permit:
+        """See `Backend.acquire`."""
         number = next(self._numbers)
-        waiter: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiter
-        self.send("admit", number, ask)
+        self.send("admit", number, wanted)
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -115,35 +115,35 @@ class RemoteHub:
         finally:
             self._waiting.pop(number, None)
 
-    def settle(self, ticket: Ticket, settlement: Settlement, record: AttemptRecord) -> None:
-        """See `Hub.settle`."""
-        self.send("settle", ticket, settlement, record)
+    def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
+        """See `Backend.settle`."""
+        self.send("settle", permit, used, record)
 
-    def release(self, ticket: Ticket) -> None:
-        """See `Hub.release`."""
-        self.send("release", ticket)
+    def release(self, permit: Permit) -> None:
+        """See `Backend.release`."""
+        self.send("release", permit)
 
-    async def recall(self, wanted: Wanted) -> Recorded | None:
-        """See `Hub.recall`."""
+    async def look_up(self, wanted: Wanted) -> Recorded | None:
+        """See `Backend.look_up`."""
         number = next(self._numbers)
         waiter: asyncio.Future[Recorded | None] = asyncio.get_running_loop().create_future()
-        self._recalling[number] = waiter
+        self._looking_up[number] = waiter
         self.send("recall", number, wanted)
         try:
             return await waiter
         finally:
-            self._recalling.pop(number, None)
+            self._looking_up.pop(number, None)
 
     def give_up(self, wanted: Wanted) -> None:
-        """See `Hub.give_up`."""
+        """See `Backend.give_up`."""
         self.send("give-up", wanted)
 
     def record_replay(self, record: AttemptRecord) -> None:
-        """See `Hub.record_replay`."""
+        """See `Backend.record_replay`."""
         self.send("replay", record)
 
     def record_result(self, record: ResultRecord) -> None:
-        """See `Hub.record_result`."""
+        """See `Backend.record_result`."""
         self.send("result", record)
 
     def _receive(self, data: bytes | None) -> None:
@@ -158,29 +158,29 @@ class RemoteHub:
                 self._on_cancel(reason)
             case ("stop-model", model, sentence):
                 self._loop.soon(self._on_stop_model, model, sentence)
-            case ("grant", number, ticket):
-                self._loop.soon(self._granted, number, ticket)
+            case ("grant", number, permit):
+                self._loop.soon(self._granted, number, permit)
             case ("refuse", number, kind, sentence):
                 self._loop.soon(self._refused, number, _REFUSALS[kind](sentence))
             case ("recalled", number, recorded):
-                self._loop.soon(self._recalled, number, recorded)
+                self._loop.soon(self._found, number, recorded)
             case ("unreadable", number, sentence):
                 self._loop.soon(self._unreadable, number, sentence)
 
-    def _granted(self, number: int, ticket: Ticket) -> None:
+    def _granted(self, number: int, permit: Permit) -> None:
         waiter = self._waiting.get(number)
         if waiter is not None and not waiter.done():
-            waiter.set_result(ticket)
+            waiter.set_result(permit)
         else:
-            self.send("release", ticket)  # abandoned while the ticket was on its way
+            self.send("release", permit)  # abandoned while the permit was on its way
 
-    def _recalled(self, number: int, recorded: Recorded | None) -> None:
-        waiter = self._recalling.get(number)
+    def _found(self, number: int, recorded: Recorded | None) -> None:
+        waiter = self._looking_up.get(number)
         if waiter is not None and not waiter.done():
             waiter.set_result(recorded)
 
     def _unreadable(self, number: int, sentence: str) -> None:
-        waiter = self._recalling.get(number)
+        waiter = self._looking_up.get(number)
         if waiter is not None and not waiter.done():
             waiter.set_exception(HelmbenchError(sentence))
 
@@ -209,7 +209,7 @@ class ChannelServer:
     """The controller's end of one worker's channel.
 
     Args:
-        loop: Where the gate lives.
+        loop: Where the limiter lives.
         channel: To the worker.
         told: Who is told what.
     """
@@ -218,23 +218,23 @@ class ChannelServer:
         self._loop = loop
         self._channel = channel
         self._told = told
-        self._gate: Gate | None = None
-        self._hub: LocalHub | None = None
+        self._limiter: Limiter | None = None
+        self._backend: LocalBackend | None = None
         self._asking: dict[int, asyncio.Task[None]] = {}
-        self._held: dict[int, Ticket] = {}
+        self._held: dict[int, Permit] = {}
         self._wanted: dict[tuple[str, int], Wanted] = {}
         self.ended = False
         channel.setcallback(self._receive, endmarker=None)
 
-    def serve(self, gate: Gate, hub: LocalHub) -> None:
+    def serve(self, limiter: Limiter, backend: LocalBackend) -> None:
         """Begin to answer: before this, a worker sends nothing but its plan."""
-        self._gate = gate
-        self._hub = hub
+        self._limiter = limiter
+        self._backend = backend
 
     @property
     def serving(self) -> bool:
         """Whether the worker has been told to begin."""
-        return self._gate is not None
+        return self._limiter is not None
 
     def send(self, *message: object) -> None:
         """Send a message; a worker that is gone is told nothing."""
@@ -262,40 +262,40 @@ class ChannelServer:
                 self._loop.soon(self._handle, message)
 
     def _handle(self, message: tuple[Any, ...]) -> None:
-        gate, hub = self._gate, self._hub
-        if gate is None or hub is None:
+        limiter, backend = self._limiter, self._backend
+        if limiter is None or backend is None:
             return
         match message:
-            case ("admit", number, ask):
-                task = asyncio.get_running_loop().create_task(self._admit(gate, number, ask))
+            case ("admit", number, wanted):
+                task = asyncio.get_running_loop().create_task(self._acquire(limiter, number, wanted))
                 self._asking[number] = task
                 task.add_done_callback(lambda _: self._asking.pop(number, None))
             case ("abandon", number):
-                # A ticket that is on its way comes back as released.
+                # A permit that is on its way comes back as released.
                 if number in self._asking:
                     self._asking[number].cancel()
-            case ("release", ticket):
-                self._held.pop(ticket.number, None)
-                hub.release(ticket)
-            case ("settle", ticket, settlement, record):
-                self._held.pop(ticket.number, None)
-                hub.settle(ticket, settlement, record)
+            case ("release", permit):
+                self._held.pop(permit.number, None)
+                backend.release(permit)
+            case ("settle", permit, used, record):
+                self._held.pop(permit.number, None)
+                backend.settle(permit, used, record)
                 if record.reply_key is not None:
                     self._wanted.pop((record.request_hash, record.repetition), None)
             case ("recall", number, wanted):
-                task = asyncio.get_running_loop().create_task(self._recall(hub, number, wanted))
+                task = asyncio.get_running_loop().create_task(self._look_up(backend, number, wanted))
                 self._asking[number] = task
                 task.add_done_callback(lambda _: self._asking.pop(number, None))
             case ("give-up", wanted):
-                self._forget(hub, wanted)
+                self._forget(backend, wanted)
             case ("replay", record):
-                hub.record_replay(record)
+                backend.record_replay(record)
             case ("result", record):
-                hub.record_result(record)
+                backend.record_result(record)
 
-    async def _recall(self, hub: LocalHub, number: int, wanted: Wanted) -> None:
+    async def _look_up(self, backend: LocalBackend, number: int, wanted: Wanted) -> None:
         try:
-            recorded = await hub.recall(wanted)
+            recorded = await backend.look_up(wanted)
         except HelmbenchError as error:
             self.send("unreadable", number, str(error))
             return
@@ -303,30 +303,30 @@ class ChannelServer:
             self._wanted[wanted.key] = wanted
         self.send("recalled", number, recorded)
 
-    def _forget(self, hub: LocalHub, wanted: Wanted) -> None:
+    def _forget(self, backend: LocalBackend, wanted: Wanted) -> None:
         if self._wanted.pop(wanted.key, None) is not None:
-            hub.give_up(wanted)
+            backend.give_up(wanted)
 
-    async def _admit(self, gate: Gate, number: int, ask: Ask) -> None:
+    async def _acquire(self, limiter: Limiter, number: int, wanted: PermitRequest) -> None:
         try:
-            ticket = await gate.admit(ask)
+            permit = await limiter.acquire(wanted)
         except RefusedError as error:
             kind = next(name for name, refusal in _REFUSALS.items() if type(error) is refusal)
             self.send("refuse", number, kind, str(error))
         else:
-            self._held[ticket.number] = ticket
-            self.send("grant", number, ticket)
+            self._held[permit.number] = permit
+            self.send("grant", number, permit)
 
     def _lost(self) -> None:
         """Take back everything a worker held that is gone."""
         for task in self._asking.values():
             task.cancel()
         held, self._held = self._held, {}
-        if self._hub is not None:
-            for ticket in held.values():
-                self._hub.release(ticket)
+        if self._backend is not None:
+            for permit in held.values():
+                self._backend.release(permit)
             for wanted in tuple(self._wanted.values()):
-                self._forget(self._hub, wanted)
+                self._forget(self._backend, wanted)
 
 
 class SliceScheduling:

@@ -9,9 +9,9 @@ from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK, PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import (
-    HostedCase,
-    hosted_lines,
-    hosted_record,
+    BenchPackCase,
+    bench_pack_lines,
+    bench_pack_record,
     pack_score_rows,
     total_text,
 )
@@ -94,7 +94,7 @@ def run_record(detail: RunDetail) -> dict[str, Any]:
 
 
 def case_card(
-    row: ResultRow, calls: Sequence[CallRow], model: str, hosted: HostedCase | None = None
+    row: ResultRow, calls: Sequence[CallRow], model: str, hosted: BenchPackCase | None = None
 ) -> list[str]:
     """Return the verdict of a case with its evaluations, then its calls, prompt and reply.
 
@@ -124,7 +124,7 @@ def case_card(
     for evaluation in row.evaluations:
         lines += ["", *_evaluation_lines(evaluation)]
     if hosted is not None:
-        lines += hosted_lines(row.hosted, hosted)
+        lines += bench_pack_lines(row.hosted, hosted)
     lines += ["", "calls", *_call_lines(calls), "", "prompt"]
     lines += indented(prompt_lines(row.request)) if row.request is not None else ["  (nothing was sent)"]
     lines += ["", "reply"]
@@ -132,19 +132,21 @@ def case_card(
     return lines
 
 
-def case_record(row: ResultRow, calls: Sequence[CallRow], hosted: HostedCase | None = None) -> dict[str, Any]:
+def case_record(
+    row: ResultRow, calls: Sequence[CallRow], hosted: BenchPackCase | None = None
+) -> dict[str, Any]:
     """Return a case in JSON types, with prompt and reply; see `case_card`."""
     record = asdict(row)
     del record["hosted"]
     if hosted is not None:
-        record["pack"] = hosted_record(row.hosted, hosted)
+        record["pack"] = bench_pack_record(row.hosted, hosted)
     request = record.pop("request")
     record["messages"] = None if request is None else sent_messages(request)
     record["calls"] = [asdict(call) for call in calls]
     return record
 
 
-def _titled(hosted: HostedCase | None) -> list[str]:
+def _titled(hosted: BenchPackCase | None) -> list[str]:
     if hosted is None or hosted.scenario is None:
         return []
     scenario = hosted.scenario

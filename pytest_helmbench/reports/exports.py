@@ -10,10 +10,10 @@ from typing import Any, TextIO
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
 from pytest_helmbench.benchmarks.bench_packs.report_lines import (
-    HOSTED_COLUMNS,
-    HOSTED_TEXTS,
-    hosted_cells,
-    hosted_texts,
+    BENCH_PACK_COLUMNS,
+    BENCH_PACK_TEXTS,
+    bench_pack_cells,
+    bench_pack_texts,
 )
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.scrub import scrub
@@ -90,7 +90,7 @@ def write_csv(stream: TextIO, detail: RunDetail, rows: Iterable[ResultRow], *, w
     }
     hosted = detail.kind == BENCH_PACK
     texts = ("justification", "prompt", "reply") if with_text else ()
-    own = (*HOSTED_COLUMNS, *(HOSTED_TEXTS if with_text else ())) if hosted else ()
+    own = (*BENCH_PACK_COLUMNS, *(BENCH_PACK_TEXTS if with_text else ())) if hosted else ()
     head = (*fixed, "code", "repetition", "family", *_AXES, *_RESULT, *_EVALUATION, *texts, *own)
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)
@@ -105,7 +105,7 @@ def write_csv(stream: TextIO, detail: RunDetail, rows: Iterable[ResultRow], *, w
 
 
 def _hosted(row: ResultRow, *, with_text: bool) -> dict[str, Any]:
-    return {**hosted_cells(row.hosted), **(hosted_texts(row.hosted) if with_text else {})}
+    return {**bench_pack_cells(row.hosted), **(bench_pack_texts(row.hosted) if with_text else {})}
 
 
 def _result(row: ResultRow, *, hosted: bool, with_text: bool) -> dict[str, Any]:

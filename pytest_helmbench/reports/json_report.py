@@ -7,7 +7,11 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.report_lines import hosted_cells, hosted_texts, pack_score_record
+from pytest_helmbench.benchmarks.bench_packs.report_lines import (
+    bench_pack_cells,
+    bench_pack_texts,
+    pack_score_record,
+)
 from pytest_helmbench.reports.cards import run_record, sent_messages
 from pytest_helmbench.reports.run_report import RunReport, cautions
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
@@ -191,7 +195,7 @@ def _failure(row: ResultRow, *, with_text: bool) -> dict[str, Any]:
         for item in row.evaluations
     ]
     if row.hosted is not None:
-        record |= {**hosted_cells(row.hosted), **(hosted_texts(row.hosted) if with_text else {})}
+        record |= {**bench_pack_cells(row.hosted), **(bench_pack_texts(row.hosted) if with_text else {})}
     if with_text:
         record["messages"] = None if row.request is None else sent_messages(row.request)
         record["reply"] = row.reply

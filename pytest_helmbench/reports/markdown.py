@@ -279,7 +279,7 @@ def _texts(row: ResultRow) -> Iterator[str]:
     yield f"**{_name(row)}**"
     texts = [] if row.request is None else [("prompt", "\n".join(prompt_lines(row.request)))]
     texts += [("reply", row.reply)] if row.reply is not None else []
-    texts += _hosted_texts(row)
+    texts += _bench_pack_texts(row)
     texts += [
         (f"judge {item.criterion}".strip(), item.justification)
         for item in row.evaluations
@@ -289,7 +289,7 @@ def _texts(row: ResultRow) -> Iterator[str]:
         yield from ("", plain(title), "", *fenced(text, _TEXT_LIMIT))
 
 
-def _hosted_texts(row: ResultRow) -> list[tuple[str, str]]:
+def _bench_pack_texts(row: ResultRow) -> list[tuple[str, str]]:
     said = row.hosted
     if said is None:
         return []

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.benchmarks.bench_packs.places import is_hosted
+from pytest_helmbench.benchmarks.bench_packs.places import is_bench_pack
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import PackOutline
@@ -19,8 +19,8 @@ from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import resolve_targets
 
 if TYPE_CHECKING:
-    from pytest_helmbench.benchmarks.bench_packs.loading import Hosting
-    from pytest_helmbench.benchmarks.packs.loading import Packing
+    from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
+    from pytest_helmbench.benchmarks.packs.loading import PackLoader
     from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
     from pytest_helmbench.store.writer import Store
 
@@ -41,8 +41,8 @@ class Library:
         self._roots: dict[Path, Path | None] = {}
         self._loaded: dict[Path, Loaded] = {}
         self._unreadable: dict[Path, UnreadableBenchmarkError] = {}
-        self._packing: Packing | None = None
-        self._hosting: Hosting | None = None
+        self._pack_loader: PackLoader | None = None
+        self._bench_pack_loader: BenchPackLoader | None = None
         self._tests: HandWritten | None = None
         self._loop: LoopThread | None = None
         self.note: Callable[[str], None] = lambda _text: None
@@ -103,25 +103,25 @@ class Library:
 
     def _read(self, root: Path) -> Loaded:
         targets = resolve_targets(root, self._settings, self._environ)
-        if is_hosted(root):
+        if is_bench_pack(root):
             return self._hosts().load(root, targets)
         if is_pack(root):
             return self._packs().load(root, targets)
-        return LoadedTree(load_benchmark(root), targets)
+        return LoadedTree(load_tree(root), targets)
 
-    def _packs(self) -> Packing:
-        if self._packing is None:
-            from pytest_helmbench.benchmarks.packs.loading import Packing  # noqa: PLC0415 - trees do without
+    def _packs(self) -> PackLoader:
+        if self._pack_loader is None:
+            from pytest_helmbench.benchmarks.packs.loading import PackLoader  # noqa: PLC0415 - trees do without
 
-            self._packing = Packing(self._settings, self._say)
-        return self._packing
+            self._pack_loader = PackLoader(self._settings, self._say)
+        return self._pack_loader
 
-    def _hosts(self) -> Hosting:
-        if self._hosting is None:
-            from pytest_helmbench.benchmarks.bench_packs.loading import Hosting  # noqa: PLC0415 - only Bench Packs need it
+    def _hosts(self) -> BenchPackLoader:
+        if self._bench_pack_loader is None:
+            from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader  # noqa: PLC0415 - only Bench Packs need it
 
-            self._hosting = Hosting(self._settings, self._environ, self.loop, self._say)
-        return self._hosting
+            self._bench_pack_loader = BenchPackLoader(self._settings, self._environ, self.loop, self._say)
+        return self._bench_pack_loader
 
     def _say(self, text: str) -> None:
         self.note(text)
@@ -136,18 +136,18 @@ class Library:
 
     def note_starts(self, store: Store) -> None:
         """Put on record that the runs of Bench Packs have started."""
-        if self._hosting is not None:
-            self._hosting.note_starts(store)
+        if self._bench_pack_loader is not None:
+            self._bench_pack_loader.note_starts(store)
 
     def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
         """Put on record what Bench Packs make of their runs; what was recorded is on disk by now."""
-        if self._hosting is not None:
-            self._hosting.store_totals(store, note)
+        if self._bench_pack_loader is not None:
+            self._bench_pack_loader.store_totals(store, note)
 
     def write_runs(self, note: Callable[[str], None]) -> None:
         """Write the runs of Bench Packs as the BenchLocal app stores them, where that is asked for."""
-        if self._hosting is not None:
-            self._hosting.write_runs(note)
+        if self._bench_pack_loader is not None:
+            self._bench_pack_loader.write_runs(note)
 
     def end(self) -> None:
         """Close what a session has left open that never ran, or was broken off."""
@@ -157,9 +157,9 @@ class Library:
 
     async def close(self) -> None:
         """Remove what was made for the cases of its benchmarks."""
-        if self._packing is not None:
-            await self._packing.close()
-        if self._hosting is not None:
-            await self._hosting.close()
+        if self._pack_loader is not None:
+            await self._pack_loader.close()
+        if self._bench_pack_loader is not None:
+            await self._bench_pack_loader.close()
         if self._tests is not None:
             await self._tests.close()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pytest_helmbench.gateway.reply_cache import CacheMode, Recorded, Wanted
-from pytest_helmbench.store.recall import Recall
+from pytest_helmbench.store.recorded_runs import RecordedRuns
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["Memory"]
+__all__ = ["RecordedReplies"]
 
 
-class Memory:
+class RecordedReplies:
     """Finds recorded replies; see `Record`. `look_up` is used on the loop's thread.
 
     Args:
@@ -24,7 +24,7 @@ class Memory:
         self._store = store
         self._mode = mode
         self._runs = frozenset(runs)
-        self._recall = Recall(store.path)
+        self._recorded = RecordedRuns(store.path)
 
     def trust(self, runs: Iterable[int]) -> None:
         """Let the own replies of more runs stand for calls."""
@@ -37,7 +37,7 @@ class Memory:
             StoreError: The file cannot be read.
         """
         if wanted.run_id in self._runs:
-            mine = self._recall.reply_of_run(
+            mine = self._recorded.reply_of_run(
                 wanted.run_id, wanted.code, wanted.request_hash, wanted.repetition
             )
             # To refresh is to call anew once: what the run that goes on has called for itself is new.
@@ -45,7 +45,7 @@ class Memory:
                 return Recorded(mine.body, own=mine.paid)
         if not self._mode.reads:
             return None
-        body = self._recall.reply(wanted.request_hash, wanted.repetition)
+        body = self._recorded.reply(wanted.request_hash, wanted.repetition)
         return None if body is None else Recorded(body, own=False)
 
     def settle(self) -> None:
@@ -54,4 +54,4 @@ class Memory:
 
     def close(self) -> None:
         """Close the connection."""
-        self._recall.close()
+        self._recorded.close()

@@ -11,7 +11,13 @@ from typing import Any
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.cells import as_json
-from pytest_helmbench.store.recall import CaseKey, Recall, RecordedCase, UnfinishedRun, unfinished_runs
+from pytest_helmbench.store.recorded_runs import (
+    CaseKey,
+    RecordedCase,
+    RecordedRuns,
+    UnfinishedRun,
+    unfinished_runs,
+)
 
 __all__ = ["Continued", "ResumeError", "Resumption", "as_continued", "find_resumption"]
 
@@ -118,8 +124,10 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
             "  hint: give the same options, or leave --helmbench-resume out for a fresh run"
         )
     runs = {key: run.run_id for key, run in matches.items()}
-    with Recall(path) as recall:
-        judged = {key: case for number in runs.values() for key, case in recall.judged_cases(number).items()}
+    with RecordedRuns(path) as recorded_runs:
+        judged = {
+            key: case for number in runs.values() for key, case in recorded_runs.judged_cases(number).items()
+        }
     return Resumption(recorded[0].session_id, runs, judged)
 
 

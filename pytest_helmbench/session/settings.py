@@ -112,7 +112,7 @@ class Settings:
     select_text: str | None = None
 
     @property
-    def recalls(self) -> bool:
+    def may_use_recorded(self) -> bool:
         """Whether a recorded reply may stand for a call."""
         return self.cache.reads or self.resume
 

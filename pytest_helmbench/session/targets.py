@@ -13,13 +13,13 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.job import Route, Target
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
-from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.prices import token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
-__all__ = ["NO_MODEL", "lanes_of", "resolve_targets", "session_concurrency"]
+__all__ = ["NO_MODEL", "model_limits", "resolve_targets", "session_concurrency"]
 
 NO_MODEL = "no-model"
 """Stands for the model in the ids of a dry run that names none."""
@@ -120,21 +120,21 @@ def session_concurrency(settings: Settings) -> int:
     return settings.concurrency or DEFAULT_CONCURRENCY
 
 
-def lanes_of(targets: Iterable[Target], settings: Settings) -> dict[str, Lane]:
-    """Return the gate's lanes of all models that can be called, judges too, by model id."""
+def model_limits(targets: Iterable[Target], settings: Settings) -> dict[str, ModelLimits]:
+    """Return the limits of all models that can be called, judges too, by model id."""
     routes = (route for target in targets for route in (target.model, target.judge) if route is not None)
-    lanes: dict[str, Lane] = {}
+    limits_by_model: dict[str, ModelLimits] = {}
     for route in routes:
         if isinstance(route.endpoint, Endpoint):
-            lanes.setdefault(route.entry.id, _lane(route.entry, route.endpoint, settings))
-    return lanes
+            limits_by_model.setdefault(route.entry.id, _model_limits(route.entry, route.endpoint, settings))
+    return limits_by_model
 
 
-def _lane(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> Lane:
+def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> ModelLimits:
     most = session_concurrency(settings)
     if settings.concurrency is None and endpoint.local:
         most = LOCAL_CONCURRENCY
-    return Lane(
+    return ModelLimits(
         model=entry.id,
         most=min(most, entry.max_concurrency or most),
         requests_per_minute=entry.requests_per_minute,

@@ -7,8 +7,14 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedOutline, ScenarioMeta
-from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Benchmark, Component, Pillar, Scenario
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
+from pytest_helmbench.benchmarks.scenario_trees.tree import (
+    Behaviour,
+    Component,
+    Pillar,
+    Scenario,
+    ScenarioTree,
+)
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.core.rule import FieldRule, Rule
@@ -73,7 +79,7 @@ def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str 
 
 
 def write_benchmark(
-    conn: sqlite3.Connection, benchmark: Benchmark | PackOutline | HostedOutline, codes: Iterable[str]
+    conn: sqlite3.Connection, benchmark: ScenarioTree | PackOutline | BenchPackOutline, codes: Iterable[str]
 ) -> CodeIds | PackIds:
     """Write what the file does not have yet of a benchmark and return its ids.
 
@@ -87,12 +93,14 @@ def write_benchmark(
     benchmark_id = _write_identity(conn, benchmark)
     if isinstance(benchmark, PackOutline):
         return _write_pack(conn, benchmark_id, benchmark, codes)
-    if isinstance(benchmark, HostedOutline):
-        return _write_hosted(conn, benchmark_id, benchmark)
+    if isinstance(benchmark, BenchPackOutline):
+        return _write_bench_pack(conn, benchmark_id, benchmark)
     return _write_tree(conn, benchmark_id, benchmark)
 
 
-def _write_identity(conn: sqlite3.Connection, benchmark: Benchmark | PackOutline | HostedOutline) -> int:
+def _write_identity(
+    conn: sqlite3.Connection, benchmark: ScenarioTree | PackOutline | BenchPackOutline
+) -> int:
     identity = (safe_text(benchmark.name), safe_text(benchmark.version), benchmark.hash)
     conn.execute(
         "INSERT INTO benchmarks (name, version, hash, description, kind) VALUES (?, ?, ?, ?, ?)"
@@ -126,16 +134,16 @@ def _write_pack(
     return PackIds(benchmark_id, _ids(conn, _PACK_IDS, benchmark_id))
 
 
-def _write_hosted(conn: sqlite3.Connection, benchmark_id: int, pack: HostedOutline) -> PackIds:
+def _write_bench_pack(conn: sqlite3.Connection, benchmark_id: int, pack: BenchPackOutline) -> PackIds:
     """All scenarios, planned or not: the order of their ids is the pack's own."""
     known = _ids(conn, _PACK_IDS, benchmark_id)
     for scenario in pack.scenarios.values():
         if safe_text(scenario.id) not in known:
-            _write_hosted_scenario(conn, benchmark_id, scenario, pack.kind)
+            _write_bench_pack_scenario(conn, benchmark_id, scenario, pack.kind)
     return PackIds(benchmark_id, _ids(conn, _PACK_IDS, benchmark_id))
 
 
-def _write_hosted_scenario(
+def _write_bench_pack_scenario(
     conn: sqlite3.Connection, benchmark_id: int, scenario: ScenarioMeta, family: str
 ) -> None:
     about = {
@@ -154,7 +162,7 @@ def _write_hosted_scenario(
     )
 
 
-def _write_tree(conn: sqlite3.Connection, benchmark_id: int, benchmark: Benchmark) -> CodeIds:
+def _write_tree(conn: sqlite3.Connection, benchmark_id: int, benchmark: ScenarioTree) -> CodeIds:
     """Names and descriptions are taken anew, since they stand in READMEs, which the hash does not cover.
 
     Scenarios that an earlier, partial load left out are added.
@@ -174,7 +182,7 @@ def _write_tree(conn: sqlite3.Connection, benchmark_id: int, benchmark: Benchmar
     )
 
 
-def _write_pillars(conn: sqlite3.Connection, benchmark_id: int, benchmark: Benchmark) -> None:
+def _write_pillars(conn: sqlite3.Connection, benchmark_id: int, benchmark: ScenarioTree) -> None:
     pillars = {scenario.pillar: Pillar(scenario.pillar) for scenario in benchmark.scenarios.values()}
     pillars |= {pillar: Pillar(pillar) for pillar in map(_pillar_of, benchmark.behaviours)}
     pillars |= {pillar.code: pillar for pillar in benchmark.pillars}
@@ -189,7 +197,7 @@ def _write_pillars(conn: sqlite3.Connection, benchmark_id: int, benchmark: Bench
     )
 
 
-def _write_behaviours(conn: sqlite3.Connection, benchmark_id: int, benchmark: Benchmark) -> dict[str, int]:
+def _write_behaviours(conn: sqlite3.Connection, benchmark_id: int, benchmark: ScenarioTree) -> dict[str, int]:
     behaviours = {
         scenario.behaviour: Behaviour(scenario.behaviour) for scenario in benchmark.scenarios.values()
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.stored import HostedRow, hosted_rows
+from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackRow, bench_pack_rows
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.store.reading import reading
 
@@ -205,7 +205,7 @@ class ResultRow:
     request: bytes | None
     reply: str | None
     evaluations: tuple[EvaluationRow, ...]
-    hosted: HostedRow | None = None
+    hosted: BenchPackRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +390,7 @@ def results(
         ):
             row = EvaluationRow(criterion, rule, rule_hash, bool(passed), *rest)
             evaluations[result_id].append(row)
-        hosted = hosted_rows(conn, run_id, code, with_text=with_text)
+        hosted = bench_pack_rows(conn, run_id, code, with_text=with_text)
         found = [
             _result(row, tuple(evaluations[row[0]]), hosted.get(row[0]))
             for row in conn.execute(_RESULTS, (run_id, code, with_text))
@@ -445,7 +445,7 @@ def price_history(
 
 
 def _result(
-    row: tuple[Any, ...], evaluations: tuple[EvaluationRow, ...], hosted: HostedRow | None
+    row: tuple[Any, ...], evaluations: tuple[EvaluationRow, ...], hosted: BenchPackRow | None
 ) -> ResultRow:
     request_hash, body, request, reply = row[20:]
     reply_hash = None if body is None else hashlib.sha256(body).hexdigest()

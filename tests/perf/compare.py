@@ -23,8 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench_pack_folders import write_bench_pack_folder
 from bridged import Item, bridge_to, outcomes
-from hosted_packs import write_hosted_pack
 from perf.measure import Command, FailedError, Measure, measure, provider
 from perf.tools import Tool, Work, absent_tools, ours, tools
 from perf.workload import (
@@ -183,7 +183,7 @@ def compare_memory(concurrency: int) -> None:
     print(f"wall: {cases.wall_s:.1f} s, trivial items {floor.wall_s:.1f} s")
 
 
-def compare_hosted(repeat: int) -> None:
+def compare_bench_packs(repeat: int) -> None:
     """Print what scenarios of Bench Packs cost beside cases of a tree, and how long a small slow pack takes."""
     with tempfile.TemporaryDirectory() as name, provider(50) as url:
         runs = _hosted_runs(Path(name), url, repeat)
@@ -208,7 +208,7 @@ def compare_hosted(repeat: int) -> None:
 
 async def _bridge_times(folder: Path) -> str:
     """Return what the bridge itself takes: to start, for a round trip, and after a crash."""
-    root = write_hosted_pack(folder / "pack", {"A": "", "dies": "() => process.abort()"})
+    root = write_bench_pack_folder(folder / "pack", {"A": "", "dies": "() => process.abort()"})
     async with bridge_to(root) as bridge:
         started = time.perf_counter()
         await bridge.scenarios()
@@ -317,7 +317,7 @@ def main() -> None:
     if "memory" in chosen:
         compare_memory(given.concurrency)
     if "hosted" in chosen:
-        compare_hosted(given.repeat)
+        compare_bench_packs(given.repeat)
 
 
 if __name__ == "__main__":

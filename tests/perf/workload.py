@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perf.mock import latency_s
 
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 
 __all__ = [
     "semaphore_wall_s",
@@ -126,7 +126,7 @@ def write_bench_pack(root: Path, scenarios: int, *, asks: bool) -> None:
 
 def write_prompts(root: Path) -> Path:
     """Write the prompts of the benchmark in `root` as JSON lines, in the order in which pytest runs them."""
-    benchmark = load_benchmark(root / "benchmark")
+    benchmark = load_tree(root / "benchmark")
     prompts = root / "prompts.jsonl"
     with prompts.open("w", encoding="utf-8") as file:
         for scenario in benchmark.scenarios.values():

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_packs import write_hosted_pack
-from hosted_sessions import ASKS, node_processes, run_packs, write_asking_pack
+from bench_pack_folders import write_bench_pack_folder
+from bench_pack_sessions import ASKS, node_processes, run_packs, write_asking_pack
 from provider import Provider
 from trees import clear_environment, rows
 
@@ -103,7 +103,7 @@ def _write_broken(packs: Path, url: str) -> dict[str, str]:
         "exits": ("process.exit(3);", "process.exit(3)"),
     }
     for name, (source, _) in entries.items():
-        write_hosted_pack(packs / name, {}, source=source)
+        write_bench_pack_folder(packs / name, {}, source=source)
     listings = {
         "twice": (
             "return ['a', 'b', 'a'].map((id) => ({ id, title: 'A' }))",
@@ -120,7 +120,7 @@ def _write_broken(packs: Path, url: str) -> dict[str, str]:
     for name, (body, _) in listings.items():
         rest = "prepare() {}, scoreModelResults() {}"
         source = f"module.exports = {{ listScenarios: async () => {{ {body}; }}, {rest} }};"
-        write_hosted_pack(packs / name, {}, source=source)
+        write_bench_pack_folder(packs / name, {}, source=source)
     return {name: sentence for name, (_, sentence) in (entries | listings).items()}
 
 

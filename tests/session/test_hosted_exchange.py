@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from hosted_sessions import ASKS, run_packs, write_asking_pack
+from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Answer, Provider
 from trees import clear_environment, rows
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hosted_sessions import ASKS, node_processes, run_packs, write_asking_pack
+from bench_pack_sessions import ASKS, node_processes, run_packs, write_asking_pack
 from provider import Provider
 from trees import clear_environment, rows
 

@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hosted_sessions import ASKS, run_packs, write_asking_pack
+from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider
 from trees import clear_environment, collected, rows
 

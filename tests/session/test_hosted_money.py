@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_sessions import ASKS, hosted_outcomes, model_reasons, run_packs, write_asking_pack
+from bench_pack_sessions import ASKS, bench_pack_outcomes, model_reasons, run_packs, write_asking_pack
 from provider import Provider
 from trees import clear_environment, rows
 
@@ -94,7 +94,7 @@ def test_a_spent_budget_skips_what_it_cannot_pay_and_resume_pays_for_the_rest(
     assert short_of.ret == pytest.ExitCode.TESTS_FAILED
     short_of.stdout.fnmatch_lines(["the budget was spent: what it could not pay was skipped"])
     database = pytester.path / "helmbench.db"
-    found = model_reasons(hosted_outcomes(database))
+    found = model_reasons(bench_pack_outcomes(database))
     assert [found[f"s{number}"] for number in range(6)] == ["passed"] * 3 + ["skipped budget"] * 3
     assert provider.count == 3
     assert rows(database, "SELECT total, partial FROM pack_scores") == [(100.0, 1)]
@@ -119,7 +119,7 @@ def test_a_dead_model_is_no_model_failure(
     result.assert_outcomes(errors=6)
     assert provider.count == 1
     result.stdout.fnmatch_lines(["test/good was stopped: *401*"])
-    found = model_reasons(hosted_outcomes(pytester.path / "helmbench.db"))
+    found = model_reasons(bench_pack_outcomes(pytester.path / "helmbench.db"))
     assert found == dict.fromkeys((f"s{number}" for number in range(6)), "error model_stopped")
 
 

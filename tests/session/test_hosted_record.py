@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_sessions import ASKS, run_packs, write_asking_pack
+from bench_pack_sessions import ASKS, run_packs, write_asking_pack
 from provider import Provider, Request
 from records import final_state, integrity
 from trees import clear_environment, rows

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hosted_sessions import node_processes, write_asking_pack
+from bench_pack_sessions import node_processes, write_asking_pack
 from provider import Provider
 from records import final_state, integrity, judged_rows
 from sessions import Session, until

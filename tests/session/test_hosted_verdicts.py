@@ -9,7 +9,7 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from hosted_sessions import ASKS, hosted_outcomes, model_reasons, run_packs, write_asking_pack
+from bench_pack_sessions import ASKS, bench_pack_outcomes, model_reasons, run_packs, write_asking_pack
 from provider import Answer, Provider, Request
 from trees import clear_environment, rows
 
@@ -113,7 +113,7 @@ def test_a_fault_that_the_pack_was_handed_is_an_error_whatever_it_says(
 
     database = pytester.path / "helmbench.db"
     expected = {name: verdict for name, (_, verdict) in _SCENARIOS.items()}
-    assert model_reasons(hosted_outcomes(database)) == expected
+    assert model_reasons(bench_pack_outcomes(database)) == expected
     counts = Counter(verdict.partition(" ")[0] for verdict in expected.values())
     result.assert_outcomes(passed=counts["passed"], failed=counts["failed"], errors=counts["error"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -133,7 +133,7 @@ def test_a_request_may_take_what_the_pack_says_unless_the_user_says_otherwise(
     hasty.stdout.fnmatch_lines(["the provider gave no whole answer within 0.5 s"])
     patient = run_packs(pytester, "--helmbench-max-retries=0", "--helmbench-timeout=30", url=provider.url)
     patient.assert_outcomes(passed=1)
-    assert model_reasons(hosted_outcomes(database)) == {"a": "error timeout"}
+    assert model_reasons(bench_pack_outcomes(database)) == {"a": "error timeout"}
     assert rows(database, "SELECT note FROM pack_results") == [("30",)]
 
 
@@ -156,7 +156,7 @@ def test_a_verifier_that_fell_over_is_an_error_of_the_items_that_met_it(
         option = f"--helmbench-verifier=exact={verifier.url}"
         result = run_packs(pytester, option, "--helmbench-pack-concurrency=1", url=provider.url)
 
-    assert model_reasons(hosted_outcomes(pytester.path / "helmbench.db")) == {
+    assert model_reasons(bench_pack_outcomes(pytester.path / "helmbench.db")) == {
         "good": "passed",
         "wrong": "failed fail",  # a 4xx is the verifier's word on the answer
         "broken": "error verifier",

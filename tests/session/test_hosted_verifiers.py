@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hosted_sessions import hosted_outcomes, model_reasons, run_packs, write_asking_pack
+from bench_pack_sessions import bench_pack_outcomes, model_reasons, run_packs, write_asking_pack
 from provider import Provider
 from trees import rows
 from verifiers import SERVER
@@ -43,7 +43,7 @@ def test_a_dead_verifier_is_an_error_and_who_waits_gets_a_new_one(
 
     result = run_packs(pytester, *options, "-rA", url=provider.url)
 
-    outcomes = model_reasons(hosted_outcomes(pytester.path / "helmbench.db"))
+    outcomes = model_reasons(bench_pack_outcomes(pytester.path / "helmbench.db"))
     assert outcomes == {"A": "error verifier", "B": "passed", "C": "passed"}
     assert _notes(pytester.path / "helmbench.db") == {"B": "200", "C": "200"}
     result.stdout.fnmatch_lines(["small-pack ran with your rights: *"])

@@ -19,7 +19,7 @@ from pytest_helmbench.benchmarks.packs.agent.transcript import Stop, Transcript
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.gateway import CallFailedError
-from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Limits
 from pytest_helmbench.sandbox.workspace import SandboxError
 
@@ -72,8 +72,8 @@ class Stage:
 
         async def played() -> Transcript:
             async with (
-                wired([Lane(model, 8)]) as office,
-                converse(office.gateway, self.provider.url, entry=ModelEntry(model)) as conversation,
+                wired([ModelLimits(model, 8)]) as coordinator,
+                converse(coordinator.gateway, self.provider.url, entry=ModelEntry(model)) as conversation,
             ):
                 async with await self.room.engine.open(BoxSpec()) as box:
                     transcript = await run_agent(task, conversation, box, limits, **options)
@@ -319,7 +319,7 @@ def test_a_sandbox_that_breaks_is_no_matter_of_the_model(stage: Stage) -> None:
 
     async def played() -> None:
         engine = stage.room.engine
-        async with wired() as office, converse(office.gateway, stage.provider.url) as conversation:
+        async with wired() as coordinator, converse(coordinator.gateway, stage.provider.url) as conversation:
             with engine.new_workspace() as workspace:
                 await run_agent(_TASK, conversation, Broken(engine, BoxSpec(), workspace), _LIMITS)
 

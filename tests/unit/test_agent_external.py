@@ -93,7 +93,7 @@ def test_it_reaches_its_model_through_the_relay(stage: Stage, provider: Provider
                 task = ExternalTask("Do it.\n", stage.workspace, address, "test/good")
                 found = await run_external(stage.command(_ASKS), task)
             assert (found.exit_code, found.stdout_tail, found.stderr_tail) == (0, "", "")
-            return [record.code for record in relay.office.attempts]
+            return [record.code for record in relay.coordinator.attempts]
 
     assert asyncio.run(run()) == ["ROW-1"]
     assert stage.read("answer.txt") == "seen: Do it.\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_pack_folders import write_bench_pack_folder
 from bridged import CALM, HASTY, Item, bridge_to, outcomes
-from hosted_packs import write_hosted_pack
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
 
@@ -117,7 +117,7 @@ _FAILING = {
 @pytest.mark.parametrize("name", _FAILING)
 def test_a_failing_scenario_fails_alone(tmp_path: Path, name: str) -> None:
     act, reason, message = _FAILING[name]
-    root = write_hosted_pack(tmp_path / "pack", {"bad": act, "slow": _SLOW, "quick": ""})
+    root = write_bench_pack_folder(tmp_path / "pack", {"bad": act, "slow": _SLOW, "quick": ""})
 
     limit_s = _LIMIT_S if reason in ("too_slow", "hung") else 20.0
 
@@ -146,7 +146,7 @@ def test_a_failing_scenario_fails_alone(tmp_path: Path, name: str) -> None:
 
 def test_a_frozen_process_runs_its_items_again_each_alone(tmp_path: Path) -> None:
     act = "() => { if (input.scenario.id === 'bad') for (;;); return new Promise((r) => setTimeout(r, 400, result())) }"
-    root = write_hosted_pack(tmp_path / "pack", {"bad": act, "good": act})
+    root = write_bench_pack_folder(tmp_path / "pack", {"bad": act, "good": act})
     bad, good = Item("bad"), [Item("good") for _ in range(3)]
 
     async def go() -> list[Any]:
@@ -163,7 +163,7 @@ def test_a_frozen_process_runs_its_items_again_each_alone(tmp_path: Path) -> Non
 
 
 def test_an_error_that_nobody_can_be_blamed_for_is_found_by_running_alone(tmp_path: Path) -> None:
-    root = write_hosted_pack(
+    root = write_bench_pack_folder(
         tmp_path / "pack",
         {"bad": "() => { queue.push(1); return new Promise(() => {}) }", "slow": _SLOW},
         head="const queue = []; setInterval(() => { if (queue.length) throw new Error('from the queue') }, 5);",
@@ -186,7 +186,7 @@ def test_an_error_that_nobody_can_be_blamed_for_is_found_by_running_alone(tmp_pa
 
 
 def test_a_process_that_was_alone_with_its_item_needs_no_second_try(tmp_path: Path) -> None:
-    root = write_hosted_pack(tmp_path / "pack", {"bad": "() => process.abort()"})
+    root = write_bench_pack_folder(tmp_path / "pack", {"bad": "() => process.abort()"})
     bad = Item("bad")
 
     async def go() -> list[Any]:
@@ -212,7 +212,7 @@ def test_what_a_scenario_prints_is_bounded_and_attached_to_its_failure(tmp_path:
         "loud": "async () => { console.log('of somebody else'); return result() }",
         "slow": _SLOW,
     }
-    root = write_hosted_pack(tmp_path / "pack", runs)
+    root = write_bench_pack_folder(tmp_path / "pack", runs)
 
     async def go() -> list[Any]:
         async with bridge_to(root) as bridge:
@@ -257,7 +257,7 @@ _PEEKS = "async () => result({ note: secrets.filter((text) => /[0-9a-f]{32}/.tes
 def test_forged_lines_are_dropped_and_patched_prototypes_do_not_matter(
     tmp_path: Path, permission: bool
 ) -> None:
-    root = write_hosted_pack(
+    root = write_bench_pack_folder(
         tmp_path / "pack",
         {"bad": _FORGES, "peek": _PEEKS, "slow": _SLOW},
         head="const write = require('node:fs').writeSync; const secrets = [];",
@@ -282,7 +282,7 @@ def test_the_output_of_child_processes_is_kept_and_does_no_harm(tmp_path: Path) 
       process.kill(process.pid, 'SIGKILL');
       await new Promise(() => {});
     }"""
-    root = write_hosted_pack(tmp_path / "pack", {"bad": act, "slow": _SLOW})
+    root = write_bench_pack_folder(tmp_path / "pack", {"bad": act, "slow": _SLOW})
 
     async def go() -> list[Any]:
         async with bridge_to(root, permission=False) as bridge:
@@ -303,7 +303,7 @@ def test_a_pack_that_cannot_prepare_or_prepares_nothing_says_so(tmp_path: Path) 
             ("return undefined", "malformed", "prepare() gave nothing with a function runScenario()"),
         )
     ):
-        root = write_hosted_pack(tmp_path / str(number), {"A": ""}, prepare=f"{prepare};")
+        root = write_bench_pack_folder(tmp_path / str(number), {"A": ""}, prepare=f"{prepare};")
 
         async def go(root: Path = root) -> list[Any]:
             async with bridge_to(root) as bridge:
@@ -321,7 +321,7 @@ def test_listing_and_scoring_fail_with_a_reason_too(tmp_path: Path) -> None:
       async prepare() {},
       scoreModelResults(results) { if (results.length) process.exit(1); throw new Error('nothing to add up'); },
     };"""
-    root = write_hosted_pack(tmp_path / "pack", {}, source=source)
+    root = write_bench_pack_folder(tmp_path / "pack", {}, source=source)
 
     async def go() -> list[PackFailedError]:
         errors = []
@@ -351,7 +351,7 @@ def test_new_items_go_to_a_fresh_process_while_the_old_one_finishes(tmp_path: Pa
         })""",
         "pid": "async () => result({ note: process.pid })",
     }
-    root = write_hosted_pack(tmp_path / "pack", runs)
+    root = write_bench_pack_folder(tmp_path / "pack", runs)
     long = Item("long")
 
     async def go() -> tuple[int, int, int]:
@@ -376,7 +376,7 @@ def test_a_cancelled_item_is_aborted_and_not_waited_for(tmp_path: Path) -> None:
       require('node:fs').writeFileSync(process.env.HOME + '/aborted', name + ': ' + message);
       reject(input.abortSignal.reason);
     }))"""
-    root = write_hosted_pack(tmp_path / "pack", {"A": act, "slow": _SLOW})
+    root = write_bench_pack_folder(tmp_path / "pack", {"A": act, "slow": _SLOW})
 
     async def go() -> tuple[float, list[Any]]:
         async with bridge_to(root) as bridge:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_pack_folders import pack_place, write_bench_pack_folder
 from bridged import CALM, Item, bridge_to, outcomes
-from hosted_packs import pack_place, write_hosted_pack
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node
@@ -63,7 +63,7 @@ _OUTWARD = {
 
 
 def _ran(root: Path, runs: dict[str, str], head: str = "") -> list[Any]:
-    write_hosted_pack(root, runs, head=head)
+    write_bench_pack_folder(root, runs, head=head)
 
     async def go() -> list[Any]:
         async with bridge_to(root) as bridge:
@@ -106,7 +106,7 @@ def test_getters_of_bytes_do_not_see_our_lines(tmp_path: Path) -> None:
     runs = {
         "A": "async () => result({ note: secrets.filter((first) => first === 10 /* a new line */).length })"
     }
-    root = write_hosted_pack(tmp_path / "pack", runs, head=_PATCHES)
+    root = write_bench_pack_folder(tmp_path / "pack", runs, head=_PATCHES)
 
     async def go() -> list[Any]:
         async with bridge_to(root) as bridge:
@@ -203,7 +203,7 @@ def test_no_line_of_a_pack_that_has_the_secret_does_harm(
     program = tmp_path / "node"
     program.write_text(_PROGRAM.format(python=sys.executable, sayings=str(said)))
     program.chmod(0o755)
-    place = pack_place(write_hosted_pack(tmp_path / "pack", {}), tmp_path / "work")
+    place = pack_place(write_bench_pack_folder(tmp_path / "pack", {}), tmp_path / "work")
     kept = [name for name, (*_, message) in _SAYINGS.items() if " alone" not in message]
     lost = [name for name in _SAYINGS if name not in kept]
     good = [Item("good") for _ in range(2)]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_pack_folders import ENTRY, write_bench_pack_folder
 from bridged import CALM, Item, bridge_to, outcomes
-from hosted_packs import ENTRY, write_hosted_pack
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
 
@@ -45,7 +45,7 @@ _USES_IMPORTS = """async () => {
 @pytest.mark.parametrize("permission", [True, False])
 @pytest.mark.parametrize("es_module", [False, True])
 def test_a_pack_lists_runs_and_scores(tmp_path: Path, es_module: bool, permission: bool) -> None:
-    root = write_hosted_pack(
+    root = write_bench_pack_folder(
         tmp_path / "pack", {"A": _USES_IMPORTS, "B": ""}, es_module=es_module, head=_IMPORTS[es_module]
     )
     before = sorted(root.rglob("*"))
@@ -70,7 +70,7 @@ def test_a_pack_lists_runs_and_scores(tmp_path: Path, es_module: bool, permissio
 
 def test_a_package_of_the_packs_own_goes_before_ours(tmp_path: Path) -> None:
     for es_module in (False, True):
-        root = write_hosted_pack(
+        root = write_bench_pack_folder(
             tmp_path / f"pack-{es_module}",
             {"A": "async () => result({ note: z })"},
             es_module=es_module,
@@ -104,7 +104,7 @@ _RUNTIME = '{ async listScenarios() { return [{ id: "A", title: "A" }]; }, async
     ids=["module.exports", "exports.default", "esModule", "default.default", "class"],
 )
 def test_every_shape_of_a_default_export_is_found(tmp_path: Path, source: str) -> None:
-    root = write_hosted_pack(tmp_path / "pack", {}, source=source)
+    root = write_bench_pack_folder(tmp_path / "pack", {}, source=source)
 
     async def go() -> Any:
         async with bridge_to(root) as bridge:
@@ -136,7 +136,7 @@ _AT = "the Bench Pack cannot be loaded: "
     ids=["syntax", "throws", "throws-7", "no-default", "no-prepare", "no-score", "exits", "dies", "loops"],
 )
 def test_what_cannot_be_loaded_says_why(tmp_path: Path, source: str, message: str) -> None:
-    root = write_hosted_pack(tmp_path / "pack", {}, source=f"console.log('hello');\n{source}")
+    root = write_bench_pack_folder(tmp_path / "pack", {}, source=f"console.log('hello');\n{source}")
     item = Item("A")
 
     async def go() -> list[PackFailedError]:
@@ -169,7 +169,7 @@ def test_an_es_module_without_a_default_export_and_a_missing_package_say_so(tmp_
         ),
         ("waits", "await new Promise(() => {});", "index.js did not finish loading within 2 s"),
     ):
-        root = write_hosted_pack(tmp_path / name, {}, es_module=True, source=source)
+        root = write_bench_pack_folder(tmp_path / name, {}, es_module=True, source=source)
 
         async def go(root: Path = root) -> None:
             async with bridge_to(root, bounds=_IMPATIENT) as bridge:
@@ -182,7 +182,7 @@ def test_an_es_module_without_a_default_export_and_a_missing_package_say_so(tmp_
 
 
 def test_a_missing_entry_is_not_loadable(tmp_path: Path) -> None:
-    root = write_hosted_pack(tmp_path / "pack", {})
+    root = write_bench_pack_folder(tmp_path / "pack", {})
     (root / ENTRY).unlink()
 
     async def go() -> None:
@@ -202,7 +202,7 @@ def test_progress_and_log_arrive_in_order_and_nothing_after_the_result(tmp_path:
       setTimeout(() => { emit({ type: "model_progress", message: "late" }); context.logger.error("late"); }, 20);
       return result();
     }"""
-    root = write_hosted_pack(
+    root = write_bench_pack_folder(
         tmp_path / "pack", {"A": act, "B": "() => new Promise((r) => setTimeout(r, 100, result()))"}
     )
     item = Item("A")
@@ -221,7 +221,7 @@ def test_progress_and_log_arrive_in_order_and_nothing_after_the_result(tmp_path:
 
 @pytest.mark.parametrize("key", [None, "session"])
 def test_each_item_has_its_own_prepare_unless_they_share_one(tmp_path: Path, key: str | None) -> None:
-    root = write_hosted_pack(
+    root = write_bench_pack_folder(
         tmp_path / "pack",
         {
             "A": "async () => { context.logger.info('hi'); return result({ score: prepared, points: disposed }); }"
@@ -251,7 +251,7 @@ def test_fetch_waits_as_long_as_its_host(tmp_path: Path) -> None:
       const limits = settings.find((value) => value?.headersTimeout !== undefined);
       return result({ note: `${limits.headersTimeout} ${limits.bodyTimeout}` });
     }"""
-    root = write_hosted_pack(tmp_path / "pack", {"A": looks})
+    root = write_bench_pack_folder(tmp_path / "pack", {"A": looks})
 
     async def go() -> list[Any]:
         async with bridge_to(root) as bridge:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_pack_folders import write_bench_pack_folder
 from bridged import CALM, HASTY, Item, bridge_to, outcomes, stopped
-from hosted_packs import write_hosted_pack
 from verifiers import SERVER, Pack
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
@@ -51,7 +51,7 @@ def test_the_environment_of_a_pack_holds_no_key_and_no_home(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("HELMBENCH_API_KEY", "sk-secret")
     monkeypatch.setenv("NODE_OPTIONS", "--throw-deprecation")
-    root = write_hosted_pack(
+    root = write_bench_pack_folder(
         tmp_path / "pack",
         {"A": "async () => result({ env: { ...process.env }, tmp: require('os').tmpdir() })"},
     )
@@ -87,7 +87,7 @@ def test_a_pack_reads_itself_and_writes_its_own_folders_and_the_network(tmp_path
       server.close();
       return result({ note: await answer.text() });
     }"""
-    root = write_hosted_pack(tmp_path / "pack", {"A": act})
+    root = write_bench_pack_folder(tmp_path / "pack", {"A": act})
 
     async def go() -> Any:
         async with bridge_to(root) as bridge:
@@ -99,7 +99,7 @@ def test_a_pack_reads_itself_and_writes_its_own_folders_and_the_network(tmp_path
 
 def test_a_loopback_server_does_where_nothing_is_inherited(tmp_path: Path) -> None:
     runs = {"A": "", "bad": "() => { for (;;); }", "dies": "() => process.abort()"}
-    root = write_hosted_pack(tmp_path / "pack", runs)
+    root = write_bench_pack_folder(tmp_path / "pack", runs)
 
     async def go() -> list[Any]:
         async with bridge_to(root, bounds=_LOOPBACK) as bridge:
@@ -114,7 +114,7 @@ def test_a_loopback_server_does_where_nothing_is_inherited(tmp_path: Path) -> No
 @pytest.mark.parametrize("then", [*_THENS, "stops-its-launcher"])
 def test_nothing_is_left_when_an_item_hangs_or_the_bridge_is_closed(tmp_path: Path, then: str) -> None:
     act = _TREE.replace("THEN", _THENS.get(then, "process.kill(process.ppid, 'SIGSTOP'); " + _THENS["idles"]))
-    root = write_hosted_pack(tmp_path / "pack", {"A": act})
+    root = write_bench_pack_folder(tmp_path / "pack", {"A": act})
 
     async def go() -> None:
         async with bridge_to(root, permission=False, bounds=HASTY) as bridge:
@@ -182,7 +182,7 @@ def test_nothing_is_left_when_we_are_killed(
     act = _TREE.replace("THEN", _THENS[then])
     if permission:  # no process can be opened, so there are none to look for
         act = act.replace("[false, true].map", "[].map")
-    root = write_hosted_pack(tmp_path / "pack", {"A": act})
+    root = write_bench_pack_folder(tmp_path / "pack", {"A": act})
     text = _SESSION.format(
         path=[str(Path(__file__).parents[1])], root=str(root), permission=permission, loopback=loopback
     )
@@ -199,7 +199,7 @@ def test_nothing_is_left_when_we_are_killed(
 
 
 def test_a_closed_bridge_starts_nothing(tmp_path: Path) -> None:
-    root = write_hosted_pack(tmp_path / "pack", {"A": ""})
+    root = write_bench_pack_folder(tmp_path / "pack", {"A": ""})
 
     async def go() -> None:
         async with bridge_to(root) as bridge:
@@ -212,7 +212,7 @@ def test_a_closed_bridge_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_slow_disposal_is_not_waited_for_long(tmp_path: Path) -> None:
-    root = write_hosted_pack(tmp_path / "pack", {"A": ""}, dispose="await new Promise(() => {});")
+    root = write_bench_pack_folder(tmp_path / "pack", {"A": ""}, dispose="await new Promise(() => {});")
 
     async def go() -> float:
         async with bridge_to(root, bounds=replace(CALM, close_s=0.3)) as bridge:

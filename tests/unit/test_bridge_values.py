@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_pack_folders import write_bench_pack_folder
 from bridged import Item, bridge_to, outcomes
-from hosted_packs import write_hosted_pack
 
 _MIB = 1024 * 1024
 
@@ -70,7 +70,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Run all of them in one process."""
     root = tmp_path_factory.mktemp("values") / "pack"
     runs = {name: f"async () => ({{ value: ({text}) }}).value" for name, (text, _) in _VALUES.items()}
-    write_hosted_pack(root, runs)
+    write_bench_pack_folder(root, runs)
 
     async def go() -> list[Any]:
         async with bridge_to(root) as bridge:
@@ -94,7 +94,7 @@ def test_huge_values_are_cut_and_say_where(tmp_path: Path) -> None:
         "escapes": "async () => ({ a: '\\u0001'.repeat(3e6), b: '\\u0001'.repeat(3e6), c: 1 })",
         "small": "",
     }
-    root = write_hosted_pack(tmp_path / "pack", runs)
+    root = write_bench_pack_folder(tmp_path / "pack", runs)
 
     async def go() -> list[Any]:
         async with bridge_to(root) as bridge:
@@ -126,7 +126,7 @@ def test_endless_events_are_cut_and_say_so(tmp_path: Path) -> None:
         "one": "async () => { emit({ list: Array(9999).fill('x'.repeat(99)) }); return result() }",
         "odd": "async () => { emit(7); emit(undefined); emit(null); emit({ a: 1n }); return result() }",
     }
-    root = write_hosted_pack(tmp_path / "pack", runs)
+    root = write_bench_pack_folder(tmp_path / "pack", runs)
     items = [Item(name) for name in runs]
 
     async def go() -> list[Any]:

@@ -22,7 +22,7 @@ _GRACE_S = 0.2
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
     name: str
-    lane: str = "m"
+    model_id: str = "m"
 
 
 _Work = Callable[[_Job, Progress[_Job]], Awaitable[Outcome]]
@@ -40,11 +40,11 @@ def _outcome(job: _Job) -> Outcome:
 
 
 def _engine(loop: LoopThread, work: _Work, places: int = 4, window: int = 100) -> Engine[_Job]:
-    return Engine(loop, work, lambda _lane: places, window)
+    return Engine(loop, work, lambda _model_limits: places, window)
 
 
-def _jobs(count: int, lane: str = "m") -> list[_Job]:
-    return [_Job(f"{lane}{number}", lane) for number in range(count)]
+def _jobs(count: int, model_id: str = "m") -> list[_Job]:
+    return [_Job(f"{model_id}{number}", model_id) for number in range(count)]
 
 
 def _until(condition: Callable[[], object]) -> None:
@@ -90,7 +90,7 @@ def test_a_model_whose_calls_are_stuck_takes_no_place_of_another(loop: LoopThrea
     work = _Recorder()
 
     async def stuck(job: _Job, progress: Progress[_Job]) -> Outcome:
-        if job.lane == "slow":
+        if job.model_id == "slow":
             return await work(job, progress)
         return _outcome(job)
 

@@ -17,7 +17,7 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
-from pytest_helmbench.judging.case_evaluation import Ask, case_passed, case_score, evaluate_judged
+from pytest_helmbench.judging.case_evaluation import PermitRequest, case_passed, case_score, evaluate_judged
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
@@ -323,7 +323,7 @@ def test_the_response_field_is_judged_where_it_can_be_read_else_the_text(
 
 
 def evaluated(
-    subject: Case, answer: Any, ask: Ask, judge_model: str = "test/judge"
+    subject: Case, answer: Any, ask: PermitRequest, judge_model: str = "test/judge"
 ) -> tuple[Evaluation, ...]:
     return asyncio.run(evaluate_judged(subject, answer, template=TEMPLATE, judge_model=judge_model, ask=ask))
 

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_records import AT, error, failed_call, hosted_store, judged, outline, result, run_record, said
+from bench_pack_records import (
+    AT,
+    bench_pack_store,
+    error,
+    failed_call,
+    judged,
+    outline,
+    result,
+    run_record,
+    said,
+)
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run, write_benchlocal
@@ -55,7 +65,7 @@ def _written(db: Path, folder: Path, run_ids: Sequence[int]) -> tuple[Any, list[
 def test_the_runs_of_a_pack_in_a_session_are_one_run_of_the_app(db: Path, tmp_path: Path) -> None:
     preparing = {"type": "verifier_preparing", "verifierId": "v", "phase": "building_image", "message": "…"}
     records = [run_record(model=name) for name in ("test/good", "test/other")]
-    with hosted_store(db, records) as (store, run_ids):
+    with bench_pack_store(db, records) as (store, run_ids):
         for run_id in run_ids:
             store.record_event(run_id, Event("run_started", {"benchPackName": "Three sums"}, AT))
             store.record_event(run_id, Event("verifier_preparing", preparing, AT))
@@ -129,7 +139,7 @@ def test_the_runs_of_a_pack_in_a_session_are_one_run_of_the_app(db: Path, tmp_pa
 
 
 def test_our_errors_are_errors_for_the_app_too(db: Path, tmp_path: Path) -> None:
-    with hosted_store(db, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(db, [run_record()]) as (store, (run_id,)):
         store.record_attempt(failed_call(run_id, "A", 503))
         store.record_result(result(run_id, "A", error("server_error", "")))
         store.record_result(result(run_id, "B", error("crashed", "the pack has ended its process (exit 3)")))
@@ -184,7 +194,7 @@ def test_our_errors_are_errors_for_the_app_too(db: Path, tmp_path: Path) -> None
 def test_repetitions_become_one_result_by_majority_of_what_was_judged(
     db: Path, statuses: Sequence[str | None], expected: str, chosen: int
 ) -> None:
-    with hosted_store(db, [run_record(repeat=3)]) as (store, (run_id,)):
+    with bench_pack_store(db, [run_record(repeat=3)]) as (store, (run_id,)):
         for number, status in enumerate(statuses, 1):
             texts = {"summary": f"no. {number}", "rawLog": f"log {number}", "score": number}
             outcome = error("timeout", "slow") if status is None else judged(said("A", status, **texts))
@@ -204,7 +214,7 @@ def test_repetitions_become_one_result_by_majority_of_what_was_judged(
 
 
 def test_a_partial_total_and_an_interrupted_session_are_called_so(db: Path, tmp_path: Path) -> None:
-    with hosted_store(db, [run_record()], "interrupted") as (store, (run_id,)):
+    with bench_pack_store(db, [run_record()], "interrupted") as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(said("A"))))
         store.record_event(run_id, Event("run_error", {"message": "no total"}, AT))
         store.record_pack_score(run_id, replace(_SCORE, partial=True))
@@ -219,7 +229,7 @@ def test_a_partial_total_and_an_interrupted_session_are_called_so(db: Path, tmp_
 
 @pytest.mark.parametrize("name", ["../../up", "..", "a/b:c", "ä", "n" * 300])
 def test_a_pack_stays_in_its_folder_whatever_it_calls_itself(db: Path, tmp_path: Path, name: str) -> None:
-    with hosted_store(db, [run_record(outline(name=name))]) as (store, (run_id,)):
+    with bench_pack_store(db, [run_record(outline(name=name))]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(said("A"))))
     folder = tmp_path / "in" / "runs"
     summary, _, _ = _written(db, folder, [run_id])
@@ -231,7 +241,7 @@ def test_a_pack_stays_in_its_folder_whatever_it_calls_itself(db: Path, tmp_path:
 
 def test_two_packs_of_a_session_are_two_runs_of_the_app(db: Path, tmp_path: Path) -> None:
     other = outline(name="other", hash="cd" * 32)
-    with hosted_store(db, [run_record(), run_record(other)]) as (store, run_ids):
+    with bench_pack_store(db, [run_record(), run_record(other)]) as (store, run_ids):
         for run_id in run_ids:
             store.record_result(result(run_id, "A", judged(said("A"))))
     notes: list[str] = []
@@ -245,7 +255,7 @@ def test_two_packs_of_a_session_are_two_runs_of_the_app(db: Path, tmp_path: Path
 
 
 def test_writing_again_replaces_and_a_fault_leaves_what_was_there(db: Path, tmp_path: Path) -> None:
-    with hosted_store(db, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(db, [run_record()]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(said("A"))))
     folder = tmp_path / "runs"
     first, _, _ = _written(db, folder, [run_id, run_id])
@@ -273,7 +283,7 @@ def test_writing_again_replaces_and_a_fault_leaves_what_was_there(db: Path, tmp_
 def test_the_command_writes_the_same_summary_without_what_may_quote_a_reply(
     db: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with hosted_store(db, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(db, [run_record()]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(said("A", "fail", **_QUOTING), "QUOTE")))
         store.record_result(result(run_id, "B", error("crashed", "QUOTE")))
         store.record_pack_score(run_id, _SCORE)

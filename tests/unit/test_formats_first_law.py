@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 
 SCHEMA = json.dumps({"type": "object"})
 MARKER = "ANSWER-9f3e"
@@ -103,7 +103,7 @@ def assert_kept_out(name: str, text: str) -> None:
         (folder / "S1.md").write_text("---\ncategory: X\n---\n\n## Job\n\nSort.\n")
         (folder / "perturbations.md").write_text("# PT1\n\nx\n")
         (folder / name).write_bytes(text.encode())
-        benchmark = load_benchmark(Path(place))
+        benchmark = load_tree(Path(place))
         if folder / name in benchmark.problems:
             assert not benchmark.scenarios
             return

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.problem import Problem
 
 SCHEMA = {
@@ -29,7 +29,7 @@ HEALTHY: dict[str, str | bytes | None] = {
 }
 
 
-def load(root: Path, changes: dict[str, str | bytes | None]) -> Benchmark:
+def load(root: Path, changes: dict[str, str | bytes | None]) -> ScenarioTree:
     """Write the healthy scenario with changes (None: no such file; `/name`: in the root) and read it."""
     folder = root / "scenarios" / "P1-B1-S1"
     for name, text in {**HEALTHY, **changes}.items():
@@ -37,7 +37,7 @@ def load(root: Path, changes: dict[str, str | bytes | None]) -> Benchmark:
             path = root / name[1:] if name.startswith("/") else folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return load_benchmark(root)
+    return load_tree(root)
 
 
 def shown(root: Path, problem: Problem) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 
 FIT: dict[str, Any] = {
     "type": "object",
@@ -32,23 +32,23 @@ FIT: dict[str, Any] = {
 }
 
 
-def load(root: Path, schema: object, evaluation: str = "  expected: X\n") -> Benchmark:
+def load(root: Path, schema: object, evaluation: str = "  expected: X\n") -> ScenarioTree:
     folder = root / "scenarios" / "P1-B1-S1"
     folder.mkdir(parents=True)
     (folder / "S1.md").write_text(f"---\nevaluation:\n{evaluation}---\n\nx\n")
     (folder / "S1.json").write_text(json.dumps(schema))
     (folder / "perturbations.md").write_text("# PT1\n\nx\n")
-    return load_benchmark(root)
+    return load_tree(root)
 
 
-def wire(benchmark: Benchmark) -> Any:
+def wire(benchmark: ScenarioTree) -> Any:
     assert dict(benchmark.problems) == {}
     found = next(iter(benchmark.scenarios.values())).response_format
     assert found is not None
     return found
 
 
-def messages(benchmark: Benchmark) -> list[str]:
+def messages(benchmark: ScenarioTree) -> list[str]:
     return [problem.message for items in benchmark.problems.values() for problem in items]
 
 
@@ -161,4 +161,4 @@ def test_a_schema_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "scenarios" / "P1-B1-S1"
     load(tmp_path, FIT)
     (folder / "S1.json").write_text('{"not":' * 5000 + "{}" + "}" * 5000)
-    assert messages(load_benchmark(tmp_path)) == ["the response schema is nested too deeply to be read"]
+    assert messages(load_tree(tmp_path)) == ["the response schema is nested too deeply to be read"]

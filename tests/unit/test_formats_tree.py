@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Scenario
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
 
@@ -25,12 +25,12 @@ PROMPT = "---\ncategory: HANDOFF\n---\n\n## Your job\n\nSort it.\n"
 ONE = "# PT1\n\nHelp.\n"
 
 
-def load(root: Path, files: dict[str, str | bytes]) -> Benchmark:
+def load(root: Path, files: dict[str, str | bytes]) -> ScenarioTree:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return load_benchmark(root)
+    return load_tree(root)
 
 
 def scenario(root: Path, files: dict[str, str | bytes]) -> Scenario:
@@ -306,13 +306,13 @@ def test_a_folder_without_scenarios_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(
         UnreadableBenchmarkError, match="the benchmark cannot be read: No such file"
     ) as caught:
-        load_benchmark(tmp_path)
+        load_tree(tmp_path)
     assert caught.value.problems[0].hint == "a benchmark is a folder with a folder 'scenarios'"
 
 
 def test_an_empty_benchmark_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "scenarios" / "P1" / "B1").mkdir(parents=True)
-    benchmark = load_benchmark(tmp_path)
+    benchmark = load_tree(tmp_path)
     assert [problem.text(tmp_path) for problem in benchmark.warnings] == [
         "scenarios: there is no scenario in it\n  hint: name the folder of a scenario like P1-B1-S1"
     ]

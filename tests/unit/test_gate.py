@@ -11,44 +11,48 @@ import pytest
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.limiter import (
-    Ask,
+    AttemptUsage,
     BudgetSpentError,
     Ending,
-    Gate,
-    GateLimits,
-    Lane,
+    Limiter,
+    ModelLimits,
     ModelStoppedError,
+    Permit,
+    PermitRequest,
     RefusedError,
-    Settlement,
-    Ticket,
+    SessionLimits,
 )
 
 _CENT = Price(input=0.0, output=10.0)  # a thousand tokens of completion cost a cent
 
 
-def _gate(*lanes: Lane, clock: Callable[[], float] = time.monotonic, **limits: float) -> Gate:
-    gate = Gate(GateLimits(**{"concurrency": 4, **limits}), clock)  # type: ignore[arg-type]
-    gate.add_lanes(lanes or (Lane("m", 4),))
+def _gate(
+    *limits_by_model: ModelLimits, clock: Callable[[], float] = time.monotonic, **limits: float
+) -> Limiter:
+    gate = Limiter(SessionLimits(**{"concurrency": 4, **limits}), clock)  # type: ignore[arg-type]
+    gate.add_models(limits_by_model or (ModelLimits("m", 4),))
     return gate
 
 
-def _ask(model: str = "m", *, urgent: bool = False, max_tokens: int = 1000, prompt_tokens: int = 0) -> Ask:
-    return Ask(model, prompt_tokens, max_tokens, urgent)
+def _ask(
+    model: str = "m", *, urgent: bool = False, max_tokens: int = 1000, prompt_tokens: int = 0
+) -> PermitRequest:
+    return PermitRequest(model, prompt_tokens, max_tokens, urgent)
 
 
-def _reply(cost_usd: float | None = None, completion_tokens: int = 10) -> Settlement:
-    return Settlement(Ending.REPLY, Usage(completion_tokens=completion_tokens, cost_usd=cost_usd))
+def _reply(cost_usd: float | None = None, completion_tokens: int = 10) -> AttemptUsage:
+    return AttemptUsage(Ending.REPLY, Usage(completion_tokens=completion_tokens, cost_usd=cost_usd))
 
 
 class _Crowd:
     """Asks in tasks, and who has got leave so far."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Limiter) -> None:
         self._gate = gate
-        self.tasks: list[asyncio.Task[Ticket]] = []
+        self.tasks: list[asyncio.Task[Permit]] = []
 
-    async def ask(self, *asks: Ask) -> None:
-        self.tasks += [asyncio.create_task(self._gate.admit(ask)) for ask in asks]
+    async def ask(self, *asks: PermitRequest) -> None:
+        self.tasks += [asyncio.create_task(self._gate.acquire(ask)) for ask in asks]
         await self.turn()
 
     async def turn(self) -> None:
@@ -62,8 +66,8 @@ class _Crowd:
             if task.done() and not task.cancelled() and task.exception() is None
         ]
 
-    async def settle(self, index: int, settlement: Settlement) -> None:
-        self._gate.settle(self.tasks[index].result(), settlement)
+    async def settle(self, index: int, used: AttemptUsage) -> None:
+        self._gate.settle(self.tasks[index].result(), used)
         await self.turn()
 
     async def leave(self) -> None:
@@ -74,7 +78,7 @@ class _Crowd:
 
 def test_no_more_go_than_the_session_and_the_model_allow() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 3), Lane("narrow", 1))
+        gate = _gate(ModelLimits("m", 3), ModelLimits("narrow", 1))
         crowd = _Crowd(gate)
         await crowd.ask(*[_ask("narrow")] * 3, *[_ask("m")] * 5)
         assert crowd.admitted() == [0, 3, 4, 5]
@@ -88,7 +92,7 @@ def test_no_more_go_than_the_session_and_the_model_allow() -> None:
 
 def test_what_continues_a_case_goes_first_then_the_order_of_asking() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 1), Lane("judge", 1), concurrency=1)
+        gate = _gate(ModelLimits("m", 1), ModelLimits("judge", 1), concurrency=1)
         crowd = _Crowd(gate)
         await crowd.ask(_ask("m"), _ask("m"), _ask("m"), _ask("judge", urgent=True), _ask("m", urgent=True))
         order = [0]
@@ -135,13 +139,13 @@ def test_who_stops_waiting_leaves_nothing_behind() -> None:
 
 def test_a_ticket_counts_once_however_often_it_comes_back() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 4, price=_CENT), max_cost_usd=1.0)
-        ticket = await gate.admit(_ask())
-        await gate.admit(_ask())
+        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=1.0)
+        permit = await gate.acquire(_ask())
+        await gate.acquire(_ask())
         assert gate.budget.reserved_usd == pytest.approx(0.02)
-        gate.settle(ticket, _reply(0.005))
-        gate.settle(ticket, _reply(0.005))
-        gate.settle(ticket, Settlement(Ending.OTHER))
+        gate.settle(permit, _reply(0.005))
+        gate.settle(permit, _reply(0.005))
+        gate.settle(permit, AttemptUsage(Ending.OTHER))
         assert gate.in_flight == 1
         assert gate.budget.spent_usd == pytest.approx(0.005)
         assert gate.budget.reserved_usd == pytest.approx(0.01)
@@ -153,16 +157,16 @@ def test_a_dead_model_refuses_who_waits_and_who_comes_and_others_go_on() -> None
     stopped: list[tuple[str, str]] = []
 
     async def check() -> None:
-        gate = Gate(GateLimits(4), time.monotonic, lambda model, why: stopped.append((model, why)))
-        gate.add_lanes([Lane("bad", 2), Lane("good", 2)])
+        gate = Limiter(SessionLimits(4), time.monotonic, lambda model, why: stopped.append((model, why)))
+        gate.add_models([ModelLimits("bad", 2), ModelLimits("good", 2)])
         crowd = _Crowd(gate)
         await crowd.ask(*[_ask("bad")] * 5, _ask("good"))
-        dead = Settlement(Ending.DEAD, sentence="the key is wrong")
+        dead = AttemptUsage(Ending.DEAD, sentence="the key is wrong")
         await crowd.settle(0, dead)
         await crowd.settle(1, dead)
         assert [str(task.exception()) for task in crowd.tasks[2:5]] == ["the key is wrong"] * 3
         with pytest.raises(ModelStoppedError, match="the key is wrong"):
-            await gate.admit(_ask("bad"))
+            await gate.acquire(_ask("bad"))
         assert crowd.admitted() == [0, 1, 5]
         assert gate.stopped_models == {"bad": "the key is wrong"}
 
@@ -179,14 +183,14 @@ def test_a_closed_gate_refuses_everybody_with_its_reason() -> None:
         await crowd.turn()
         assert str(crowd.tasks[1].exception()) == "the session is ending"
         with pytest.raises(RefusedError, match="the session is ending"):
-            await gate.admit(_ask())
+            await gate.acquire(_ask())
 
     asyncio.run(check())
 
 
 def test_money_is_reserved_and_a_call_waits_while_others_may_turn_out_cheaper() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 4, price=_CENT), max_cost_usd=0.025)
+        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.025)
         crowd = _Crowd(gate)
         await crowd.ask(*[_ask()] * 4)
         assert crowd.admitted() == [0, 1]
@@ -205,12 +209,16 @@ def test_money_is_reserved_and_a_call_waits_while_others_may_turn_out_cheaper() 
 
 def test_a_free_model_goes_on_when_the_budget_is_overdrawn() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 4, price=_CENT), Lane("baseline/lexical", 4, free=True), max_cost_usd=0.015)
-        ticket = await gate.admit(_ask())
-        gate.settle(ticket, _reply(0.03))
-        await gate.admit(_ask("baseline/lexical"))
+        gate = _gate(
+            ModelLimits("m", 4, price=_CENT),
+            ModelLimits("baseline/lexical", 4, free=True),
+            max_cost_usd=0.015,
+        )
+        permit = await gate.acquire(_ask())
+        gate.settle(permit, _reply(0.03))
+        await gate.acquire(_ask("baseline/lexical"))
         with pytest.raises(BudgetSpentError, match=r"0\.0300 of 0\.0150 USD"):
-            await gate.admit(_ask())
+            await gate.acquire(_ask())
 
     asyncio.run(check())
 
@@ -221,7 +229,7 @@ def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cost() ->
         crowd = _Crowd(gate)
         await crowd.ask(*[_ask()] * 8)
         assert crowd.admitted() == [0]
-        await crowd.settle(0, Settlement(Ending.OTHER))
+        await crowd.settle(0, AttemptUsage(Ending.OTHER))
         assert crowd.admitted() == [0, 1]
         await crowd.settle(1, _reply(0.01))
         assert crowd.admitted() == [0, 1, 2, 3, 4, 5]
@@ -232,10 +240,10 @@ def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cost() ->
 
 def test_a_model_without_a_price_does_not_start_on_a_budget_that_is_spent() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 4, price=_CENT), Lane("unknown", 4), max_cost_usd=0.01)
-        gate.settle(await gate.admit(_ask()), _reply(0.01))
+        gate = _gate(ModelLimits("m", 4, price=_CENT), ModelLimits("unknown", 4), max_cost_usd=0.01)
+        gate.settle(await gate.acquire(_ask()), _reply(0.01))
         with pytest.raises(BudgetSpentError, match="the call may cost an unknown sum"):
-            await gate.admit(_ask("unknown"))
+            await gate.acquire(_ask("unknown"))
 
     asyncio.run(check())
 
@@ -244,11 +252,11 @@ def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> Non
     said: list[str] = []
 
     async def check() -> None:
-        gate = Gate(GateLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
-        gate.add_lanes([Lane("m", 4)])
-        gate.settle(await gate.admit(_ask()), _reply(None))
+        gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
+        gate.add_models([ModelLimits("m", 4)])
+        gate.settle(await gate.acquire(_ask()), _reply(None))
         with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
-            await gate.admit(_ask())
+            await gate.acquire(_ask())
 
     asyncio.run(check())
     assert said == [
@@ -259,23 +267,23 @@ def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> Non
 
 def test_the_largest_completion_so_far_is_reserved_where_none_is_bounded() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 4, price=_CENT), max_cost_usd=10.0)
-        unbounded = Ask("m", 0, None, urgent=False)
-        ticket = await gate.admit(unbounded)
-        assert ticket.reserved_usd == pytest.approx(1024 / 1e5)
-        gate.settle(ticket, _reply(0.01, completion_tokens=5000))
-        assert (await gate.admit(unbounded)).reserved_usd == pytest.approx(5000 / 1e5)
+        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=10.0)
+        unbounded = PermitRequest("m", 0, None, urgent=False)
+        permit = await gate.acquire(unbounded)
+        assert permit.reserved_usd == pytest.approx(1024 / 1e5)
+        gate.settle(permit, _reply(0.01, completion_tokens=5000))
+        assert (await gate.acquire(unbounded)).reserved_usd == pytest.approx(5000 / 1e5)
 
     asyncio.run(check())
 
 
 def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 4), Lane("other", 4))
+        gate = _gate(ModelLimits("m", 4), ModelLimits("other", 4))
         crowd = _Crowd(gate)
         await crowd.ask(_ask("m"))
         started = time.monotonic()
-        await crowd.settle(0, Settlement(Ending.RATE_LIMITED, pause_s=0.1))
+        await crowd.settle(0, AttemptUsage(Ending.RATE_LIMITED, pause_s=0.1))
         await crowd.ask(_ask("m"), _ask("other"))
         assert crowd.admitted() == [0, 2]
         await crowd.tasks[1]
@@ -286,11 +294,11 @@ def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:
 
 def test_a_429_lowers_the_concurrency_of_its_model() -> None:
     async def check() -> None:
-        gate = _gate(Lane("m", 10), concurrency=10)
+        gate = _gate(ModelLimits("m", 10), concurrency=10)
         crowd = _Crowd(gate)
         await crowd.ask(*[_ask()] * 30)
         for index in range(10):
-            await crowd.settle(index, Settlement(Ending.RATE_LIMITED))
+            await crowd.settle(index, AttemptUsage(Ending.RATE_LIMITED))
         assert gate.in_flight == 7
         await crowd.leave()
 
@@ -301,7 +309,11 @@ def test_requests_of_all_models_share_the_rate_of_the_session() -> None:
     async def check() -> None:
         now = 0.0
         gate = _gate(
-            Lane("m", 40), Lane("other", 40), clock=lambda: now, concurrency=40, requests_per_minute=120
+            ModelLimits("m", 40),
+            ModelLimits("other", 40),
+            clock=lambda: now,
+            concurrency=40,
+            requests_per_minute=120,
         )
         crowd = _Crowd(gate)
         await crowd.ask(*[_ask("m"), _ask("other")] * 5)
@@ -317,7 +329,7 @@ def test_requests_of_all_models_share_the_rate_of_the_session() -> None:
 def test_tokens_of_prompts_and_completions_share_a_rate() -> None:
     async def check() -> None:
         now = 0.0
-        gate = _gate(Lane("m", 4, tokens_per_minute=6000), clock=lambda: now)
+        gate = _gate(ModelLimits("m", 4, tokens_per_minute=6000), clock=lambda: now)
         crowd = _Crowd(gate)
         await crowd.ask(_ask(prompt_tokens=90), _ask(prompt_tokens=90), _ask())
         assert crowd.admitted() == [0, 1]  # one second's worth is 100: the second is let in on what is left
@@ -334,9 +346,9 @@ def test_who_watches_sees_the_oldest_call_first() -> None:
     async def check() -> None:
         now = 0.0
         gate = _gate(clock=lambda: now)
-        await gate.admit(Ask("m", 0, None, urgent=False, label="P1-B1-S1-PT1"))
+        await gate.acquire(PermitRequest("m", 0, None, urgent=False, label="P1-B1-S1-PT1"))
         now = 2.0
-        await gate.admit(Ask("m", 0, None, urgent=False, label="P1-B1-S1-PT2"))
+        await gate.acquire(PermitRequest("m", 0, None, urgent=False, label="P1-B1-S1-PT2"))
         now = 5.0
         assert gate.calls_in_flight() == [("P1-B1-S1-PT1", "m", 5.0), ("P1-B1-S1-PT2", "m", 3.0)]
 

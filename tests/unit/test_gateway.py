@@ -11,15 +11,23 @@ from provider import Provider, Request
 from wired import Onlooker, Wired, call_to, wired
 
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, ResultRecord
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Patience
-from pytest_helmbench.gateway.limiter import Ask, Gate, GateLimits, Lane, ModelStoppedError
+from pytest_helmbench.gateway.limiter import (
+    Limiter,
+    ModelLimits,
+    ModelStoppedError,
+    PermitRequest,
+    SessionLimits,
+)
 
 
-async def _ask(office: Wired, url: str, model: str = "test/good", watch: Onlooker | None = None) -> Reply:
-    clock = CaseClock(office.gateway.patience)
-    return await office.gateway.ask(call_to(url, model), clock, watch or Onlooker())
+async def _ask(
+    coordinator: Wired, url: str, model: str = "test/good", watch: Onlooker | None = None
+) -> Reply:
+    clock = CaseClock(coordinator.gateway.patience)
+    return await coordinator.gateway.ask(call_to(url, model), clock, watch or Onlooker())
 
 
 async def _until(condition: Callable[[], object]) -> None:
@@ -37,16 +45,16 @@ def test_a_reply_comes_with_its_cost_and_stands_on_record(provider: Provider) ->
     provider.answers(text="Grüße")
 
     async def check() -> None:
-        async with wired() as office:
-            reply = await _ask(office, provider.url)
+        async with wired() as coordinator:
+            reply = await _ask(coordinator, provider.url)
         assert reply.text == "Grüße"
         assert reply.usage.cost_usd == 0.001
         assert reply.provider_model == "test/good"
-        (record,) = office.attempts
+        (record,) = coordinator.attempts
         assert (record.status_code, record.attempt, record.reply_key) == (200, 1, reply.key)
         assert record.request_body == provider.requests[0].raw
         assert record.error is None
-        assert office.gate.in_flight == 0
+        assert coordinator.gate.in_flight == 0
 
     asyncio.run(check())
 
@@ -55,9 +63,9 @@ def test_429s_are_waited_out_for_as_long_as_asked_and_use_up_no_retry(provider: 
     provider.answers(times=3, status=429, retry_after=0.2)
 
     async def check() -> None:
-        async with wired(patience=Patience(max_retries=0)) as office:
-            await _ask(office, provider.url)
-        assert [record.status_code for record in office.attempts] == [429, 429, 429, 200]
+        async with wired(patience=Patience(max_retries=0)) as coordinator:
+            await _ask(coordinator, provider.url)
+        assert [record.status_code for record in coordinator.attempts] == [429, 429, 429, 200]
 
     asyncio.run(check())
     gaps = [b.at - a.at for a, b in zip(provider.requests, provider.requests[1:], strict=False)]
@@ -72,11 +80,11 @@ def test_what_keeps_failing_is_retried_with_growing_pauses_and_then_given_up(pro
         pauses.append(seconds)
 
     async def check() -> None:
-        async with wired(patience=Patience(max_retries=3), sleep=sleep) as office:
+        async with wired(patience=Patience(max_retries=3), sleep=sleep) as coordinator:
             with pytest.raises(CallFailedError, match=r"503 .*after 4 attempts"):
-                await _ask(office, provider.url)
-            assert office.gate.in_flight == 0
-        assert [record.attempt for record in office.attempts] == [1, 2, 3, 4]
+                await _ask(coordinator, provider.url)
+            assert coordinator.gate.in_flight == 0
+        assert [record.attempt for record in coordinator.attempts] == [1, 2, 3, 4]
 
     asyncio.run(check())
     assert pauses == [0.25, 0.5, 1.0]
@@ -88,8 +96,8 @@ def test_a_thousand_429s_do_not_overflow_the_backoff(provider: Provider) -> None
 
     async def check() -> None:
         patience = Patience(timeout_s=3600)
-        async with wired(patience=patience, sleep=_no_sleep) as office:
-            await _ask(office, provider.url)
+        async with wired(patience=patience, sleep=_no_sleep) as coordinator:
+            await _ask(coordinator, provider.url)
 
     asyncio.run(check())
     assert provider.count == 1101
@@ -99,9 +107,9 @@ def test_a_pause_beyond_the_limit_of_the_case_is_not_waited_for(provider: Provid
     provider.answers(status=429, retry_after=60)
 
     async def check() -> None:
-        async with wired(patience=Patience(case_timeout_s=5)) as office:
+        async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
             with pytest.raises(CallFailedError, match="at the time limit of the case"):
-                await _ask(office, provider.url)
+                await _ask(coordinator, provider.url)
 
     started = time.monotonic()
     asyncio.run(check())
@@ -112,12 +120,12 @@ def test_a_pause_beyond_the_limit_of_the_case_is_not_waited_for(provider: Provid
 def test_a_case_that_has_used_up_its_time_sends_nothing_more(provider: Provider) -> None:
     async def check() -> None:
         now = 0.0
-        async with wired(patience=Patience(case_timeout_s=5)) as office:
-            clock = CaseClock(office.gateway.patience, lambda: now)
+        async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
+            clock = CaseClock(coordinator.gateway.patience, lambda: now)
             with clock.running():
                 now = 6.0
             with pytest.raises(CallFailedError) as caught:
-                await office.gateway.ask(call_to(provider.url), clock, Onlooker())
+                await coordinator.gateway.ask(call_to(provider.url), clock, Onlooker())
             assert str(caught.value) == "the case has used up its 5 s\n  hint: raise --helmbench-case-timeout"
 
     asyncio.run(check())
@@ -128,8 +136,8 @@ def test_time_in_our_own_queue_does_not_count_against_a_case(provider: Provider)
     provider.latency_s = 0.15
 
     async def check() -> None:
-        async with wired(patience=Patience(case_timeout_s=0.4), limits=GateLimits(1)) as office:
-            await asyncio.gather(*(_ask(office, provider.url) for _ in range(5)))
+        async with wired(patience=Patience(case_timeout_s=0.4), limits=SessionLimits(1)) as coordinator:
+            await asyncio.gather(*(_ask(coordinator, provider.url) for _ in range(5)))
 
     asyncio.run(check())
     assert provider.max_in_flight == 1
@@ -148,11 +156,11 @@ def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provide
         await asyncio.sleep(60)
 
     async def check() -> None:
-        async with wired([Lane("x/bad", 4), Lane("x/good", 4)], sleep=sleep) as office:
-            good = asyncio.create_task(_ask(office, provider.url, "x/good"))
+        async with wired([ModelLimits("x/bad", 4), ModelLimits("x/good", 4)], sleep=sleep) as coordinator:
+            good = asyncio.create_task(_ask(coordinator, provider.url, "x/good"))
             bad = []
             for count in range(1, 5):
-                bad.append(asyncio.create_task(_ask(office, provider.url, "x/bad")))
+                bad.append(asyncio.create_task(_ask(coordinator, provider.url, "x/bad")))
                 await _until(lambda count=count: provider.count == count + 1)  # type: ignore[misc]
             started = time.monotonic()
             ends = await asyncio.gather(*bad, return_exceptions=True)
@@ -161,12 +169,12 @@ def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provide
             assert len({str(end) for end in ends}) == 1
             assert "401" in str(ends[0])
             with pytest.raises(ModelStoppedError):
-                await _ask(office, provider.url, "x/bad")
+                await _ask(coordinator, provider.url, "x/bad")
             assert (await good).text == "ok"
-            assert office.gate.in_flight == 0
-        errors = sorted(str(record.error).split(":")[0] for record in office.attempts if record.error)
+            assert coordinator.gate.in_flight == 0
+        errors = sorted(str(record.error).split(":")[0] for record in coordinator.attempts if record.error)
         assert errors[1:3] == ["cancelled", "cancelled"]
-        assert len(office.attempts) == provider.count == 5
+        assert len(coordinator.attempts) == provider.count == 5
 
     asyncio.run(check())
 
@@ -175,16 +183,16 @@ def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provider: Pr
     provider.answers(hang=True)
 
     async def check() -> None:
-        async with wired() as office:
-            task = asyncio.create_task(_ask(office, provider.url))
+        async with wired() as coordinator:
+            task = asyncio.create_task(_ask(coordinator, provider.url))
             await _until(lambda: provider.in_flight)
             # Both in one turn: whoever cancels from outside must be obeyed.
-            office.gateway.stop_model("test/good", "its key is wrong")
+            coordinator.gateway.stop_model("test/good", "its key is wrong")
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert office.gate.in_flight == 0
-            (record,) = office.attempts
+            assert coordinator.gate.in_flight == 0
+            (record,) = coordinator.attempts
             assert (record.error, record.reply_key) == ("cancelled", None)
 
     asyncio.run(check())
@@ -194,17 +202,17 @@ def test_nothing_is_sent_once_the_run_is_cancelled(provider: Provider) -> None:
     provider.answers(times=1, status=503)
 
     async def check() -> None:
-        async with wired(sleep=_no_sleep, limits=GateLimits(1)) as office:
-            blocker = await office.gate.admit(_blocking_ask())
+        async with wired(sleep=_no_sleep, limits=SessionLimits(1)) as coordinator:
+            blocker = await coordinator.gate.acquire(_blocking_ask())
             watch = Onlooker()
-            waiting = asyncio.create_task(_ask(office, provider.url, watch=watch))
+            waiting = asyncio.create_task(_ask(coordinator, provider.url, watch=watch))
             await asyncio.sleep(0.01)
             watch.stopped = True
-            office.hub.release(blocker)  # lets the other one go, but too late
+            coordinator.backend.release(blocker)  # lets the other one go, but too late
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            assert office.gate.in_flight == 0
-            assert office.attempts == []
+            assert coordinator.gate.in_flight == 0
+            assert coordinator.attempts == []
 
     asyncio.run(check())
     assert provider.count == 0
@@ -215,10 +223,10 @@ def test_no_ticket_is_lost_when_the_record_breaks(provider: Provider) -> None:
         raise MemoryError("no room for the record")
 
     async def check() -> None:
-        gate = Gate(GateLimits(1), time.monotonic)
-        gate.add_lanes([Lane("test/good", 1)])
+        gate = Limiter(SessionLimits(1), time.monotonic)
+        gate.add_models([ModelLimits("test/good", 1)])
         results: list[ResultRecord] = []
-        gateway = Gateway(LocalHub(gate, broken, results.append), ChatClient(), Patience())
+        gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), Patience())
         for _ in range(3):
             with pytest.raises(MemoryError):
                 await gateway.ask(call_to(provider.url), CaseClock(Patience()), Onlooker())
@@ -229,5 +237,5 @@ def test_no_ticket_is_lost_when_the_record_breaks(provider: Provider) -> None:
     assert provider.count == 3
 
 
-def _blocking_ask() -> Ask:
-    return Ask("test/good", 0, None, urgent=False)
+def _blocking_ask() -> PermitRequest:
+    return PermitRequest("test/good", 0, None, urgent=False)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_manifests import write_hosted
+from bench_pack_manifests import write_bench_pack
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import ScenarioMeta, VerifierEndpoint
-from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_hosted
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
     ItemEndpoints,
@@ -80,7 +80,7 @@ def test_a_time_that_the_user_set_is_the_last_word() -> None:
 
 @pytest.fixture
 def place(tmp_path: Path) -> BridgePlace:
-    root = write_hosted(tmp_path / "pack")
+    root = write_bench_pack(tmp_path / "pack")
     entry = root / "dist/benchlocal/index.js"
     return BridgePlace(root, entry, tmp_path / "data", tmp_path / "cache", tmp_path / "runs", tmp_path)
 
@@ -89,7 +89,7 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
     running = VerifierEndpoint("gauge", "docker", True, "running", "http://127.0.0.1:9", 9)
     absent = VerifierEndpoint("spare", "custom_url", False, "failed", details="nobody answers")
 
-    context = host_context(load_hosted(place.root), place, LINE, [running, absent])
+    context = host_context(load_manifest(place.root), place, LINE, [running, absent])
 
     assert json.loads(json.dumps(context)) == context
     assert context["protocolVersion"] == 1
@@ -134,7 +134,7 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
 
 
 def test_a_pack_reaches_its_model_by_every_way_that_packs_take(place: BridgePlace) -> None:
-    manifest = load_hosted(place.root)
+    manifest = load_manifest(place.root)
     context = host_context(manifest, place, LINE, [])
     given = run_input("run-7", manifest, ScenarioMeta("A", "A"), LINE.model, {})["model"]
 
@@ -180,7 +180,7 @@ def test_a_pack_reaches_its_model_by_every_way_that_packs_take(place: BridgePlac
 @pytest.mark.parametrize("url", ["http://10.88.0.1:4711/a-name/v1", "http://10.88.0.1:4711/a-name/v1/"])
 def test_containers_have_an_address_where_there_is_one(place: BridgePlace, url: str) -> None:
     line = ItemEndpoints(LINE.model, LINE.base_url + "/", LINE.token, url)
-    context = host_context(load_hosted(place.root), place, line, [])
+    context = host_context(load_manifest(place.root), place, line, [])
     (endpoint,) = context["inferenceEndpoints"]
     assert endpoint["dockerBaseUrl"] == "http://10.88.0.1:4711/a-name/v1/"
     assert endpoint["baseUrl"] == "http://127.0.0.1:4711/a-name/v1/"
@@ -195,7 +195,7 @@ def test_a_scenario_is_handed_back_as_it_was_listed(place: BridgePlace) -> None:
     stated = {"id": "A", "category": "Words", "weight": 3}
     generation = {"temperature": 0}
     given = run_input(
-        "run-7", load_hosted(place.root), ScenarioMeta("A", "A", stated=stated), "m", generation
+        "run-7", load_manifest(place.root), ScenarioMeta("A", "A", stated=stated), "m", generation
     )
     assert given == {
         "runId": "run-7",

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_manifests import GONE, changed, healthy_manifest, write_hosted
+from bench_pack_manifests import GONE, changed, healthy_manifest, write_bench_pack
 from jsonschema import Draft202012Validator
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, VerifierDefault
-from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_hosted
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, VerifierDefault
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.files.schemas import schema
 
@@ -27,12 +27,12 @@ _CONTEXT_HINT = "\n  hint: name a folder of the pack, such as './verification'"
 def problems_of(root: Path) -> list[str]:
     """Return the problems of a manifest as people read them, without the file's name."""
     with pytest.raises(UnreadableBenchmarkError) as caught:
-        load_hosted(root)
+        load_manifest(root)
     return [problem.text(root).removeprefix("benchlocal.pack.json:") for problem in caught.value.problems]
 
 
-def loaded(root: Path, changes: Mapping[str, Any]) -> HostedManifest:
-    return load_hosted(write_hosted(root, changed(changes)))
+def loaded(root: Path, changes: Mapping[str, Any]) -> BenchPackManifest:
+    return load_manifest(write_bench_pack(root, changed(changes)))
 
 
 def test_a_healthy_manifest_becomes_values(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 def test_what_published_packs_look_like_loads(tmp_path: Path, name: str) -> None:
     document: dict[str, Any] = {"entry": "./dist/benchlocal/index.js"} | PUBLISHED[name]
 
-    manifest = load_hosted(write_hosted(tmp_path, document))
+    manifest = load_manifest(write_bench_pack(tmp_path, document))
 
     assert manifest.sampling_defaults == document.get("samplingDefaults", {})
     assert (manifest.obstacle is None) is (document.get("type") != "web")
@@ -391,7 +391,7 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
 def test_every_problem_is_told_with_its_line(
     tmp_path: Path, changes: dict[str, Any], expected: list[str]
 ) -> None:
-    assert problems_of(write_hosted(tmp_path, changed(changes))) == expected
+    assert problems_of(write_bench_pack(tmp_path, changed(changes))) == expected
 
 
 # What the schema leaves to loading: where paths lead, which ids there are already, and the like.
@@ -446,7 +446,7 @@ TEXTS: list[tuple[str | bytes, list[str]]] = [
 def test_a_text_that_is_no_sound_json_is_told_with_its_line(
     tmp_path: Path, text: str | bytes, expected: list[str]
 ) -> None:
-    assert problems_of(write_hosted(tmp_path, text)) == expected
+    assert problems_of(write_bench_pack(tmp_path, text)) == expected
 
 
 def test_no_manifest_is_told(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_a_link_must_not_lead_out_of_the_pack(tmp_path: Path, path: str) -> None
     (outside / "in" / "index.js").touch()
     root = tmp_path / "pack"
     manifest = changed({path: "link/in/index.js" if path == "entry" else "link/in"})
-    write_hosted(root, manifest)
+    write_bench_pack(root, manifest)
     (root / "link").symlink_to(outside)
 
     (problem,) = problems_of(root)
@@ -474,11 +474,11 @@ def test_a_link_must_not_lead_out_of_the_pack(tmp_path: Path, path: str) -> None
     (outside / "in").rename(root / "kept")
     (root / "link").mkdir()
     (root / "link" / "in").symlink_to(root / "kept")  # a link that stays inside is fine
-    assert load_hosted(root).obstacle is None
+    assert load_manifest(root).obstacle is None
 
 
 def test_a_manifest_that_is_a_link_out_of_the_pack_is_told(tmp_path: Path) -> None:
-    root = write_hosted(tmp_path / "pack")
+    root = write_bench_pack(tmp_path / "pack")
     (root / "benchlocal.pack.json").rename(tmp_path / "elsewhere.json")
     (root / "benchlocal.pack.json").symlink_to(tmp_path / "elsewhere.json")
     expected = " manifest: the file is a link that leads out of the pack\n  hint: copy it to its place"
@@ -486,7 +486,7 @@ def test_a_manifest_that_is_a_link_out_of_the_pack_is_told(tmp_path: Path) -> No
 
 
 def test_links_in_a_circle_lead_out_of_the_pack(tmp_path: Path) -> None:
-    root = write_hosted(tmp_path, changed({"entry": "a/index.js"}))
+    root = write_bench_pack(tmp_path, changed({"entry": "a/index.js"}))
     (root / "a").symlink_to("b")
     (root / "b").symlink_to("a")
     (problem,) = problems_of(root)
@@ -496,11 +496,11 @@ def test_links_in_a_circle_lead_out_of_the_pack(tmp_path: Path) -> None:
 
 
 def test_the_hash_is_that_of_names_and_contents(tmp_path: Path) -> None:
-    root = write_hosted(tmp_path / "pack")
-    first = load_hosted(root).hash
+    root = write_bench_pack(tmp_path / "pack")
+    first = load_manifest(root).hash
     assert len(first) == 64
     copy = shutil.copytree(root, tmp_path / "copy")
-    assert load_hosted(copy).hash == first
+    assert load_manifest(copy).hash == first
 
     for folder in (
         ".git",
@@ -515,33 +515,33 @@ def test_the_hash_is_that_of_names_and_contents(tmp_path: Path) -> None:
         (copy / name).write_text("results of a run in the pack")
     (copy / "empty").mkdir()
     (copy / "dist" / "benchlocal" / "index.js").chmod(0o755)
-    assert load_hosted(copy).hash == first
+    assert load_manifest(copy).hash == first
 
     seen = {first}
     (copy / "verification" / "Dockerfile").write_text("FROM scratch\n")
-    seen.add(load_hosted(copy).hash)
+    seen.add(load_manifest(copy).hash)
     (copy / "verification" / "Dockerfile").rename(copy / "verification" / "Dockerfile.old")
-    seen.add(load_hosted(copy).hash)
+    seen.add(load_manifest(copy).hash)
     (copy / "verification" / ".hidden").touch()
-    seen.add(load_hosted(copy).hash)
+    seen.add(load_manifest(copy).hash)
     (copy / "data").symlink_to("verification")
-    seen.add(load_hosted(copy).hash)
+    seen.add(load_manifest(copy).hash)
     (copy / "data").unlink()
     (copy / "data").symlink_to("dist")
-    seen.add(load_hosted(copy).hash)
+    seen.add(load_manifest(copy).hash)
     os.mkfifo(copy / "pipe")  # is not waited for
-    seen.add(load_hosted(copy).hash)
+    seen.add(load_manifest(copy).hash)
     assert len(seen) == 7
 
 
 def test_a_link_out_of_a_pack_without_a_verifier_is_refused(tmp_path: Path) -> None:
-    root = write_hosted(tmp_path / "pack", {**healthy_manifest(), "verifiers": []})
+    root = write_bench_pack(tmp_path / "pack", {**healthy_manifest(), "verifiers": []})
     (root / "inside").symlink_to("dist")
-    load_hosted(root)
+    load_manifest(root)
     (root / "node_modules").mkdir()
     (root / "node_modules" / "everything").symlink_to("/")
     with pytest.raises(UnreadableBenchmarkError) as caught:
-        load_hosted(root)
+        load_manifest(root)
     assert str(caught.value) == (
         f"{root}/node_modules/everything: a link that leads out of the Bench Pack, which may read its own folder alone"
         "\n  hint: put the file itself there"

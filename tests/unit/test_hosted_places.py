@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hosted_manifests import write_hosted
+from bench_pack_manifests import write_bench_pack
 
-from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pack
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_benchmark
 
 
@@ -26,28 +26,28 @@ def make_pack(root: Path) -> Path:
 
 
 def test_a_folder_with_the_manifest_is_a_bench_pack_whatever_it_says(tmp_path: Path) -> None:
-    assert not is_hosted(tmp_path)
-    assert not is_hosted(tmp_path / "missing")
-    assert not is_hosted(Path("a\0b"))
+    assert not is_bench_pack(tmp_path)
+    assert not is_bench_pack(tmp_path / "missing")
+    assert not is_bench_pack(Path("a\0b"))
     (tmp_path / MANIFEST).mkdir()
-    assert not is_hosted(tmp_path)
+    assert not is_bench_pack(tmp_path)
     assert not is_benchmark(tmp_path)
     (tmp_path / MANIFEST).rmdir()
     (tmp_path / MANIFEST).write_text("broken")
-    assert is_hosted(tmp_path)
+    assert is_bench_pack(tmp_path)
     assert is_benchmark(tmp_path)
 
 
 def test_the_manifest_of_earlier_drafts_makes_none(tmp_path: Path) -> None:
     (tmp_path / "benchlocal.plugin.json").write_text("{}")
-    assert not is_hosted(tmp_path)
+    assert not is_bench_pack(tmp_path)
 
 
 @pytest.mark.parametrize(
     "inside", [".", "dist/benchlocal/index.js", "benchlocal.pack.json", "nowhere/at/all"]
 )
 def test_paths_inside_lead_to_the_pack(tmp_path: Path, inside: str) -> None:
-    root = write_hosted(tmp_path / "tree" / "packs" / "tides")
+    root = write_bench_pack(tmp_path / "tree" / "packs" / "tides")
     make_tree(tmp_path / "tree")
     assert benchmark_root(root / inside) == root
     assert benchmark_root(root.parent) == tmp_path / "tree"
@@ -57,23 +57,23 @@ def test_bench_packs_are_found_beside_and_inside_of_others(tmp_path: Path) -> No
     tree = make_tree(tmp_path / "a-tree")
     expected = [
         tree,
-        write_hosted(tree / "bench-packs" / "tides2"),
-        write_hosted(tree / "bench-packs" / "tides10"),
+        write_bench_pack(tree / "bench-packs" / "tides2"),
+        write_bench_pack(tree / "bench-packs" / "tides10"),
         make_pack(tmp_path / "b-pack"),
-        write_hosted(tmp_path / "c" / "d"),
+        write_bench_pack(tmp_path / "c" / "d"),
     ]
     for hidden in (".hidden", "node_modules", "b-pack", "a-tree/scenarios"):
-        write_hosted(tmp_path / hidden / "not-found")
+        write_bench_pack(tmp_path / hidden / "not-found")
     assert benchmarks_below(tmp_path) == expected
     assert benchmarks_below(tmp_path / "c" / "d") == [tmp_path / "c" / "d"]
 
 
 @pytest.mark.parametrize("where", ["verification", "dist/benchlocal", "node_modules/other", "examples"])
-@pytest.mark.parametrize("make", [make_tree, make_pack, write_hosted])
+@pytest.mark.parametrize("make", [make_tree, make_pack, write_bench_pack])
 def test_nothing_inside_of_a_bench_pack_is_a_benchmark_of_its_own(
     tmp_path: Path, where: str, make: object
 ) -> None:
-    root = write_hosted(tmp_path / "tides")
+    root = write_bench_pack(tmp_path / "tides")
     inner = root / where / "inner"
     assert callable(make)
     make(inner)

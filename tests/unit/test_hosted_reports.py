@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hosted_records import AT, END, error, hosted_store, judged, result, run_record, said
+from bench_pack_records import AT, END, bench_pack_store, error, judged, result, run_record, said
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
@@ -46,7 +46,7 @@ _LINE = (
 def db(tmp_path: Path) -> Path:
     """One run: a partial result whose replies came from the record, a pass, and an error."""
     path = tmp_path / "helmbench.db"
-    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         told = replace(said("A", "partial", **_QUOTING), timings_valid=False)
         store.record_result(result(run_id, "A", judged(told, "QUOTE\nprogress")))
         store.record_result(result(run_id, "B", judged(said("B"))))

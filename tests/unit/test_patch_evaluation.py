@@ -22,7 +22,7 @@ _PASSED = PatchFinding(Verdict.PASSED)
 
 
 @dataclass(frozen=True)
-class Bench:
+class CaseContext:
     """A repository, and a sandbox that patches are judged in."""
 
     room: Running
@@ -52,7 +52,7 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> CaseContext:
     folder = tmp_path_factory.mktemp("bench") / "repository"
     files: dict[str, str | bytes] = {
         "src/calculator.py": CALCULATOR,
@@ -61,7 +61,7 @@ def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Bench:
         "src/data.bin": bytes(range(256)),
         ".gitignore": "*.cache\n",
     }
-    return Bench(bwrap, folder, make_repository(folder, files))
+    return CaseContext(bwrap, folder, make_repository(folder, files))
 
 
 def _is(finding: PatchFinding, verdict: Verdict, phase: PatchPhase, reason: str, start: str = "") -> None:
@@ -72,7 +72,7 @@ def _is(finding: PatchFinding, verdict: Verdict, phase: PatchPhase, reason: str,
 _FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
 
 
-def test_a_right_patch_passes_and_a_wrong_one_fails(bench: Bench, tmp_path: Path) -> None:
+def test_a_right_patch_passes_and_a_wrong_one_fails(bench: CaseContext, tmp_path: Path) -> None:
     assert bench.judge(bench.diff(_RIGHT)) == _PASSED
     finding = bench.judge(bench.diff(_WRONG))
     _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed", "eval.tests.command ended with exit code 1")
@@ -84,19 +84,21 @@ def test_a_right_patch_passes_and_a_wrong_one_fails(bench: Bench, tmp_path: Path
     assert bench.judge(bench.diff(_RIGHT), repository=bare, commit=bench.commit[:9].upper()) == _PASSED
 
 
-def test_without_a_sandbox_it_is_the_same(bench: Bench, unprotected: Running) -> None:
+def test_without_a_sandbox_it_is_the_same(bench: CaseContext, unprotected: Running) -> None:
     task = patch_task(bench.commit, bench.folder, test_patch=bench.diff({"tests/x.txt": "x\n"}))
     for patch, verdict in ((bench.diff(_RIGHT), Verdict.PASSED), (bench.diff(_WRONG), Verdict.FAILED)):
         assert unprotected.wait(evaluate_patch(task, patch, unprotected.engine)).verdict is verdict
 
 
 @pytest.mark.parametrize("patch", ["", "  \n\t\n"])
-def test_an_empty_patch_fails_before_anything_else(bench: Bench, patch: str) -> None:
+def test_an_empty_patch_fails_before_anything_else(bench: CaseContext, patch: str) -> None:
     finding = bench.judge(patch, commit="abc123", repository=Path("/nowhere"))
     _is(finding, _FAILED, PatchPhase.EMPTY_PATCH, "empty_patch", "the patch is empty")
 
 
-def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(bench: Bench, tmp_path: Path) -> None:
+def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(
+    bench: CaseContext, tmp_path: Path
+) -> None:
     finding = bench.judge("no patch at all", commit="abc123")
     message = (
         f"base_commit is 'abc123', which repository does not hold: it is at '{bench.commit}'\n"
@@ -109,7 +111,7 @@ def test_a_wrong_base_commit_is_the_packs_fault_whatever_the_patch(bench: Bench,
     assert bench.judge(bench.diff(_RIGHT), commit="main") == _PASSED
 
 
-def test_a_missing_repository_is_the_packs_fault(bench: Bench, tmp_path: Path) -> None:
+def test_a_missing_repository_is_the_packs_fault(bench: CaseContext, tmp_path: Path) -> None:
     start = "base_commit 'abc123' cannot be found: "
     finding = bench.judge("x", commit="abc123", repository=None)
     _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", f"{start}the row names neither")
@@ -121,13 +123,13 @@ def test_a_missing_repository_is_the_packs_fault(bench: Bench, tmp_path: Path) -
     _is(finding, _ERROR, PatchPhase.BASE_COMMIT, "no_repository", "the repository cannot be at '/usr'")
 
 
-def test_a_text_that_is_no_patch_fails(bench: Bench) -> None:
+def test_a_text_that_is_no_patch_fails(bench: CaseContext) -> None:
     finding = bench.judge("I cannot do that.")
     _is(finding, _FAILED, PatchPhase.CANDIDATE_PATCH, "no_patch", "there is no patch in it")
 
 
 @pytest.mark.parametrize("name", ["tests/test_add.py", "conftest.py", "Makefile", "src/.gitattributes"])
-def test_a_path_that_is_announced_is_held_to_the_policy(bench: Bench, name: str) -> None:
+def test_a_path_that_is_announced_is_held_to_the_policy(bench: CaseContext, name: str) -> None:
     finding = bench.judge(bench.diff({name: "x\n", **_RIGHT}))
     _is(finding, _FAILED, PatchPhase.PATH_POLICY, "path_denied", f"'{name}': ")
     if name == "conftest.py":
@@ -135,7 +137,7 @@ def test_a_path_that_is_announced_is_held_to_the_policy(bench: Bench, name: str)
     assert bench.judge(bench.diff({name: TEST, **_RIGHT}), allow_sensitive_paths=(name,)) == _PASSED
 
 
-def test_both_rules_for_paths(bench: Bench) -> None:
+def test_both_rules_for_paths(bench: CaseContext) -> None:
     patch = bench.diff({"Makefile": "x:\n", **_RIGHT})
     assert bench.judge(patch, parity=True) == _PASSED
     finding = bench.judge(patch, parity=True, allow_paths=("src/",))
@@ -143,7 +145,7 @@ def test_both_rules_for_paths(bench: Bench) -> None:
     _is(bench.judge(patch), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'Makefile': files of this name")
 
 
-def test_the_setup_patch_comes_first_and_its_trouble_is_the_packs(bench: Bench) -> None:
+def test_the_setup_patch_comes_first_and_its_trouble_is_the_packs(bench: CaseContext) -> None:
     setup = bench.diff({"src/calculator.py": f"# Set up\n{CALCULATOR}", "src/x.cache": "cached\n"}, "-p")
     git(bench.folder, "commit", "-q", "--allow-empty", "-m", "Later")
     on_top = bench.diff(_RIGHT).replace("@@ -1,", "@@ -2,").replace(" +1,", " +2,")
@@ -157,7 +159,7 @@ def test_the_setup_patch_comes_first_and_its_trouble_is_the_packs(bench: Bench) 
     _is(finding, _ERROR, PatchPhase.SETUP_PATCH, "does_not_apply", "eval.tests.setup_patch does not apply: ")
 
 
-def test_a_patch_that_does_not_apply_fails(bench: Bench) -> None:
+def test_a_patch_that_does_not_apply_fails(bench: CaseContext) -> None:
     finding = bench.judge(bench.diff(_RIGHT).replace("def add", "def sub"))
     start = "the patch does not apply: error: patch failed: src/calculator.py:1"
     _is(finding, _FAILED, PatchPhase.CANDIDATE_PATCH, "does_not_apply", start)
@@ -178,11 +180,11 @@ _BARE_HUNK = "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a
     ],
     ids=["no trailing context", "no prefixes", "wrong counts", "CRLF", "white space"],
 )
-def test_patches_as_models_write_them(bench: Bench, patch: str) -> None:
+def test_patches_as_models_write_them(bench: CaseContext, patch: str) -> None:
     assert bench.judge(patch) == _PASSED
 
 
-def test_files_of_every_kind_arrive_byte_for_byte(bench: Bench) -> None:
+def test_files_of_every_kind_arrive_byte_for_byte(bench: CaseContext) -> None:
     changes: dict[str, str | bytes | None] = {
         **_RIGHT,
         "src/ends.txt": b"one\r\nzwei\r\nthree\r\n",
@@ -205,7 +207,7 @@ def test_files_of_every_kind_arrive_byte_for_byte(bench: Bench) -> None:
     assert bench.judge(patch, command=("python3", "-c", check), parity=True) == _PASSED
 
 
-def test_what_really_changed_must_be_what_was_announced(bench: Bench) -> None:
+def test_what_really_changed_must_be_what_was_announced(bench: CaseContext) -> None:
     finding = bench.judge(
         bench.diff(_RIGHT) + "diff --git a/src/x b/src/y\nold mode 100644\nnew mode 100644\n"
     )
@@ -222,7 +224,7 @@ def test_what_really_changed_must_be_what_was_announced(bench: Bench) -> None:
     _is(bench.judge(plain), _FAILED, PatchPhase.CHANGED_PATHS, "other_paths", "announced, but not changed: ")
 
 
-def test_links_and_submodules(bench: Bench) -> None:
+def test_links_and_submodules(bench: CaseContext) -> None:
     link = (
         "diff --git a/src/calculator.py b/src/calculator.py\ndeleted file mode 100644\n"
         "diff --git a/src/calculator.py b/src/calculator.py\nnew file mode 120000\n--- /dev/null\n"
@@ -237,7 +239,7 @@ def test_links_and_submodules(bench: Bench) -> None:
     _is(bench.judge(module), _FAILED, PatchPhase.PATH_POLICY, "path_denied", "'src/sub': symbolic links")
 
 
-def test_tests_are_added_after_the_candidate(bench: Bench) -> None:
+def test_tests_are_added_after_the_candidate(bench: CaseContext) -> None:
     added = bench.diff({"tests/test_more.py": "from src.calculator import add\nassert add(2, 2) == 4\n"})
     command = ("python3", "-c", "import runpy; runpy.run_path('tests/test_more.py')")
     command = ("sh", "-c", "PYTHONPATH=. python3 tests/test_more.py")
@@ -269,13 +271,13 @@ def test_tests_are_added_after_the_candidate(bench: Bench) -> None:
     ],
 )  # fmt: skip
 def test_how_the_command_ends(
-    bench: Bench, command: tuple[str, ...], verdict: Verdict, reason: str, message: str
+    bench: CaseContext, command: tuple[str, ...], verdict: Verdict, reason: str, message: str
 ) -> None:
     finding = bench.judge(bench.diff(_RIGHT), command=command, timeout_s=1.0)
     _is(finding, verdict, PatchPhase.COMMAND, reason, message)
 
 
-def test_real_pytest_tells_a_broken_command_from_a_broken_candidate(bench: Bench) -> None:
+def test_real_pytest_tells_a_broken_command_from_a_broken_candidate(bench: CaseContext) -> None:
     def judge(patch: str, *arguments: str) -> PatchFinding:
         command = (
             "env",
@@ -299,7 +301,7 @@ def test_real_pytest_tells_a_broken_command_from_a_broken_candidate(bench: Bench
     _is(judge(bench.diff(_RIGHT), "src"), _ERROR, PatchPhase.COMMAND, "pytest", start[:43])
 
 
-def test_where_the_command_runs(bench: Bench) -> None:
+def test_where_the_command_runs(bench: CaseContext) -> None:
     patch = bench.diff(_RIGHT)
     for workdir, folder, expected in (
         (None, None, "/workspace"),
@@ -315,7 +317,7 @@ def test_where_the_command_runs(bench: Bench) -> None:
         assert finding == _PASSED, (workdir, finding)
 
 
-def test_hidden_values_stay_hidden(bench: Bench) -> None:
+def test_hidden_values_stay_hidden(bench: CaseContext) -> None:
     findings = [
         bench.judge("x"),
         bench.judge("x", commit="abc123"),
@@ -325,7 +327,7 @@ def test_hidden_values_stay_hidden(bench: Bench) -> None:
     assert "SECRET-GOLD" not in repr(findings)
 
 
-def test_assets_lie_in_the_working_tree(bench: Bench, tmp_path: Path) -> None:
+def test_assets_lie_in_the_working_tree(bench: CaseContext, tmp_path: Path) -> None:
     source = tmp_path / "numbers.txt"
     source.write_text("1 2 3\n")
     assets = (
@@ -339,7 +341,7 @@ def test_assets_lie_in_the_working_tree(bench: Bench, tmp_path: Path) -> None:
     _is(room.wait(evaluate_patch(task, patch, room.engine)), _FAILED, PatchPhase.COMMAND, "tests_failed")
 
 
-def test_a_task_of_another_family_is_refused(bench: Bench) -> None:
+def test_a_task_of_another_family_is_refused(bench: CaseContext) -> None:
     task = PackTask("r", "p", "terminal_task")
     with pytest.raises(ConfigError, match=r"^r: eval\.tests: there is no command that judges a patch$"):
         bench.room.wait(evaluate_patch(task, "x", bench.room.engine))

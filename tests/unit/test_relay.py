@@ -26,10 +26,10 @@ from wired import Onlooker
 
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Patience
-from pytest_helmbench.gateway.limiter import BudgetSpentError, Gate, GateLimits, Lane
+from pytest_helmbench.gateway.limiter import BudgetSpentError, Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.relay.relay import RelayAddress, RelayBounds
 
@@ -112,7 +112,7 @@ def test_a_json_client_gets_the_body_as_the_provider_sent_it(provider: Provider)
             assert raw.headers["content-type"] == "application/json"
             assert "of-the-provider" not in str(raw.headers)
             assert item.sums.answered == 1
-        (record,) = setup.office.attempts
+        (record,) = setup.coordinator.attempts
         assert record.response_body == sent
         assert (record.code, record.purpose, record.sequence) == ("ROW-1", "pack", 1)
 
@@ -241,8 +241,8 @@ def test_retries_are_the_gateways_and_no_client_sees_them(provider: Provider) ->
             async with _client(address) as client:
                 await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
             assert (item.sums.requests, item.sums.answered) == (1, 1)
-        assert [record.status_code for record in setup.office.attempts] == [429, 429, 503, 200]
-        assert {record.sequence for record in setup.office.attempts} == {1}
+        assert [record.status_code for record in setup.coordinator.attempts] == [429, 429, 503, 200]
+        assert {record.sequence for record in setup.coordinator.attempts} == {1}
 
     asyncio.run(check())
 
@@ -295,8 +295,8 @@ def test_a_spent_budget_is_said_in_words(provider: Provider) -> None:
     entry = ModelEntry("test/good", price=Price(0.0, 600.0))
 
     async def check() -> None:
-        lane = Lane("test/good", 8, price=entry.price)
-        async with relayed(provider.url, [lane], limits=GateLimits(8, max_cost_usd=1.0)) as setup:
+        model_id = ModelLimits("test/good", 8, price=entry.price)
+        async with relayed(provider.url, [model_id], limits=SessionLimits(8, max_cost_usd=1.0)) as setup:
             item, address = await setup.item(entry=entry)
             async with _client(address) as client:
 
@@ -334,11 +334,11 @@ def test_items_in_parallel_never_mix_and_share_the_sessions_limits(provider: Pro
         return item.sums.usage.cost_usd
 
     async def check() -> list[float | None]:
-        async with relayed(provider.url, [Lane("test/good", 6)]) as setup:
+        async with relayed(provider.url, [ModelLimits("test/good", 6)]) as setup:
             costs = await asyncio.gather(*(work(setup, f"ROW-{number}") for number in range(items)))
-        for record in setup.office.attempts:
+        for record in setup.coordinator.attempts:
             assert f"ANSWER: {record.code} ".encode() in record.request_body
-        assert len(setup.office.attempts) == items * each
+        assert len(setup.coordinator.attempts) == items * each
         return costs
 
     costs = asyncio.run(check())
@@ -510,7 +510,7 @@ def test_an_item_holds_only_so_much_at_once(provider: Provider) -> None:
             holding.cancel()
             server = setup.relay._server
             await until(lambda: server is not None and not server._held)
-            await until(lambda: not setup.office.gate.in_flight)
+            await until(lambda: not setup.coordinator.gate.in_flight)
             assert (await setup.send(address, data=io.BytesIO(large))).status == 200
 
     asyncio.run(check())
@@ -538,11 +538,11 @@ def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
             item, address = await setup.item(grace_s=0.02)
             for stream in (False, True):
                 sending = asyncio.create_task(setup.send(address, json=body(stream=stream)))
-                await until(lambda: setup.office.gate.in_flight)
+                await until(lambda: setup.coordinator.gate.in_flight)
                 await asyncio.sleep(0.03)
                 sending.cancel()
-                await until(lambda: not setup.office.gate.in_flight)
-            assert [record.error for record in setup.office.attempts] == ["cancelled"] * 2
+                await until(lambda: not setup.coordinator.gate.in_flight)
+            assert [record.error for record in setup.coordinator.attempts] == ["cancelled"] * 2
             assert (await setup.send(address, json=body())).status == 200
             assert not item.sums.open_faults
 
@@ -562,10 +562,10 @@ def test_a_reply_that_comes_after_its_client_has_gone_is_on_record_and_is_not_pa
                     await client.chat.completions.create(
                         model="m", messages=[{"role": "user", "content": "Hello"}]
                     )
-            await until(lambda: setup.office.attempts)
+            await until(lambda: setup.coordinator.attempts)
             answered = await setup.send(address, json=body())
             assert b"late" in answered.body
-        assert len(setup.office.attempts) == 1
+        assert len(setup.coordinator.attempts) == 1
 
     asyncio.run(check())
     assert provider.count == 1
@@ -594,7 +594,7 @@ def test_a_client_that_takes_nothing_is_dropped(provider: Provider, stream: bool
                 )
                 request = f"{head}\r\nAuthorization: Bearer {address.token}\r\n\r\n{sent}"
                 lazy.sendall(request.encode())
-                await until(lambda: setup.office.attempts)
+                await until(lambda: setup.coordinator.attempts)
                 await asyncio.sleep(0.3)
                 assert await asyncio.to_thread(rest, lazy) < size
 
@@ -663,11 +663,13 @@ def test_an_error_of_our_own_reaches_item_and_client_and_no_log(
 
     async def check() -> None:
         async with relayed(provider.url) as setup:
-            gate = Gate(GateLimits(1), time.monotonic)
-            gate.add_lanes([Lane("test/good", 1)])
+            gate = Limiter(SessionLimits(1), time.monotonic)
+            gate.add_models([ModelLimits("test/good", 1)])
             results: list[ResultRecord] = []
             async with ChatClient() as client:
-                setup.office.gateway = Gateway(LocalHub(gate, broken, results.append), client, Patience())
+                setup.coordinator.gateway = Gateway(
+                    LocalBackend(gate, broken, results.append), client, Patience()
+                )
                 item, address = await setup.item()
                 answered = await setup.send(address, json=body())
                 assert (answered.status, _error(answered)["code"]) == (500, "internal_error")
@@ -687,7 +689,7 @@ def test_an_error_of_the_relay_itself_reaches_item_and_client(provider: Provider
     async def check() -> None:
         async with relayed(provider.url) as setup:
             plain, _ = await setup.item()
-            item = Broken(setup.office.gateway, plain.line, CaseClock(Patience()), Onlooker())
+            item = Broken(setup.coordinator.gateway, plain.line, CaseClock(Patience()), Onlooker())
             answered = await setup.send(await setup.relay.open(item), json=body())
             assert (answered.status, _error(answered)["code"]) == (500, "internal_error")
             with pytest.raises(LookupError, match="a bug"):
@@ -728,7 +730,9 @@ def test_embedded_models_answer_through_the_relay() -> None:
     wanted = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
 
     async def check() -> None:
-        async with relayed("http://unused.invalid/v1", [Lane("baseline/lexical", 8, free=True)]) as setup:
+        async with relayed(
+            "http://unused.invalid/v1", [ModelLimits("baseline/lexical", 8, free=True)]
+        ) as setup:
             item, address = await setup.item(entry=ModelEntry("baseline/lexical"))
             async with _client(address) as client:
 
@@ -785,7 +789,9 @@ def test_embedded_models_answer_through_the_relay() -> None:
 )
 def test_embedded_models_survive_any_request(fields: Mapping[str, Any], sentence: str) -> None:
     async def check() -> None:
-        async with relayed("http://unused.invalid/v1", [Lane("baseline/first", 8, free=True)]) as setup:
+        async with relayed(
+            "http://unused.invalid/v1", [ModelLimits("baseline/first", 8, free=True)]
+        ) as setup:
             item, address = await setup.item(entry=ModelEntry("baseline/first"))
             answered = await setup.send(address, json=body(**fields))
             assert (answered.status, _error(answered)["code"]) == (400, "no_answer")
@@ -832,7 +838,7 @@ def test_a_prompt_that_repeats_itself_gets_each_of_its_replies(provider: Provide
                 "reply 2",
                 "reply 3",
             ]
-        assert len({record.request_hash for record in setup.office.attempts}) == 3
+        assert len({record.request_hash for record in setup.coordinator.attempts}) == 3
 
     asyncio.run(check())
 

@@ -15,18 +15,18 @@ from wired import Onlooker, wired
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Usage
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Patience
 from pytest_helmbench.gateway.limiter import (
     BudgetSpentError,
-    Gate,
-    GateLimits,
-    Lane,
+    Limiter,
+    ModelLimits,
     ModelStoppedError,
     NotStoredError,
     RefusedError,
+    SessionLimits,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.relay.client_errors import BadRequestError, ItemEndedError, failure_of
@@ -120,7 +120,7 @@ def test_any_roles_parts_and_tools_go_out_in_their_order(provider: Provider) -> 
     tools = [{"type": "function", "function": {"name": "bash", "parameters": {"z": 1, "a": 2}}}]
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             await item.complete({"tools": tools, "tool_choice": "auto", "messages": messages, "model": "x"})
 
     asyncio.run(check())
@@ -155,7 +155,7 @@ def test_the_reply_comes_back_byte_for_byte_with_its_tool_calls(provider: Provid
     provider.answers(body=sent)
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             raw = await item.complete(body())
             assert (raw.status, raw.body, raw.error) == (200, sent, None)
             assert raw.message()["tool_calls"] == [{"id": 1}]
@@ -167,21 +167,21 @@ def test_the_reply_comes_back_byte_for_byte_with_its_tool_calls(provider: Provid
 
 def test_repeated_requests_of_an_item_are_requests_of_their_own(provider: Provider) -> None:
     async def check() -> None:
-        async with wired() as office:
-            async with converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator:
+            async with converse(coordinator.gateway, provider.url) as item:
                 for text in ("a", "b", "a", "a"):
                     await item.complete(body(text))
-            async with converse(office.gateway, provider.url, "ROW-2") as other:
+            async with converse(coordinator.gateway, provider.url, "ROW-2") as other:
                 await other.complete(body("a", stream=True))
-        hashes = [record.request_hash for record in office.attempts]
+        hashes = [record.request_hash for record in coordinator.attempts]
         first, b, second, third, elsewhere = hashes
         assert len({first, b, second, third}) == 4
         assert elsewhere == first
-        assert [(record.code, record.sequence) for record in office.attempts] == [
+        assert [(record.code, record.sequence) for record in coordinator.attempts] == [
             *(("ROW-1", number) for number in range(1, 5)),
             ("ROW-2", 1),
         ]
-        assert {record.purpose for record in office.attempts} == {"pack"}
+        assert {record.purpose for record in coordinator.attempts} == {"pack"}
 
     asyncio.run(check())
 
@@ -189,11 +189,11 @@ def test_repeated_requests_of_an_item_are_requests_of_their_own(provider: Provid
 def test_requests_that_differ_only_in_what_is_replaced_count_as_identical(provider: Provider) -> None:
     async def check() -> None:
         entry = with_sampling(seed=5)
-        async with wired() as office, converse(office.gateway, provider.url, entry=entry) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
             await item.complete(body(seed=1))
             await item.complete({**body(seed=2), "model": "another"})
-        assert office.attempts[0].request_body == office.attempts[1].request_body
-        assert office.attempts[0].request_hash != office.attempts[1].request_hash
+        assert coordinator.attempts[0].request_body == coordinator.attempts[1].request_body
+        assert coordinator.attempts[0].request_hash != coordinator.attempts[1].request_hash
 
     asyncio.run(check())
 
@@ -202,9 +202,9 @@ def test_a_request_that_brought_nothing_gives_its_number_to_the_next(provider: P
     provider.answers(times=1, status=400)
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             assert [(await item.complete(body())).status for _ in range(3)] == [400, 200, 200]
-        refused, first, second = (record.request_hash for record in office.attempts)
+        refused, first, second = (record.request_hash for record in coordinator.attempts)
         assert refused == first != second
 
     asyncio.run(check())
@@ -212,7 +212,7 @@ def test_a_request_that_brought_nothing_gives_its_number_to_the_next(provider: P
 
 def test_an_item_is_told_what_its_calls_came_to(provider: Provider) -> None:
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             assert item.sums.usage == Usage()
             assert item.sums.latency_ms is None
             provider.answers(times=1, usage={"prompt_tokens": 10, "completion_tokens": 2, "cost": 0.5})
@@ -223,8 +223,8 @@ def test_an_item_is_told_what_its_calls_came_to(provider: Provider) -> None:
             assert sums.usage == Usage(prompt_tokens=15, completion_tokens=None, cost_usd=0.75)
             assert (sums.requests, sums.answered, sums.recalled) == (2, 2, 0)
             assert (sums.finish_reason, sums.provider_model) == ("length", "test/good")
-            assert sums.reply_key == office.attempts[-1].reply_key
-            measured = sum(record.latency_ms for record in office.attempts)
+            assert sums.reply_key == coordinator.attempts[-1].reply_key
+            measured = sum(record.latency_ms for record in coordinator.attempts)
             assert sums.latency_ms == pytest.approx(measured)
 
     asyncio.run(check())
@@ -234,7 +234,7 @@ def test_a_reply_that_moderation_cut_is_an_error_and_is_paid(provider: Provider)
     provider.answers(finish_reason="content_filter", usage={"prompt_tokens": 10, "cost": 0.5})
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             raw = await item.complete(body())
             assert raw.status == 400
             assert json.loads(raw.body)["error"]["code"] == "moderation"
@@ -248,7 +248,7 @@ def test_a_fault_stays_open_until_the_same_request_is_answered(provider: Provide
     provider.answers(times=2, status=400)
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             await item.complete(body("a"))
             await item.complete(body("b"))
             await item.complete(body("b"))
@@ -293,7 +293,7 @@ def test_what_cannot_be_passed_on_is_refused_with_a_sentence(
     provider: Provider, fields: Mapping[str, Any], sentence: str
 ) -> None:
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             raw = await item.complete(body(**fields))
             error = json.loads(raw.body)["error"]
             assert (raw.status, error["message"], error["param"]) == (400, sentence, next(iter(fields)))
@@ -306,7 +306,7 @@ def test_what_cannot_be_passed_on_is_refused_with_a_sentence(
 def test_what_the_user_has_set_is_not_refused(provider: Provider) -> None:
     async def check() -> None:
         entry = with_sampling(extra_body={"plugins": [{"id": "web"}]})
-        async with wired() as office, converse(office.gateway, provider.url, entry=entry) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
             assert (await item.complete(body(plugins=[]))).status == 200
 
     asyncio.run(check())
@@ -319,7 +319,7 @@ def test_a_body_too_deep_to_be_written_is_refused(provider: Provider) -> None:
         deep = [deep]
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             raw = await item.complete(body(mine=deep))
             assert json.loads(raw.body)["error"]["message"] == "the request body is nested too deeply"
 
@@ -329,12 +329,12 @@ def test_a_body_too_deep_to_be_written_is_refused(provider: Provider) -> None:
 def test_the_bound_that_a_request_states_is_what_is_reserved_of_the_budget(provider: Provider) -> None:
     provider.answers(usage={"prompt_tokens": 1, "completion_tokens": 1})
     entry = ModelEntry("test/good", price=Price(0.0, 1e6))
-    lane = Lane("test/good", 8, price=entry.price)
+    model_id = ModelLimits("test/good", 8, price=entry.price)
 
     async def check() -> None:
-        limits = GateLimits(8, max_cost_usd=10.0)
-        connected = wired([lane], limits=limits)
-        async with connected as office, converse(office.gateway, provider.url, entry=entry) as item:
+        limits = SessionLimits(8, max_cost_usd=10.0)
+        connected = wired([model_id], limits=limits)
+        async with connected as coordinator, converse(coordinator.gateway, provider.url, entry=entry) as item:
             assert (await item.complete(body(max_completion_tokens=10))).status == 200
             raw = await item.complete(body(max_tokens=11))
             assert isinstance(raw.error, BudgetSpentError)
@@ -348,9 +348,9 @@ def test_the_end_of_an_item_ends_its_calls_and_nothing_more_is_passed_on(provide
     provider.answers(hang=True)
 
     async def check() -> None:
-        async with wired() as office:
+        async with wired() as coordinator:
             called: list[str] = []
-            item = converse(office.gateway, provider.url)
+            item = converse(coordinator.gateway, provider.url)
             item.call_at_end(lambda: called.append("once"))
             waiting = asyncio.create_task(item.complete(body()))
             gone = asyncio.create_task(item.complete(body()))
@@ -362,8 +362,8 @@ def test_the_end_of_an_item_ends_its_calls_and_nothing_more_is_passed_on(provide
             for raw in (await waiting, await item.complete(body())):
                 assert (raw.status, type(raw.error)) == (410, ItemEndedError)
             assert called == ["once"]
-            assert office.gate.in_flight == 0
-            assert [record.error for record in office.attempts] == ["cancelled"] * 2
+            assert coordinator.gate.in_flight == 0
+            assert [record.error for record in coordinator.attempts] == ["cancelled"] * 2
             assert [type(fault) for fault in item.sums.open_faults] == [ClientGaveUpError]
             item.call_at_end(lambda: called.append("late"))
             assert called == ["once", "late"]
@@ -398,11 +398,11 @@ def test_every_error_has_a_status_and_says_nothing_of_the_session(
 
 def test_a_cancelled_session_cancels_whoever_asks(provider: Provider) -> None:
     async def check() -> None:
-        async with wired() as office:
-            async with converse(office.gateway, provider.url, watch=Onlooker(stopped=True)) as item:
+        async with wired() as coordinator:
+            async with converse(coordinator.gateway, provider.url, watch=Onlooker(stopped=True)) as item:
                 with pytest.raises(asyncio.CancelledError):
                     await item.complete(body())
-            assert office.gate.in_flight == 0
+            assert coordinator.gate.in_flight == 0
 
     asyncio.run(check())
     assert provider.count == 0
@@ -410,7 +410,7 @@ def test_a_cancelled_session_cancels_whoever_asks(provider: Provider) -> None:
 
 def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provider) -> None:
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
             provider.answers(times=1, text="late", latency_s=0.1)
             for _ in range(2):  # the second takes the first one's call over, and hangs up too
                 waiting = asyncio.create_task(item.complete(body()))
@@ -418,14 +418,14 @@ def test_who_hangs_up_pays_once_and_may_come_back_for_the_reply(provider: Provid
                 waiting.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await waiting
-            await until(lambda: office.attempts)
+            await until(lambda: coordinator.attempts)
             assert item.sums.answered == 1
             raw = await item.complete(body())
             assert raw.reply is not None
             assert raw.reply.text == "late"
             assert provider.count == 1
             assert (await item.complete(body())).message()["content"] == "ok"
-            assert office.attempts[0].request_hash != office.attempts[1].request_hash
+            assert coordinator.attempts[0].request_hash != coordinator.attempts[1].request_hash
 
     asyncio.run(check())
 
@@ -434,14 +434,14 @@ def test_a_call_that_nobody_waits_for_ends_after_a_grace(provider: Provider) -> 
     provider.answers(times=1, hang=True)
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url, grace_s=0.02) as item:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url, grace_s=0.02) as item:
             waiting = asyncio.create_task(item.complete(body()))
             await until(lambda: provider.in_flight)
             waiting.cancel()
-            await until(lambda: office.attempts)
-            assert office.attempts[0].error == "cancelled"
+            await until(lambda: coordinator.attempts)
+            assert coordinator.attempts[0].error == "cancelled"
             assert (await item.complete(body())).status == 200
-            assert office.attempts[1].request_hash == office.attempts[0].request_hash
+            assert coordinator.attempts[1].request_hash == coordinator.attempts[0].request_hash
 
     asyncio.run(check())
     assert provider.count == 2
@@ -455,9 +455,12 @@ def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: Provide
     provider.answers(times=1, status=429, retry_after=0.01)
 
     async def check() -> None:
-        async with wired() as office, converse(office.gateway, provider.url, watch=Sleepless()) as item:
+        async with (
+            wired() as coordinator,
+            converse(coordinator.gateway, provider.url, watch=Sleepless()) as item,
+        ):
             assert (await item.complete(body())).status == 200
-        assert [record.status_code for record in office.attempts] == [429, 200]
+        assert [record.status_code for record in coordinator.attempts] == [429, 200]
 
     asyncio.run(check())
 
@@ -465,10 +468,10 @@ def test_an_item_holds_its_place_while_one_of_its_calls_sleeps(provider: Provide
 def test_an_item_whose_time_is_up_sends_nothing_more(provider: Provider) -> None:
     async def check() -> None:
         now = 0.0
-        async with wired(patience=Patience(case_timeout_s=5)) as office:
-            plain = converse(office.gateway, provider.url)
-            clock = CaseClock(office.gateway.patience, lambda: now)
-            async with Conversation(office.gateway, plain.line, clock, Onlooker()) as item:
+        async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
+            plain = converse(coordinator.gateway, provider.url)
+            clock = CaseClock(coordinator.gateway.patience, lambda: now)
+            async with Conversation(coordinator.gateway, plain.line, clock, Onlooker()) as item:
                 with clock.running():
                     now = 6.0
                 raw = await item.complete(body())
@@ -483,10 +486,10 @@ def test_an_error_of_our_own_reaches_the_item(provider: Provider) -> None:
         raise MemoryError("no room for the record")
 
     async def check() -> None:
-        gate = Gate(GateLimits(1), lambda: 0.0)
-        gate.add_lanes([Lane("test/good", 1)])
+        gate = Limiter(SessionLimits(1), lambda: 0.0)
+        gate.add_models([ModelLimits("test/good", 1)])
         results: list[ResultRecord] = []
-        gateway = Gateway(LocalHub(gate, broken, results.append), ChatClient(), Patience())
+        gateway = Gateway(LocalBackend(gate, broken, results.append), ChatClient(), Patience())
         item = converse(gateway, provider.url)
         with pytest.raises(MemoryError):
             await item.complete(body())
@@ -508,8 +511,8 @@ def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -
     provider.reply = quoting
 
     async def check() -> None:
-        async with wired() as office:
-            plain = converse(office.gateway, provider.url)
+        async with wired() as coordinator:
+            plain = converse(coordinator.gateway, provider.url)
             found = resolve_endpoint(
                 plain.line.entry,
                 default_base_url=provider.url,
@@ -519,7 +522,7 @@ def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -
             assert isinstance(found, Endpoint)
             line = type(plain.line)(plain.line.origin, plain.line.entry, found, "agent")
             async with Conversation(
-                office.gateway, line, CaseClock(office.gateway.patience), Onlooker()
+                coordinator.gateway, line, CaseClock(coordinator.gateway.patience), Onlooker()
             ) as item:
                 raw = await item.complete(body())
             text = raw.body.decode()

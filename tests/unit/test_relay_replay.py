@@ -20,15 +20,15 @@ from wired import Onlooker
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Usage
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.backend import LocalHub
-from pytest_helmbench.gateway.forwarded_request import Passage
+from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
 from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin
-from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import other_route, replay_endpoint
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.reply_cache import CacheMode, Recollection
+from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
 from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, Told
-from pytest_helmbench.session.recorded_replies import Memory
+from pytest_helmbench.session.recorded_replies import RecordedReplies
 
 _URL = "http://127.0.0.1:9/v1"  # nobody listens there
 _ASKED = ("draw", "count", "draw", "draw", "count")
@@ -164,14 +164,14 @@ def test_repetitions_are_apart(counting: Provider, path: Path) -> None:
 
 def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path) -> None:
     entry = ModelEntry("openai/gpt")
-    passage = Passage(body())
+    forwarded = ForwardedRequest(body())
 
     direct = other_route(replay_endpoint(entry.id))
     assert direct is not None
 
     def recorded(run_id: int, number: int) -> AttemptRecord:
-        passage.number = number
-        call = Call(Origin(run_id, "ROW-1", 1), entry, direct, (), None, passage=passage)
+        forwarded.number = number
+        call = Call(Origin(run_id, "ROW-1", 1), entry, direct, (), None, forwarded=forwarded)
         reply = {"choices": [{"finish_reason": "stop", "message": {"content": f"reply {number}"}}]}
         key, sent = f"k{number}", json.dumps(reply).encode()
         found = Gateway.fingerprint(call)
@@ -207,18 +207,18 @@ def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) 
     """Let each worker ask the same three times; return what each was told."""
     store, run_id = opened_store(path)
     notes: list[str] = []
-    with closing(store), closing(LoopThread()) as loop, closing(Memory(store, mode, ())) as memory:
-        gate = Gate(GateLimits(8), time.monotonic)
-        gate.add_lanes([Lane("test/good", 8)])
-        recollection = Recollection(memory, shares=mode is CacheMode.REUSE) if mode.reads else None
-        hub = LocalHub(gate, store.record_attempt, store.record_result, recollection)
+    with closing(store), closing(LoopThread()) as loop, closing(RecordedReplies(store, mode, ())) as memory:
+        gate = Limiter(SessionLimits(8), time.monotonic)
+        gate.add_models([ModelLimits("test/good", 8)])
+        reply_cache = ReplyCache(memory, shares=mode is CacheMode.REUSE) if mode.reads else None
+        backend = LocalBackend(gate, store.record_attempt, store.record_result, reply_cache)
         told = Told(lambda _plan: None, notes.append, lambda _name: None)
         paths = [entry for entry in sys.path if entry]
         for number, worker in enumerate(workers):
             code = f"ROW-{number}"
             source = _WORKER.format(paths=paths, url=url, code=code, mode=mode.value, run_id=run_id)
             channel = worker.remote_exec(source)
-            ChannelServer(loop, channel, told).serve(gate, hub)
+            ChannelServer(loop, channel, told).serve(gate, backend)
         end = time.monotonic() + 20
         while len(notes) < len(workers):
             assert time.monotonic() < end

@@ -11,7 +11,7 @@ from wired import wired
 
 from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.limiter import (
-    Lane,
+    ModelLimits,
 )
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation
 from pytest_helmbench.gateway.relay.item_clock import ItemClock
@@ -36,8 +36,8 @@ def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) ->
 
     async def run() -> None:
         async with (
-            wired([Lane("test/good", 8)]) as office,
-            converse(office.gateway, provider.url, journal=True) as item,
+            wired([ModelLimits("test/good", 8)]) as coordinator,
+            converse(coordinator.gateway, provider.url, journal=True) as item,
         ):
             first = await _told(item, "a", "b", "a")
             before = item.sums
@@ -47,7 +47,7 @@ def test_code_that_starts_over_is_given_its_replies_again(provider: Provider) ->
             assert (before.recalled, item.sums.recalled) == (0, 3)
             assert item.sums.answered == 5
             assert item.sums.usage.prompt_tokens == sum(
-                record.usage.prompt_tokens or 0 for record in office.attempts
+                record.usage.prompt_tokens or 0 for record in coordinator.attempts
             )
             item.rewind()
             assert await _told(item, "c", "a") == ["reply 4", "reply 0"]
@@ -60,8 +60,8 @@ def test_what_code_was_told_before_it_started_over_stands(provider: Provider) ->
 
     async def run() -> None:
         async with (
-            wired([Lane("test/good", 8)], patience=Patience(max_retries=0)) as office,
-            converse(office.gateway, provider.url, journal=True) as item,
+            wired([ModelLimits("test/good", 8)], patience=Patience(max_retries=0)) as coordinator,
+            converse(coordinator.gateway, provider.url, journal=True) as item,
         ):
             await item.complete(body("a"))
             await item.complete(body("b"))
@@ -77,8 +77,8 @@ def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: Provide
 
     async def run() -> None:
         async with (
-            wired([Lane("test/good", 8)]) as office,
-            converse(office.gateway, provider.url) as item,
+            wired([ModelLimits("test/good", 8)]) as coordinator,
+            converse(coordinator.gateway, provider.url) as item,
         ):
             assert await item.settle() is None
             waiting = asyncio.ensure_future(item.complete(body()))
@@ -93,9 +93,9 @@ def test_a_request_that_is_open_at_the_end_of_its_item_is_told(provider: Provide
 
 def test_without_a_journal_nothing_starts_over(provider: Provider) -> None:
     async def run() -> None:
-        async with wired([Lane("test/good", 8)]) as office:
+        async with wired([ModelLimits("test/good", 8)]) as coordinator:
             with pytest.raises(RuntimeError, match="no journal"):
-                converse(office.gateway, provider.url).rewind()
+                converse(coordinator.gateway, provider.url).rewind()
 
     asyncio.run(run())
 
@@ -107,8 +107,8 @@ def test_a_reply_that_came_while_its_code_was_dead_is_given_to_the_code_that_fol
 
     async def run() -> None:
         async with (
-            wired([Lane("test/good", 8)]) as office,
-            converse(office.gateway, provider.url, journal=True) as item,
+            wired([ModelLimits("test/good", 8)]) as coordinator,
+            converse(coordinator.gateway, provider.url, journal=True) as item,
         ):
             await _die_while_asking(item, provider)
             assert await _told(item, "Hello") == ["late"]
@@ -123,8 +123,8 @@ def test_a_request_that_its_client_gave_up_is_a_fault_until_the_same_is_answered
 
     async def run() -> None:
         async with (
-            wired([Lane("test/good", 8)]) as office,
-            converse(office.gateway, provider.url) as item,
+            wired([ModelLimits("test/good", 8)]) as coordinator,
+            converse(coordinator.gateway, provider.url) as item,
         ):
             impatient = asyncio.ensure_future(item.complete(body()))
             await until(lambda: provider.in_flight)
@@ -162,8 +162,8 @@ def test_replies_keep_their_order_when_a_dead_codes_request_is_taken_over(provid
 
     async def run() -> None:
         async with (
-            wired([Lane("test/good", 8)]) as office,
-            converse(office.gateway, provider.url, journal=True) as item,
+            wired([ModelLimits("test/good", 8)]) as coordinator,
+            converse(coordinator.gateway, provider.url, journal=True) as item,
         ):
             await _die_while_asking(item, provider)
             assert await _told(item, "Hello", "Hello") == ["reply 0", "reply 1"]

@@ -13,7 +13,7 @@ from provider import Provider, Request
 from trees import Tree, category, judged, judged_twice, write_tree
 from wired import endpoint_of
 
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.jobs import TreeJob
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
@@ -21,16 +21,16 @@ from pytest_helmbench.engine.assembly import Assembly, Share
 from pytest_helmbench.engine.job import Route, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
-from pytest_helmbench.gateway.backend import LocalHub
+from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.gateway import Patience
-from pytest_helmbench.gateway.limiter import Gate, GateLimits, Lane
+from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.judge import load_template
 
 _MODEL, _JUDGE = "test/good", "test/judge"
 _AS_WRITTEN = Sampling()
 _PATIENCE = Patience(timeout_s=5, max_retries=0)
-_LIMITS = GateLimits(8)
+_LIMITS = SessionLimits(8)
 _SETTINGS = RunnerSettings(system_prompt=None, strict_json=False, template=load_template(None))
 
 
@@ -54,7 +54,7 @@ def _route(url: str, model: str = _MODEL, sampling: Sampling = _AS_WRITTEN) -> R
 
 
 def _jobs(folder: Path, tree: Tree, model: Route, judge: Route | None = None) -> list[TreeJob]:
-    benchmark = load_benchmark(write_tree(folder, {"P1-B1-S1": tree}))
+    benchmark = load_tree(write_tree(folder, {"P1-B1-S1": tree}))
     assert not benchmark.problems
     target = Target(folder, model, judge, run_id=7)
     (scenario,) = benchmark.scenarios.values()
@@ -69,19 +69,19 @@ def _run(
     *,
     settings: RunnerSettings = _SETTINGS,
     patience: Patience = _PATIENCE,
-    limits: GateLimits = _LIMITS,
-    lanes: Iterable[Lane] = (Lane(_MODEL, 8), Lane(_JUDGE, 8)),
+    limits: SessionLimits = _LIMITS,
+    limits_by_model: Iterable[ModelLimits] = (ModelLimits(_MODEL, 8), ModelLimits(_JUDGE, 8)),
 ) -> _Ran:
     ran = _Ran([])
 
     def stop_model(model: str, why: str) -> None:
         assembly.gateway.stop_model(model, why)
 
-    gate = Gate(limits, time.monotonic, stop_model)
-    gate.add_lanes(lanes)
-    hub = LocalHub(gate, ran.attempts.append, ran.results.append)
+    gate = Limiter(limits, time.monotonic, stop_model)
+    gate.add_models(limits_by_model)
+    backend = LocalBackend(gate, ran.attempts.append, ran.results.append)
     loop = LoopThread()
-    assembly = Assembly(loop, hub, patience, settings, Share(8, few_ahead=False), lambda _lane: 8)
+    assembly = Assembly(loop, backend, patience, settings, Share(8, few_ahead=False), lambda _model_limits: 8)
     try:
         assembly.engine.start(jobs)
         ran.outcomes = [assembly.engine.obtain(job) for job in jobs]
@@ -229,8 +229,8 @@ def test_a_refused_key_makes_errors_of_all_cases_of_its_model(tmp_path: Path, pr
 def test_what_the_budget_cannot_pay_is_skipped(tmp_path: Path, provider: Provider) -> None:
     provider.cost_usd = 0.01
     jobs = _jobs(tmp_path, category(*["RISK"] * 5), _route(provider.url, sampling=Sampling(max_tokens=1000)))
-    lane = Lane(_MODEL, 8, price=Price(input=0.0, output=10.0))
-    ran = _run(jobs, limits=GateLimits(8, max_cost_usd=0.025), lanes=[lane])
+    model_id = ModelLimits(_MODEL, 8, price=Price(input=0.0, output=10.0))
+    ran = _run(jobs, limits=SessionLimits(8, max_cost_usd=0.025), limits_by_model=[model_id])
     verdicts = [outcome.verdict for outcome in ran.outcomes]
     assert verdicts == [Verdict.PASSED] * 2 + [Verdict.SKIPPED] * 3
     assert ran.outcomes[-1].reason == "budget"

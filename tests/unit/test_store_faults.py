@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import pytest_helmbench
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 
@@ -27,7 +27,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="POSIX processes and limit
 
 
 def open_run(store: Store) -> int:
-    tree = Benchmark(Path(), "demo", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
+    tree = ScenarioTree(Path(), "demo", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
     (run_id,) = store.open_runs(
         "session", [RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)]
     )

@@ -13,21 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_records import AT, error, hosted_store, judged, outline, result, run_record, said, scenario
+from bench_pack_records import (
+    AT,
+    bench_pack_store,
+    error,
+    judged,
+    outline,
+    result,
+    run_record,
+    said,
+    scenario,
+)
 from trees import rows
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
 from pytest_helmbench.benchmarks.bench_packs.stored import (
-    hosted_events,
-    hosted_results,
-    hosted_scenarios,
+    bench_pack_events,
+    bench_pack_results,
+    bench_pack_scenarios,
     pack_score,
 )
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
-from pytest_helmbench.gateway.relay.relay import Relay, Seat
+from pytest_helmbench.gateway.relay.relay import Relay, RelayRoute
 from pytest_helmbench.session.stored_scores import stored_score
 from pytest_helmbench.store.queries import results, run_detail
-from pytest_helmbench.store.recall import Recall
+from pytest_helmbench.store.recorded_runs import RecordedRuns
 
 _WHOLE = {
     "score": 62.5,
@@ -49,7 +59,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_a_pack_says_is_kept_whole_beside_our_verdict(path: Path) -> None:
     whole = said("A", "partial", summary="so so", **_WHOLE)
-    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(whole, "asking", "checking")))
         store.record_result(result(run_id, "B", judged(replace(said("B"), timings_valid=False))))
         store.record_event(run_id, Event("run_started", {"type": "run_started"}, AT))
@@ -71,9 +81,9 @@ def test_what_a_pack_says_is_kept_whole_beside_our_verdict(path: Path) -> None:
         (1, "scenario_finished"),
         (None, "run_started"),
     ]
-    assert dict(hosted_results(path, run_id)[1].stated) == dict(whole.stated)
-    assert hosted_results(path, run_id)[1].stated["ownKey"] == [1, None, "x"]
-    told = [event.payload.get("message") for event in hosted_events(path, run_id, "A")]
+    assert dict(bench_pack_results(path, run_id)[1].stated) == dict(whole.stated)
+    assert bench_pack_results(path, run_id)[1].stated["ownKey"] == [1, None, "x"]
+    told = [event.payload.get("message") for event in bench_pack_events(path, run_id, "A")]
     assert told == [None, "asking", "checking", None, None]
     plain, full = (results(path, run_id, "A", with_text=texts)[0].hosted for texts in (False, True))
     assert plain is not None
@@ -92,20 +102,20 @@ def test_what_a_pack_says_is_kept_whole_beside_our_verdict(path: Path) -> None:
 
 
 def test_results_are_in_the_packs_order_by_repetition_and_only_judged_ones(path: Path) -> None:
-    with hosted_store(path, [run_record(repeat=2)]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record(repeat=2)]) as (store, (run_id,)):
         for code, repetition in (("A", 2), ("C", 1), ("A", 1), ("B", 2), ("B", 1)):
             store.record_result(result(run_id, code, judged(said(code, score=repetition)), repetition))
         store.record_result(result(run_id, "C", error("timeout", "too slow"), 2))
         unasked = replace(error("no_model_call", "no call"), hosted=said("C"))
         store.record_result(result(run_id, "C", unasked, 3))
 
-    found = [(code, repetition) for code, repetition, _ in hosted_results(path, run_id)]
+    found = [(code, repetition) for code, repetition, _ in bench_pack_results(path, run_id)]
     assert found == [("B", 1), ("A", 1), ("C", 1), ("B", 2), ("A", 2)]
 
 
 def test_a_result_that_replaces_an_error_replaces_what_its_pack_said_and_its_events(path: Path) -> None:
     first = replace(error("verifier", "it was down"), hosted=said("A", "fail", note="no verifier"))
-    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         for outcome in (first, judged(said("A", score=1)), judged(said("A", "fail"))):
             store.record_result(result(run_id, "A", outcome))
             store.flush()
@@ -119,7 +129,7 @@ def test_a_result_that_replaces_an_error_replaces_what_its_pack_said_and_its_eve
 
 
 def test_a_pack_is_among_the_benchmarks_with_its_scenarios_in_its_order(path: Path) -> None:
-    with hosted_store(path, [run_record(), run_record(model="test/other")]) as (_, run_ids):
+    with bench_pack_store(path, [run_record(), run_record(model="test/other")]) as (_, run_ids):
         pass
     about = scenario("B")
     assert rows(path, "SELECT name, version, kind, count(*) OVER () FROM benchmarks") == [
@@ -128,7 +138,7 @@ def test_a_pack_is_among_the_benchmarks_with_its_scenarios_in_its_order(path: Pa
     assert rows(path, "SELECT code, title, family, body FROM scenarios JOIN texts ON texts.id = text_id") == [
         (name, f"Title of {name}", "bench_pack", f"Add up for {name}.") for name in "BAC"
     ]
-    found = hosted_scenarios(path, run_ids[1])
+    found = bench_pack_scenarios(path, run_ids[1])
     assert [item.code for item in found] == ["B", "A", "C"]
     assert (found[0].title, found[0].category, found[0].tags, found[0].cards) == (
         about.title,
@@ -139,7 +149,7 @@ def test_a_pack_is_among_the_benchmarks_with_its_scenarios_in_its_order(path: Pa
 
 
 def test_the_score_is_the_share_passed_with_categories_as_groups(path: Path) -> None:
-    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         for code, status in (("A", "pass"), ("B", "partial")):
             store.record_result(result(run_id, code, judged(said(code, status, score=99))))
 
@@ -154,7 +164,7 @@ def test_the_score_is_the_share_passed_with_categories_as_groups(path: Path) -> 
 
 def test_what_a_pack_makes_of_a_run_is_kept_and_its_last_word_stands(path: Path) -> None:
     categories = ({"id": "a", "label": "A", "score": 3.5, "weight": 2, "own": "kept"},)
-    with hosted_store(path, [run_record(), run_record(model="test/other")]) as (store, (run_id, other)):
+    with bench_pack_store(path, [run_record(), run_record(model="test/other")]) as (store, (run_id, other)):
         store.record_pack_score(run_id, PackScore(1, ()))
         store.record_pack_score(
             run_id, PackScore(83.25, categories, "well done", partial=True, unit="tokens/s")
@@ -170,7 +180,7 @@ def test_nothing_that_a_pack_says_stops_the_writer_or_brings_a_token_in(path: Pa
     async def opened() -> str:
         relay = Relay()
         try:
-            return (await relay.open_seat(Seat())).token
+            return (await relay.open_route(RelayRoute())).token
         finally:
             await relay.close()
 
@@ -186,7 +196,7 @@ def test_nothing_that_a_pack_says_stops_the_writer_or_brings_a_token_in(path: Pa
         verifier={"nan": float("nan"), "infinite": [float("inf"), 1]},
         artifacts=deep,
     )
-    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(hostile, token)))
         store.record_pack_score(run_id, PackScore(1, ({"id": token},), token))
 
@@ -203,14 +213,14 @@ def test_nothing_that_a_pack_says_stops_the_writer_or_brings_a_token_in(path: Pa
         )
     ]
     # Without its event, a result is what its columns hold.
-    assert hosted_results(path, run_id)[0].stated["summary"] == "Bearer <redacted>!"
+    assert bench_pack_results(path, run_id)[0].stated["summary"] == "Bearer <redacted>!"
 
 
 def test_a_session_that_goes_on_knows_what_was_said(path: Path) -> None:
-    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         whole = said("A", "partial", summary="so so", **_WHOLE)
         store.record_result(result(run_id, "A", judged(replace(whole, timings_valid=False))))
-    with Recall(path) as recall:
+    with RecordedRuns(path) as recall:
         (found,) = recall.judged_cases(run_id).values()
     hosted = found.outcome.hosted
     assert hosted is not None
@@ -219,17 +229,17 @@ def test_a_session_that_goes_on_knows_what_was_said(path: Path) -> None:
 
 
 def test_a_file_from_before_bench_packs_is_read(path: Path) -> None:
-    with hosted_store(path, [run_record()]) as (store, (run_id,)):
+    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(said("A"))))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("DROP TABLE pack_results; DROP TABLE pack_scores; DROP TABLE events;")
     assert results(path, run_id, with_text=True)[0].hosted is None
-    assert (pack_score(path, run_id), hosted_results(path, run_id), hosted_events(path, run_id)) == (
+    assert (pack_score(path, run_id), bench_pack_results(path, run_id), bench_pack_events(path, run_id)) == (
         None,
         (),
         (),
     )
-    with Recall(path) as recall:
+    with RecordedRuns(path) as recall:
         assert [found.outcome.hosted for found in recall.judged_cases(run_id).values()] == [None]
 
 
@@ -246,12 +256,12 @@ def test_an_outcome_crosses_processes_and_sheds_what_only_the_record_keeps() -> 
 
 
 def test_a_pack_that_lists_more_later_gets_more_rows(path: Path) -> None:
-    with hosted_store(path, [run_record(outline(scenario("A")))]):
+    with bench_pack_store(path, [run_record(outline(scenario("A")))]):
         pass
-    with hosted_store(path, [run_record(outline(scenario("A"), scenario("D", prompt_text="")))]) as (
+    with bench_pack_store(path, [run_record(outline(scenario("A"), scenario("D", prompt_text="")))]) as (
         _,
         (run_id,),
     ):
         pass
-    assert [item.code for item in hosted_scenarios(path, run_id)] == ["A", "D"]
+    assert [item.code for item in bench_pack_scenarios(path, run_id)] == ["A", "D"]
     assert rows(path, "SELECT count(*) FROM texts") == [(1,)]

@@ -16,10 +16,10 @@ import pytest
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
-    Benchmark,
     Component,
     Pillar,
     Scenario,
+    ScenarioTree,
     Scoring,
 )
 from pytest_helmbench.core.outcome import (
@@ -36,7 +36,7 @@ from pytest_helmbench.store.queries import Spread, price_history, run_summary, r
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 
 AT = "2026-07-04T12:00:00+00:00"
-Ask = Callable[..., list[dict[str, Any]]]
+PermitRequest = Callable[..., list[dict[str, Any]]]
 CODE = "P1-B1-S1-C1-U1-PT1"
 FIELD_RULE = FieldRule("category_match", "category", ("SAFE",))
 USAGE = Usage(prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
@@ -69,9 +69,9 @@ def scenario(code: str, rule: Rule = FIELD_RULE) -> Scenario:
     )
 
 
-def benchmark(*scenarios: Scenario, **changes: Any) -> Benchmark:
+def benchmark(*scenarios: Scenario, **changes: Any) -> ScenarioTree:
     found = scenarios or (scenario("P1-B1-S1"),)
-    plain = Benchmark(
+    plain = ScenarioTree(
         root=Path("benchmark"),
         name="demo",
         version="1",
@@ -88,7 +88,7 @@ def benchmark(*scenarios: Scenario, **changes: Any) -> Benchmark:
     return replace(plain, **changes)
 
 
-def run_record(tree: Benchmark | None = None, model: str = "test/good", **settings: Any) -> RunRecord:
+def run_record(tree: ScenarioTree | None = None, model: str = "test/good", **settings: Any) -> RunRecord:
     return RunRecord(tree or benchmark(), model, "test", None, "whole", 4, None, settings, "0.1.0", AT)
 
 
@@ -154,7 +154,7 @@ def store(path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def ask(path: Path, store: Store) -> Ask:
+def ask(path: Path, store: Store) -> PermitRequest:
     """Flush, then read with another connection."""
 
     def rows(query: str, *values: object) -> list[dict[str, Any]]:
@@ -168,7 +168,7 @@ def ask(path: Path, store: Store) -> Ask:
 
 
 def test_a_plain_reader_sees_a_case_with_all_its_names_while_the_session_goes_on(
-    store: Store, ask: Ask
+    store: Store, ask: PermitRequest
 ) -> None:
     (run_id,) = store.open_runs("session", [run_record(temperature=0.5)])
     store.record_attempt(attempt(run_id))
@@ -209,7 +209,7 @@ def test_a_plain_reader_sees_a_case_with_all_its_names_while_the_session_goes_on
 
 
 def test_a_benchmark_is_written_once_and_grows_by_what_an_earlier_load_left_out(
-    store: Store, ask: Ask
+    store: Store, ask: PermitRequest
 ) -> None:
     judge = JudgeRule((Criterion("", "rubric", ("SAFE", "UNSAFE"), ("SAFE",)),))
     small = benchmark()
@@ -235,7 +235,7 @@ def test_a_benchmark_is_written_once_and_grows_by_what_an_earlier_load_left_out(
 
 
 def test_the_first_judged_verdict_stands_and_only_errors_and_skips_are_replaced(
-    store: Store, ask: Ask
+    store: Store, ask: PermitRequest
 ) -> None:
     (run_id,) = store.open_runs("s", [run_record()])
     store.record_result(result(run_id, verdict=Verdict.SKIPPED, reason="dry run"))
@@ -259,7 +259,7 @@ def test_the_first_judged_verdict_stands_and_only_errors_and_skips_are_replaced(
     ]
 
 
-def test_calls_of_case_and_judge_belong_to_their_result(store: Store, ask: Ask) -> None:
+def test_calls_of_case_and_judge_belong_to_their_result(store: Store, ask: PermitRequest) -> None:
     (run_id,) = store.open_runs("s", [run_record()])
     fault: dict[str, Any] = {
         "status_code": 503,
@@ -290,7 +290,9 @@ def test_calls_of_case_and_judge_belong_to_their_result(store: Store, ask: Ask) 
     assert ask("SELECT count(*) AS n FROM requests") == [{"n": 2}]
 
 
-def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(store: Store, ask: Ask) -> None:
+def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(
+    store: Store, ask: PermitRequest
+) -> None:
     first, second = store.open_runs("s", [run_record(), run_record(model="test/other")])
     store.record_attempt(attempt(first, response_body=b"old", reply_key="k1"))
     store.record_attempt(attempt(first, response_body=b"new", reply_key="k2"))
@@ -310,7 +312,9 @@ def test_an_answer_from_the_record_is_a_call_at_no_cost_and_no_second_reply(stor
     ]
 
 
-def test_a_closed_run_counts_its_rows_and_an_unknown_cost_is_null(store: Store, ask: Ask, path: Path) -> None:
+def test_a_closed_run_counts_its_rows_and_an_unknown_cost_is_null(
+    store: Store, ask: PermitRequest, path: Path
+) -> None:
     known, unknown = store.open_runs("s", [run_record(), run_record(model="test/other")])
     for run_id, judge_cost in ((known, 0.25), (unknown, None)):
         fault = attempt(run_id, reply_key=None, response_body=None, usage=Usage(), error="timeout")
@@ -337,7 +341,9 @@ def test_a_closed_run_counts_its_rows_and_an_unknown_cost_is_null(store: Store, 
     assert [tuple(row.values()) for row in costs] == [("case", 2, 0.5, 0.5), ("judge", 1, None, 0.0)]
 
 
-def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(store: Store, ask: Ask) -> None:
+def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(
+    store: Store, ask: PermitRequest
+) -> None:
     (run_id,) = store.open_runs("s", [run_record()])
     both = (judgement(criterion="CR1"), judgement(criterion="CR2", passed=False))
     store.record_result(result(run_id, verdict=Verdict.FAILED, evaluations=both))
@@ -351,7 +357,9 @@ def test_a_result_has_one_row_per_criterion_in_the_view_and_one_without_any(stor
     ]
 
 
-def test_foreign_text_and_numbers_never_stop_the_writer_and_bodies_stay_exact(store: Store, ask: Ask) -> None:
+def test_foreign_text_and_numbers_never_stop_the_writer_and_bodies_stay_exact(
+    store: Store, ask: PermitRequest
+) -> None:
     (run_id,) = store.open_runs("s", [run_record(note="\ud800")])
     body = b'\x00\xff"\\ud800"'
     usage = Usage(prompt_tokens=10**30, cost_usd=float("nan"))
@@ -365,7 +373,9 @@ def test_foreign_text_and_numbers_never_stop_the_writer_and_bodies_stay_exact(st
     assert ask("SELECT body FROM responses") == [{"body": body}]
 
 
-def test_a_setting_that_is_no_json_is_refused_before_anything_is_written(store: Store, ask: Ask) -> None:
+def test_a_setting_that_is_no_json_is_refused_before_anything_is_written(
+    store: Store, ask: PermitRequest
+) -> None:
     with pytest.raises(TypeError, match=r"\{1\} is no JSON value"):
         store.open_runs("s", [run_record(stop={1})])
     assert ask("SELECT * FROM evaluation_runs") == []
@@ -459,7 +469,7 @@ def test_a_missing_or_foreign_file_is_named_by_the_readers(path: Path, tmp_path:
         price_history(other, "demo", "m")
 
 
-def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: Ask) -> None:
+def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: PermitRequest) -> None:
     documentation = Path(__file__).parents[2] / "docs" / "database.md"
     queries = re.findall(r"```sql\n(.*?)```", documentation.read_text("utf-8"), re.DOTALL)
     first, second = store.open_runs("s", [run_record(), run_record()])
@@ -474,7 +484,7 @@ def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: 
         assert ask(query), query
 
 
-def test_the_documentation_lists_every_table_and_column_in_order(ask: Ask) -> None:
+def test_the_documentation_lists_every_table_and_column_in_order(ask: PermitRequest) -> None:
     documentation = (Path(__file__).parents[2] / "docs" / "database.md").read_text("utf-8")
     for table in ask(
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE '\\_%' ESCAPE '\\'"

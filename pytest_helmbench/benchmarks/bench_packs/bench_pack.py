@@ -11,9 +11,9 @@ from typing import Any
 
 __all__ = [
     "BENCH_PACK",
-    "HostedManifest",
-    "HostedOutline",
-    "HostedRule",
+    "BenchPackManifest",
+    "BenchPackOutline",
+    "BenchPackRule",
     "PackScore",
     "PackStatus",
     "PartialPolicy",
@@ -98,7 +98,7 @@ class VerifierEndpoint:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostedManifest:
+class BenchPackManifest:
     """`benchlocal.pack.json`, checked.
 
     Args:
@@ -194,7 +194,7 @@ class PackScore:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostedOutline:
+class BenchPackOutline:
     """A Bench Pack as the record keeps it.
 
     Args:
@@ -202,7 +202,7 @@ class HostedOutline:
         name: The manifest's `id`.
         version: The manifest's.
         description: Empty where there is none.
-        hash: See `HostedManifest.hash`.
+        hash: See `BenchPackManifest.hash`.
         scenarios: By id, in the pack's order.
     """
 
@@ -238,7 +238,7 @@ class PartialPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class HostedRule:
+class BenchPackRule:
     """A scenario that its own pack runs and judges.
 
     Args:

@@ -9,27 +9,27 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BENCH_PACK,
-    HostedManifest,
-    HostedOutline,
-    HostedRule,
+    BenchPackManifest,
+    BenchPackOutline,
+    BenchPackRule,
     PartialPolicy,
     ScenarioMeta,
 )
-from pytest_helmbench.benchmarks.bench_packs.work import HostedWork, item_lane
+from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import Broken, CaseJob, Target
-from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.judge import JudgeTemplate
 
-__all__ = ["HostedJob", "LoadedHosted"]
+__all__ = ["BenchPackJob", "LoadedBenchPack"]
 
 _HASH_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostedJob(CaseJob):
+class BenchPackJob(CaseJob):
     """A scenario on its way.
 
     Args:
@@ -38,7 +38,7 @@ class HostedJob(CaseJob):
         number: Its place in the pack's list, from 1.
     """
 
-    loaded: LoadedHosted
+    loaded: LoadedBenchPack
     scenario: ScenarioMeta
     number: int
 
@@ -61,7 +61,7 @@ class HostedJob(CaseJob):
         return Case(self.code, (), None, self.loaded.rule(self.scenario, self.number))
 
     @property
-    def work(self) -> HostedWork:
+    def work(self) -> BenchPackWork:
         """That of its pack."""
         return self.loaded.work
 
@@ -73,7 +73,7 @@ class HostedJob(CaseJob):
     def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a tree's
         """See `CaseJob.rule_hashes`."""
         rule = case.rule
-        return (rule.hash,) if isinstance(rule, HostedRule) else ()
+        return (rule.hash,) if isinstance(rule, BenchPackRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
@@ -81,7 +81,7 @@ class HostedJob(CaseJob):
             "benchmark": self.loaded.outline.name,
             "scenario": self.code,
             "category": self.scenario.category or None,
-            "model": self.lane,
+            "model": self.model_id,
             "family": BENCH_PACK,
             "severity": 0,
             "repetition": self.repetition,
@@ -90,7 +90,7 @@ class HostedJob(CaseJob):
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:
         """Return the JUnit properties, those of the pack's own scale too."""
         # Explicit, since a class with slots is made anew and a bare `super()` looks for the first one.
-        own = super(HostedJob, self).properties(outcome)
+        own = super(BenchPackJob, self).properties(outcome)
         result = outcome.hosted
         if result is None:
             return own
@@ -98,7 +98,7 @@ class HostedJob(CaseJob):
         return [*own, *((name, value) for name, value in stated.items() if value is not None)]
 
 
-class LoadedHosted:
+class LoadedBenchPack:
     """A Bench Pack with the models it runs on.
 
     Args:
@@ -114,10 +114,10 @@ class LoadedHosted:
 
     def __init__(
         self,
-        manifest: HostedManifest,
+        manifest: BenchPackManifest,
         scenarios: Sequence[ScenarioMeta],
         targets: tuple[Target, ...],
-        work: HostedWork,
+        work: BenchPackWork,
         partial: PartialPolicy,
     ) -> None:
         self.manifest = manifest
@@ -126,7 +126,7 @@ class LoadedHosted:
         self._partial = partial
         self.stands_for_all = not scenarios
         scenarios = scenarios or (ScenarioMeta(manifest.id, manifest.name),)
-        self.outline = HostedOutline(
+        self.outline = BenchPackOutline(
             root=manifest.root,
             name=manifest.id,
             version=manifest.version,
@@ -141,23 +141,25 @@ class LoadedHosted:
         return self.manifest.root
 
     @property
-    def item_lanes(self) -> Iterator[Lane]:
-        """The lanes that bound how many of its scenarios run at a time, where something does."""
+    def item_limits(self) -> Iterator[ModelLimits]:
+        """The limits that bound how many of its scenarios run at a time, where something does."""
         for target in self.targets:
             most = self.work.most_at_once(target.model.endpoint)
             if most is not None:
-                yield Lane(item_lane(self.manifest, target.model.entry.id), most, free=True, items=True)
+                yield ModelLimits(
+                    item_limits_name(self.manifest, target.model.entry.id), most, free=True, items=True
+                )
 
     def cases_in(self, path: Path) -> bool:
         """Return whether a file is its manifest."""
         return path == self.manifest.path
 
-    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[HostedJob]:  # noqa: ARG002 - a tree's
+    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[BenchPackJob]:  # noqa: ARG002 - a tree's
         """See `Loaded.jobs`."""
         for number, scenario in enumerate(self.outline.scenarios.values(), 1):
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
-                    yield HostedJob(target, repetition, False, file_id, self, scenario, number)
+                    yield BenchPackJob(target, repetition, False, file_id, self, scenario, number)
 
     def checked_in(self, path: Path) -> Sequence[str]:  # noqa: ARG002 - a pack's
         """Return nothing: a Bench Pack keeps its answers to itself."""
@@ -179,8 +181,10 @@ class LoadedHosted:
         """Return 0: the pack judges."""
         return 0
 
-    def rule(self, scenario: ScenarioMeta, number: int) -> HostedRule:
+    def rule(self, scenario: ScenarioMeta, number: int) -> BenchPackRule:
         """Return what a scenario is held to."""
         decisive = f"{self.manifest.hash}\n{scenario.id}\n{self._partial}"
         digest = hashlib.sha256(decisive.encode("utf-8", "surrogatepass")).hexdigest()
-        return HostedRule(scenario, number, len(self.outline.scenarios), self._partial, digest[:_HASH_DIGITS])
+        return BenchPackRule(
+            scenario, number, len(self.outline.scenarios), self._partial, digest[:_HASH_DIGITS]
+        )

@@ -11,17 +11,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, PackScore, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, PackScore, ScenarioMeta
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import write_benchlocal
-from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_hosted
-from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedHosted
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
+from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
-from pytest_helmbench.benchmarks.bench_packs.work import HostedSettings, HostedTools, HostedWork
+from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
@@ -34,7 +34,7 @@ from pytest_helmbench.session.settings import Prepare, Settings
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["Hosting"]
+__all__ = ["BenchPackLoader"]
 
 _HOME = ".helmbench"
 _FOLDERS = ("data", "cache", "runs")
@@ -49,7 +49,7 @@ _HINTS: Mapping[str, str] = {
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
-class Hosting:
+class BenchPackLoader:
     """Loads Bench Packs that share a relay.
 
     Args:
@@ -75,23 +75,23 @@ class Hosting:
         self._choices = parse_choices(settings.verifiers)
         self._node = find_node(None if settings.node is None else str(settings.node), environ)
         self._relay = Relay()
-        self._loaded: list[LoadedHosted] = []
+        self._loaded: list[LoadedBenchPack] = []
         self._bridges: dict[Path, tuple[Bridge, BridgePlace]] = {}
         remove_leftover_folders()
 
-    def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedHosted:
+    def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedBenchPack:
         """Return the Bench Pack at a folder.
 
         Raises:
             UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.
         """
-        manifest = load_hosted(root)
+        manifest = load_manifest(root)
         obstacle = self._obstacle(manifest)
         node = self._node
         lists = isinstance(node, Node) and manifest.entry.is_file()
         scenarios = self._listed(manifest) if lists else ()
         settings = self._settings
-        hosted = HostedSettings(
+        hosted = BenchPackSettings(
             timeout_s=settings.timeout_s,
             stated_timeout_s=settings.timeout_s if settings.timeout_stated else None,
             case_timeout_s=settings.case_timeout_s,
@@ -99,8 +99,8 @@ class Hosting:
             most_at_once=settings.pack_concurrency,
         )
         tools = partial(self._tools, manifest) if obstacle is None else obstacle
-        work = HostedWork(manifest, hosted, tools, self._note)
-        loaded = LoadedHosted(manifest, scenarios, targets, work, settings.partial)
+        work = BenchPackWork(manifest, hosted, tools, self._note)
+        loaded = LoadedBenchPack(manifest, scenarios, targets, work, settings.partial)
         self._loaded.append(loaded)
         return loaded
 
@@ -130,7 +130,7 @@ class Hosting:
             write_benchlocal(folder, self._settings.db, [run_id for *_, run_id in self._runs()], note)
 
     def scores(
-        self, manifest: HostedManifest, groups: Sequence[Sequence[Mapping[str, Any]]]
+        self, manifest: BenchPackManifest, groups: Sequence[Sequence[Mapping[str, Any]]]
     ) -> Sequence[PackScore]:
         """Return what a pack makes of groups of results of a model, each with one per scenario.
 
@@ -158,12 +158,12 @@ class Hosting:
                 if target.run_id is not None:
                     yield loaded, target.model.entry.id, target.run_id
 
-    def _obstacle(self, manifest: HostedManifest) -> Outcome | None:
+    def _obstacle(self, manifest: BenchPackManifest) -> Outcome | None:
         if manifest.obstacle is not None:
             return Outcome(Verdict.SKIPPED, "unsupported", manifest.obstacle)
         return Outcome(Verdict.SKIPPED, "no_node", self._node) if isinstance(self._node, str) else None
 
-    def _listed(self, manifest: HostedManifest) -> tuple[ScenarioMeta, ...]:
+    def _listed(self, manifest: BenchPackManifest) -> tuple[ScenarioMeta, ...]:
         try:
             return scenarios_of(self._loop.run(self._bridge(manifest)[0].scenarios()))
         except (PackFailedError, MalformedAnswerError) as error:
@@ -173,7 +173,9 @@ class Hosting:
             )
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
-    def _tools(self, manifest: HostedManifest, tell: Callable[[Mapping[str, Any]], None]) -> HostedTools:
+    def _tools(
+        self, manifest: BenchPackManifest, tell: Callable[[Mapping[str, Any]], None]
+    ) -> BenchPackTools:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
         if manifest.verifiers:
@@ -182,9 +184,9 @@ class Hosting:
             )
         _make(place, self._settings.db.parent / _HOME)
         node = self._node.path if isinstance(self._node, Node) else None
-        return HostedTools(self._relay, place, bridge, Verifiers(manifest, self._choices, tell, node=node))
+        return BenchPackTools(self._relay, place, bridge, Verifiers(manifest, self._choices, tell, node=node))
 
-    def _bridge(self, manifest: HostedManifest) -> tuple[Bridge, BridgePlace]:
+    def _bridge(self, manifest: BenchPackManifest) -> tuple[Bridge, BridgePlace]:
         if isinstance(self._node, str):
             raise PackFailedError("not_loadable", self._node)
         if manifest.root not in self._bridges:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-__all__ = ["MANIFEST", "is_hosted"]
+__all__ = ["MANIFEST", "is_bench_pack"]
 
 MANIFEST = "benchlocal.pack.json"
 
 
-def is_hosted(path: Path) -> bool:
+def is_bench_pack(path: Path) -> bool:
     """Return whether a folder is a Bench Pack; what its manifest says, loading tells."""
     try:
         return stat.S_ISREG((path / MANIFEST).stat().st_mode)

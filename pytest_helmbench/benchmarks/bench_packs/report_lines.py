@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeGuard
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
-from pytest_helmbench.benchmarks.bench_packs.stored import HostedEvent, HostedRow, HostedScenario
+from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackEvent, BenchPackRow, BenchPackScenario
 from pytest_helmbench.core.scrub import excerpt, scrub
 
 __all__ = [
-    "HOSTED_COLUMNS",
-    "HOSTED_TEXTS",
-    "HostedCase",
+    "BENCH_PACK_COLUMNS",
+    "BENCH_PACK_TEXTS",
+    "BenchPackCase",
     "amount",
-    "hosted_cells",
-    "hosted_lines",
-    "hosted_record",
-    "hosted_texts",
+    "bench_pack_cells",
+    "bench_pack_lines",
+    "bench_pack_record",
+    "bench_pack_texts",
     "pack_score_line",
     "pack_score_record",
     "pack_score_rows",
@@ -27,10 +27,10 @@ __all__ = [
     "total_text",
 ]
 
-HOSTED_COLUMNS = ("pack_status", "pack_score", "pack_points")
+BENCH_PACK_COLUMNS = ("pack_status", "pack_score", "pack_points")
 """What an export says of each result of a Bench Pack."""
 
-HOSTED_TEXTS = ("pack_summary", "pack_note", "pack_raw_log")
+BENCH_PACK_TEXTS = ("pack_summary", "pack_note", "pack_raw_log")
 """What it says beyond that where texts are asked for: a pack's words may quote replies."""
 
 _LABEL_LIMIT = 40
@@ -42,7 +42,7 @@ _CATEGORY = ("id", "label", "score", "weight")
 
 
 @dataclass(frozen=True, slots=True)
-class HostedCase:
+class BenchPackCase:
     """What stands beside a result of a Bench Pack.
 
     Args:
@@ -50,12 +50,14 @@ class HostedCase:
         events: Of the case, in order; of every repetition.
     """
 
-    scenario: HostedScenario | None
-    events: Sequence[HostedEvent]
+    scenario: BenchPackScenario | None
+    events: Sequence[BenchPackEvent]
 
-    def of(self, repetition: int) -> HostedCase:
+    def of(self, repetition: int) -> BenchPackCase:
         """Return what stands beside one repetition."""
-        return HostedCase(self.scenario, [event for event in self.events if event.repetition == repetition])
+        return BenchPackCase(
+            self.scenario, [event for event in self.events if event.repetition == repetition]
+        )
 
 
 def amount(value: float | None) -> str:
@@ -113,19 +115,19 @@ def pack_score_record(score: PackScore, *, with_text: bool) -> dict[str, Any]:
     return {**record, "summary": score.summary or None} if with_text else record
 
 
-def hosted_cells(row: HostedRow | None) -> dict[str, str | float | None]:
+def bench_pack_cells(row: BenchPackRow | None) -> dict[str, str | float | None]:
     """Return the columns that an export has for Bench Packs."""
     cells = (None, None, None) if row is None else (row.status, row.score, row.points)
-    return dict(zip(HOSTED_COLUMNS, cells, strict=True))
+    return dict(zip(BENCH_PACK_COLUMNS, cells, strict=True))
 
 
-def hosted_texts(row: HostedRow | None) -> dict[str, str | None]:
+def bench_pack_texts(row: BenchPackRow | None) -> dict[str, str | None]:
     """Return the further columns of an export with texts."""
     cells = (None, None, None) if row is None else (row.summary, row.note, row.raw_log)
-    return dict(zip(HOSTED_TEXTS, cells, strict=True))
+    return dict(zip(BENCH_PACK_TEXTS, cells, strict=True))
 
 
-def hosted_record(row: HostedRow | None, case: HostedCase) -> dict[str, Any]:
+def bench_pack_record(row: BenchPackRow | None, case: BenchPackCase) -> dict[str, Any]:
     """Return all that is known of a result of a Bench Pack in JSON types."""
     return {
         "result": None if row is None else asdict(row),
@@ -134,7 +136,7 @@ def hosted_record(row: HostedRow | None, case: HostedCase) -> dict[str, Any]:
     }
 
 
-def hosted_lines(row: HostedRow | None, case: HostedCase) -> list[str]:
+def bench_pack_lines(row: BenchPackRow | None, case: BenchPackCase) -> list[str]:
     """Return what a pack says of a result, its detail cards and its events."""
     lines = ["", *_said(row)]
     if row is not None and row.raw_log:
@@ -167,7 +169,7 @@ def suite_properties(pack: str, model: str, score: PackScore) -> list[tuple[str,
     return [(f"pack_total{of}", score.total), *partial, *categories]
 
 
-def _said(row: HostedRow | None) -> list[str]:
+def _said(row: BenchPackRow | None) -> list[str]:
     if row is None:
         return ["pack: it has said nothing of this case"]
     points = "" if row.points is None else f", points {amount(row.points)}"
@@ -184,7 +186,7 @@ def _said(row: HostedRow | None) -> list[str]:
     ]
 
 
-def _event_line(event: HostedEvent) -> str:
+def _event_line(event: BenchPackEvent) -> str:
     message = event.payload.get("message")
     told = f"  {_one_line(message, _LINE_LIMIT)}" if isinstance(message, str) else ""
     return f"  {event.at[11:23]}  {_one_line(event.type)}{told}"

@@ -13,16 +13,16 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.store.reading import has_table, reading
 
 __all__ = [
-    "HostedEvent",
-    "HostedFault",
-    "HostedResult",
-    "HostedRow",
-    "HostedScenario",
-    "hosted_events",
-    "hosted_faults",
-    "hosted_results",
-    "hosted_rows",
-    "hosted_scenarios",
+    "BenchPackEvent",
+    "BenchPackFault",
+    "BenchPackResult",
+    "BenchPackRow",
+    "BenchPackScenario",
+    "bench_pack_events",
+    "bench_pack_faults",
+    "bench_pack_results",
+    "bench_pack_rows",
+    "bench_pack_scenarios",
     "pack_score",
 ]
 
@@ -30,7 +30,7 @@ _FIRST_FAULT = 400
 _TEXTS = ("summary", "note", "raw_log", "output", "verifier", "artifacts")
 
 
-class HostedResult(NamedTuple):
+class BenchPackResult(NamedTuple):
     """What a pack has said of a judged result, as it was said."""
 
     code: str
@@ -39,7 +39,7 @@ class HostedResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HostedRow:
+class BenchPackRow:
     """One row of `pack_results`.
 
     Args:
@@ -69,7 +69,7 @@ class HostedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class HostedScenario:
+class BenchPackScenario:
     """A scenario as its pack has listed it; empty where it says nothing."""
 
     code: str
@@ -81,7 +81,7 @@ class HostedScenario:
 
 
 @dataclass(frozen=True, slots=True)
-class HostedEvent:
+class BenchPackEvent:
     """One row of `events`.
 
     Args:
@@ -100,7 +100,7 @@ class HostedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class HostedFault:
+class BenchPackFault:
     """What the last call of a scenario got in place of a reply: an HTTP status of 400 or more."""
 
     status_code: int
@@ -139,9 +139,9 @@ _SCENARIOS = """
 """
 
 
-def hosted_rows(
+def bench_pack_rows(
     conn: sqlite3.Connection, run_id: int, code: str | None = None, *, with_text: bool
-) -> dict[int, HostedRow]:
+) -> dict[int, BenchPackRow]:
     """Return what a pack has said of the results of a run, by `results.id`.
 
     Args:
@@ -157,23 +157,23 @@ def hosted_rows(
     return {result_id: _row(*cells) for result_id, *cells in found}
 
 
-def hosted_results(path: Path, run_id: int) -> tuple[HostedResult, ...]:
+def bench_pack_results(path: Path, run_id: int) -> tuple[BenchPackResult, ...]:
     """Return what a pack has said of every judged result of a run: by repetition, in the pack's own order.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        rows = hosted_rows(conn, run_id, with_text=True)
+        rows = bench_pack_rows(conn, run_id, with_text=True)
         if not rows:
             return ()
         return tuple(
-            HostedResult(code, repetition, _stated(code, rows[result_id], payload))
+            BenchPackResult(code, repetition, _stated(code, rows[result_id], payload))
             for result_id, code, repetition, payload in conn.execute(_RESULTS, (run_id,))
         )
 
 
-def hosted_scenarios(path: Path, run_id: int) -> tuple[HostedScenario, ...]:
+def bench_pack_scenarios(path: Path, run_id: int) -> tuple[BenchPackScenario, ...]:
     """Return the scenarios of the Bench Pack of a run, in its own order; empty for any other benchmark.
 
     Raises:
@@ -184,7 +184,7 @@ def hosted_scenarios(path: Path, run_id: int) -> tuple[HostedScenario, ...]:
             (code, title, json.loads(about)) for code, title, about in conn.execute(_SCENARIOS, (run_id,))
         ]
     return tuple(
-        HostedScenario(
+        BenchPackScenario(
             code,
             title,
             about["groups"].get("category", ""),
@@ -197,7 +197,7 @@ def hosted_scenarios(path: Path, run_id: int) -> tuple[HostedScenario, ...]:
     )
 
 
-def hosted_events(path: Path, run_id: int, code: str | None = None) -> tuple[HostedEvent, ...]:
+def bench_pack_events(path: Path, run_id: int, code: str | None = None) -> tuple[BenchPackEvent, ...]:
     """Return the events of a run, or of one of its cases, in the order they happened.
 
     Raises:
@@ -208,12 +208,12 @@ def hosted_events(path: Path, run_id: int, code: str | None = None) -> tuple[Hos
             return ()
         found = conn.execute(_EVENTS, (run_id, code)).fetchall()
     return tuple(
-        HostedEvent(case, repetition, kind, json.loads(payload), at)
+        BenchPackEvent(case, repetition, kind, json.loads(payload), at)
         for case, repetition, kind, payload, at in found
     )
 
 
-def hosted_faults(path: Path, run_id: int) -> Mapping[tuple[str, int], HostedFault]:
+def bench_pack_faults(path: Path, run_id: int) -> Mapping[tuple[str, int], BenchPackFault]:
     """Return the HTTP faults that ended the calls of a run's cases, by code and repetition.
 
     Raises:
@@ -222,7 +222,7 @@ def hosted_faults(path: Path, run_id: int) -> Mapping[tuple[str, int], HostedFau
     with reading(path) as conn:
         found = conn.execute(_LAST_CALLS, (run_id,)).fetchall()
     return {
-        (code, repetition): HostedFault(status_code, error or "")
+        (code, repetition): BenchPackFault(status_code, error or "")
         for code, repetition, status_code, error, _ in found
         if status_code is not None and status_code >= _FIRST_FAULT
     }
@@ -256,8 +256,8 @@ def _row(  # noqa: PLR0913, PLR0917 - one argument per column
     output: str | None,
     verifier: str | None,
     artifacts: str | None,
-) -> HostedRow:
-    return HostedRow(
+) -> BenchPackRow:
+    return BenchPackRow(
         status=status,
         score=score,
         points=points,
@@ -275,7 +275,7 @@ def _json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _stated(code: str, row: HostedRow, payload: str | None) -> Mapping[str, Any]:
+def _stated(code: str, row: BenchPackRow, payload: str | None) -> Mapping[str, Any]:
     """Return a result as its pack has said it: whole from its event, else what the columns hold of it."""
     said = None if payload is None else json.loads(payload).get("result")
     if isinstance(said, Mapping):

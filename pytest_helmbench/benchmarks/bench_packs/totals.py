@@ -8,9 +8,9 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, PackScore
-from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedHosted
-from pytest_helmbench.benchmarks.bench_packs.stored import hosted_results
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, PackScore
+from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
+from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.gateway import utc_now
@@ -19,10 +19,10 @@ from pytest_helmbench.store.writer import Store
 
 __all__ = ["PackRun", "mean_score", "note_pack_starts", "store_pack_totals"]
 
-Scores = Callable[[HostedManifest, Sequence[Sequence[Mapping[str, Any]]]], Sequence[PackScore]]
+Scores = Callable[[BenchPackManifest, Sequence[Sequence[Mapping[str, Any]]]], Sequence[PackScore]]
 
 
-PackRun = tuple[LoadedHosted, str, int]
+PackRun = tuple[LoadedBenchPack, str, int]
 """A pack, the model that it ran on, and `evaluation_runs.id`."""
 
 
@@ -52,7 +52,7 @@ def store_pack_totals(
     wrong = []
     for loaded, model, run_id in runs:
         repetitions: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-        for result in hosted_results(settings.db, run_id):
+        for result in bench_pack_results(settings.db, run_id):
             repetitions[result.repetition].append(result.stated)
         if not repetitions:
             continue

@@ -12,8 +12,8 @@ from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BENCH_PACK,
-    HostedManifest,
-    HostedRule,
+    BenchPackManifest,
+    BenchPackRule,
     PackStatus,
     ScenarioResult,
 )
@@ -30,15 +30,15 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.item_clock import ItemClock
-from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, Seat
+from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-__all__ = ["HostedSettings", "HostedTools", "HostedWork", "item_lane"]
+__all__ = ["BenchPackSettings", "BenchPackTools", "BenchPackWork", "item_limits_name"]
 
 _MOST_EVENTS = 1_000
 _REQUESTS_PER_ITEM = 3
@@ -47,7 +47,7 @@ _TIMEOUT_KEY = "request_timeout_seconds"
 
 
 @dataclass(frozen=True, slots=True)
-class HostedSettings:
+class BenchPackSettings:
     """How Bench Packs are run.
 
     Args:
@@ -66,7 +66,7 @@ class HostedSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class HostedTools:
+class BenchPackTools:
     """What a pack is run with in this process.
 
     Args:
@@ -82,15 +82,15 @@ class HostedTools:
     verifiers: Verifiers
 
 
-MakeTools = Callable[[Callable[[Mapping[str, Any]], None]], HostedTools]
+MakeTools = Callable[[Callable[[Mapping[str, Any]], None]], BenchPackTools]
 """Makes the tools, given what takes `verifier_preparing` events."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Doors:
+class _Addresses:
     """The addresses that a prepared pack knows."""
 
-    seat: Seat
+    route: RelayRoute
     address: RelayAddress
     docker_base_url: str
     verifiers: OpenVerifiers
@@ -100,16 +100,16 @@ class _Doors:
 class _Told:
     """What a scenario's run is told."""
 
-    doors: _Doors
+    addresses: _Addresses
     generation: Mapping[str, Any]
 
 
-def item_lane(manifest: HostedManifest, model: str) -> str:
-    """Return the name of the lane that the scenarios of a pack hold places in."""
+def item_limits_name(manifest: BenchPackManifest, model: str) -> str:
+    """Return the name of the limits that the scenarios of a pack hold places in."""
     return f"{manifest.root}: scenarios on {model}"
 
 
-class HostedWork:
+class BenchPackWork:
     """Runs the scenarios of one pack.
 
     Args:
@@ -121,19 +121,19 @@ class HostedWork:
 
     def __init__(
         self,
-        manifest: HostedManifest,
-        settings: HostedSettings,
+        manifest: BenchPackManifest,
+        settings: BenchPackSettings,
         tools: MakeTools | Outcome,
         note: Callable[[str], None],
     ) -> None:
         self.manifest = manifest
         self._settings = settings
-        self._made: HostedTools | MakeTools | Outcome = tools
+        self._made: BenchPackTools | MakeTools | Outcome = tools
         self._note = note
         self._news: list[Event] = []
         self._places: dict[int, BridgePlace] = {}
         self._shared = AsyncExitStack()
-        self._prepared: dict[str, _Doors] = {}
+        self._prepared: dict[str, _Addresses] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
@@ -142,10 +142,10 @@ class HostedWork:
         return self._made if isinstance(self._made, Outcome) else None
 
     @property
-    def _tools(self) -> HostedTools:
+    def _tools(self) -> BenchPackTools:
         if isinstance(self._made, Outcome):
             raise TypeError(f"{self.manifest.root}: it cannot be run here")
-        if not isinstance(self._made, HostedTools):
+        if not isinstance(self._made, BenchPackTools):
             self._made = self._made(self._preparing)
         return self._made
 
@@ -164,23 +164,25 @@ class HostedWork:
         """See `Work.evaluate`; never called, since `perform` takes every case."""
         raise TypeError(f"{case.code}: its pack judges it, not its reply {reply.key}")
 
-    async def perform(self, case: Case, bench: Bench) -> Outcome:
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
         rule = case.rule
-        if not isinstance(rule, HostedRule):
+        if not isinstance(rule, BenchPackRule):
             raise TypeError(f"{case.code}: no scenario of a Bench Pack")
         async with AsyncExitStack() as held:
-            if self.most_at_once(bench.endpoint) is not None:
-                await held.enter_async_context(bench.gateway.place(item_lane(self.manifest, bench.entry.id)))
+            if self.most_at_once(context.endpoint) is not None:
+                await held.enter_async_context(
+                    context.gateway.place(item_limits_name(self.manifest, context.entry.id))
+                )
             try:
-                return await self._run(rule, bench)
+                return await self._run(rule, context)
             except (OSError, SandboxError) as error:
                 message = f"the Bench Pack cannot be run on this machine: {error}"
                 raise UnjudgedError(Outcome(Verdict.ERROR, "machine", message)) from error
 
     async def close(self) -> None:
         """End the pack's verifiers, and the addresses that its scenarios share."""
-        if isinstance(self._made, HostedTools):
+        if isinstance(self._made, BenchPackTools):
             await self._shared.aclose()
             await self._made.verifiers.close()
 
@@ -192,23 +194,23 @@ class HostedWork:
     def _preparing(self, event: Mapping[str, Any]) -> None:
         self._news.append(Event("verifier_preparing", event, utc_now()))
 
-    async def _run(self, rule: HostedRule, bench: Bench) -> Outcome:
+    async def _run(self, rule: BenchPackRule, context: CaseContext) -> Outcome:
         settings = self._settings
         generation = merged_generation(
             self.manifest.sampling_defaults,
-            bench.entry.sampling,
+            context.entry.sampling,
             settings.timeout_s,
             user_timeout_s=settings.stated_timeout_s,
         )
         request_s = _request_s(generation, settings.timeout_s)
         limit_s = settings.case_timeout_s or _REQUESTS_PER_ITEM * request_s
-        line = ItemLine(bench.origin, bench.entry, bench.endpoint, "pack", request_s)
-        clock = ItemClock(replace(bench.gateway.patience, case_timeout_s=limit_s))
+        line = ItemLine(context.origin, context.entry, context.endpoint, "pack", request_s)
+        clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s))
         async with (
-            Conversation(bench.gateway, line, clock, bench.watch, journal=True) as conversation,
-            self._doors(conversation) as (doors, prepared),
+            Conversation(context.gateway, line, clock, context.watch, journal=True) as conversation,
+            self._addresses(conversation) as (addresses, prepared),
         ):
-            item = _Item(self, rule, conversation, clock, _Told(doors, generation))
+            item = _Item(self, rule, conversation, clock, _Told(addresses, generation))
             try:
                 answer = await self._tools.bridge.run(item, limit_s, prepared)
                 result = result_of(answer, rule.scenario.id)
@@ -219,36 +221,36 @@ class HostedWork:
             return item.judged(result, await conversation.settle())
 
     @asynccontextmanager
-    async def _doors(self, conversation: Conversation) -> AsyncIterator[tuple[_Doors, str | None]]:
+    async def _addresses(self, conversation: Conversation) -> AsyncIterator[tuple[_Addresses, str | None]]:
         """Lend a scenario its addresses: its own, or those of all scenarios of its model, one at a time."""
         if not self._settings.once:
-            seat = Seat(conversation)
-            conversation.call_at_end(seat.leave)
+            route = RelayRoute(conversation)
+            conversation.call_at_end(route.leave)
             async with AsyncExitStack() as stack:
-                yield await self._opened(seat, stack), None
+                yield await self._opened(route, stack), None
             return
         model = conversation.line.entry.id
         async with self._turns[model]:
             if model not in self._prepared:
-                self._prepared[model] = await self._opened(Seat(), self._shared)
-            doors = self._prepared[model]
-            doors.seat.conversation = conversation
-            conversation.call_at_end(doors.seat.leave)
+                self._prepared[model] = await self._opened(RelayRoute(), self._shared)
+            addresses = self._prepared[model]
+            addresses.route.conversation = conversation
+            conversation.call_at_end(addresses.route.leave)
             try:
-                yield doors, doors.address.base_url
+                yield addresses, addresses.address.base_url
             finally:
-                if doors.verifiers.fault is not None:
+                if addresses.verifiers.fault is not None:
                     # It may be started again elsewhere: who comes next is prepared anew.
                     del self._prepared[model]
-                    await doors.verifiers.close()
+                    await addresses.verifiers.close()
 
-    async def _opened(self, seat: Seat, stack: AsyncExitStack) -> _Doors:
+    async def _opened(self, route: RelayRoute, stack: AsyncExitStack) -> _Addresses:
         verifiers = await stack.enter_async_context(await self._running_verifiers())
         bridge_host = await self._tools.verifiers.bridge_address()
         relay = self._tools.relay
-        address = await relay.open_seat(seat)
+        address = await relay.open_route(route)
         docker = "" if bridge_host is None else (await relay.also_at(address, bridge_host)).base_url
-        return _Doors(seat, address, docker, verifiers)
+        return _Addresses(route, address, docker, verifiers)
 
     async def _running_verifiers(self) -> OpenVerifiers:
         """Open the verifiers for an item, now: one that was well before it waited may have died since.
@@ -268,17 +270,17 @@ class HostedWork:
             await opened.close()
         raise UnjudgedError(Outcome(Verdict.ERROR, "verifier", "a required verifier does not stay up"))
 
-    def context(self, conversation: Conversation, doors: _Doors) -> Mapping[str, Any]:
+    def context(self, conversation: Conversation, addresses: _Addresses) -> Mapping[str, Any]:
         """Return the HostContext of a scenario."""
         line = conversation.line
         endpoints = ItemEndpoints(
             model=line.entry.id,
-            base_url=doors.address.base_url,
-            token=doors.address.token,
-            docker_base_url=doors.docker_base_url,
+            base_url=addresses.address.base_url,
+            token=addresses.address.token,
+            docker_base_url=addresses.docker_base_url,
         )
         place = self._place_of(line.origin.run_id)
-        return host_context(self.manifest, place, endpoints, doors.verifiers.endpoints)
+        return host_context(self.manifest, place, endpoints, addresses.verifiers.endpoints)
 
     def _place_of(self, run_id: int) -> BridgePlace:
         if run_id not in self._places:
@@ -293,8 +295,8 @@ class _Item:
 
     def __init__(
         self,
-        work: HostedWork,
-        rule: HostedRule,
+        work: BenchPackWork,
+        rule: BenchPackRule,
         conversation: Conversation,
         clock: ItemClock,
         told: _Told,
@@ -303,7 +305,7 @@ class _Item:
         self._rule = rule
         self._conversation = conversation
         self._clock = clock
-        self._doors = told.doors
+        self._addresses = told.addresses
         self._generation = told.generation
         self._begun = False
         self._progress: list[Event] = []
@@ -325,7 +327,7 @@ class _Item:
             conversation.rewind()
             self._progress.clear()
         self._begun = True
-        context = self._work.context(conversation, self._doors)
+        context = self._work.context(conversation, self._addresses)
         origin = conversation.line.origin
         run = run_input(
             f"{self._work.manifest.id}-{origin.run_id}",
@@ -374,14 +376,14 @@ class _Item:
         if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
             outcome = fault_outcome(unanswered)
         if outcome is None:
-            outcome = _verdict(self._rule, result, self._doors.verifiers.absent)
+            outcome = _verdict(self._rule, result, self._addresses.verifiers.absent)
         return replace(self._complete(outcome, (stated,)), hosted=result)
 
     def _fault(self) -> Outcome | None:
         faults = self._conversation.sums.open_faults
         if faults:
             return fault_outcome(faults[0])
-        verifier = self._doors.verifiers.fault
+        verifier = self._addresses.verifiers.fault
         return None if verifier is None else Outcome(Verdict.ERROR, "verifier", verifier)
 
     def _unasked(self, sums: Sums) -> Outcome | None:
@@ -410,7 +412,7 @@ def _request_s(generation: Mapping[str, Any], default_s: float) -> float:
     return default_s
 
 
-def _verdict(rule: HostedRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:
+def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:
     """Return what a result counts as; verifiers that were absent are stated with it."""
     passed = rule.partial.passes(result)
     evaluation = Evaluation(
@@ -434,7 +436,7 @@ def _verdict(rule: HostedRule, result: ScenarioResult, absent: Sequence[str]) ->
     )
 
 
-def _expected(rule: HostedRule) -> str:
+def _expected(rule: BenchPackRule) -> str:
     policy = str(rule.partial)
     if policy == "fail":
         return "pass"

@@ -28,7 +28,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.gateway import CaseClock
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay
@@ -58,19 +58,19 @@ class AgentWork:
     allow_commands: tuple[str, ...]
     limits: AgentLimits = AGENT_LIMITS
 
-    async def run(self, case: Case, rule: PackRule, engine: Engine, bench: Bench) -> Outcome:
+    async def run(self, case: Case, rule: PackRule, engine: Engine, context: CaseContext) -> Outcome:
         """Let the agent work, and judge what it leaves.
 
         Raises:
             UnjudgedError: Through no fault of the model, there is no verdict.
         """
-        patience = bench.gateway.patience
+        patience = context.gateway.patience
         # A case is one question elsewhere; here it is a whole piece of work.
         limits = replace(self.limits, wall_s=patience.case_timeout_s or self.limits.wall_s)
         patience = replace(patience, case_timeout_s=limits.wall_s)
-        line = ItemLine(bench.origin, bench.entry, bench.endpoint, "agent")
+        line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
         session = _Session(self, case, rule, engine, limits)
-        async with Conversation(bench.gateway, line, CaseClock(patience), bench.watch) as conversation:
+        async with Conversation(context.gateway, line, CaseClock(patience), context.watch) as conversation:
             try:
                 finding = await session.finding(conversation)
             except PackFaultError as error:

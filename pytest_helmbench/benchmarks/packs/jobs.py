@@ -17,7 +17,7 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule, Criterion, FieldRule, JudgeRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Target
-from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.case_evaluation import rule_hashes
 from pytest_helmbench.judging.judge import JudgeTemplate
 
@@ -106,7 +106,7 @@ class PackJob(CaseJob):
         own: dict[str, str | int | None] = {
             "benchmark": self.loaded.outline.name,
             "row": self.ref.id,
-            "model": self.lane,
+            "model": self.model_id,
             "family": self.ref.family,
             "severity": 0,
             "repetition": self.repetition,
@@ -126,7 +126,7 @@ class LoadedPack:
     """
 
     scoring = None
-    item_lanes: Sequence[Lane] = ()
+    item_limits: Sequence[ModelLimits] = ()
 
     def __init__(self, pack: Pack, targets: tuple[Target, ...], work: PackWork) -> None:
         self.pack = pack

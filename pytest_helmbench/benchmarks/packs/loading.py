@@ -19,10 +19,10 @@ from pytest_helmbench.engine.job import Loaded, Target
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.session.settings import PackRules, Settings
 
-__all__ = ["Packing"]
+__all__ = ["PackLoader"]
 
 
-class Packing:
+class PackLoader:
     """Loads packs that share sandboxes and relay.
 
     Args:

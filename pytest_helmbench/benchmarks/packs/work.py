@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.packs.task import Family, PackRule, PackTask
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.work import Bench, UnjudgedError
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.sandbox.box import Engine, SandboxError, Unavailable
 
 __all__ = ["PackSettings", "PackWork", "image_of"]
@@ -71,12 +71,12 @@ class PackWork:
             return (await self._run_code(rule, reply),)
         return (evaluate_row(rule, reply, show_hidden=self.settings.show_hidden),)
 
-    async def perform(self, case: Case, bench: Bench) -> Outcome | None:
+    async def perform(self, case: Case, context: CaseContext) -> Outcome | None:
         """See `Work.perform`."""
         rule = case.rule
         if not isinstance(rule, PackRule) or rule.task.family not in _AGENT_FAMILIES:
             return None
-        return await self._agents.run(case, rule, await self._engine(), bench)
+        return await self._agents.run(case, rule, await self._engine(), context)
 
     async def _run_code(self, rule: PackRule, reply: Reply) -> Evaluation:
         engine = await self._engine()

@@ -32,7 +32,7 @@ from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_pat
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.plugin import TURN_FIXTURE
 from pytest_helmbench.pytest_side.items import HAND_WRITTEN, PLUGIN
-from pytest_helmbench.pytest_side.roles import Desk
+from pytest_helmbench.pytest_side.roles import SessionRole
 from pytest_helmbench.reports.case_texts import error_text, failure_text
 from pytest_helmbench.session.library import Library
 
@@ -100,17 +100,19 @@ class HandWrittenTests:
     Args:
         config: pytest's.
         library: The session's benchmarks; the tests become one of them.
-        desk: Of this process.
+        role: Of this process.
         tick: Called about once a second while something is waited for.
 
     Raises:
         HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
     """
 
-    def __init__(self, config: pytest.Config, library: Library, desk: Desk, tick: Callable[[], None]) -> None:
+    def __init__(
+        self, config: pytest.Config, library: Library, role: SessionRole, tick: Callable[[], None]
+    ) -> None:
         self._config = config
         self._library = library
-        self._desk = desk
+        self._role = role
         self._tick = tick
         self._loaded = library.hand_written(outline_of_tests(config.rootpath))
         repeat = config.stash[PLUGIN].settings.repeat
@@ -170,13 +172,13 @@ class HandWrittenTests:
     def opened(self, item: pytest.Item, job: HandWrittenJob) -> Iterator[Connection]:
         """Lead the calls of a test to its model, until the test has ended or the context is left."""
         self._report_again(item, job)
-        engine = self._desk.engine
+        engine = self._role.engine
         if engine is None:
-            self._desk.note(_NOT_COMPOSED)
+            self._role.note(_NOT_COMPOSED)
             self._skip(item, "dry run")
         if not job.target.model.usable:
             self._skip(item, self._obtain(item, job, engine).message)
-        connection = Connection(job.lane, self._address(item, job, engine))
+        connection = Connection(job.model_id, self._address(item, job, engine))
         self._open.add(job)
         try:
             yield connection
@@ -227,16 +229,16 @@ class HandWrittenTests:
             report.when = "call" if outcome.judged else "setup"
         if report.failed or report.when == "call":
             verdict = str(outcome.verdict)
-            report.__dict__["helmbench"] = {"code": job.code, "model": job.lane, "verdict": verdict}
+            report.__dict__["helmbench"] = {"code": job.code, "model": job.model_id, "verdict": verdict}
         return report
 
     def _report_again(self, item: pytest.Item, job: HandWrittenJob) -> None:
         """End a test that was judged before: its first verdict stands."""
         before = item.stash.get(_OUTCOME, None)
         if before is not None and before.judged:
-            self._desk.note(_JUDGED_AGAIN)
+            self._role.note(_JUDGED_AGAIN)
         else:
-            before = self._desk.known(job)
+            before = self._role.known(job)
         if before is None or not before.judged:
             if _OUTCOME in item.stash:
                 del item.stash[_OUTCOME]
@@ -273,7 +275,7 @@ class HandWrittenTests:
     def _conclude(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
         self._open.discard(job)
         job.passing.end(finding)
-        return self._obtain(item, job, self._desk.engine)
+        return self._obtain(item, job, self._role.engine)
 
     def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob] | None) -> Outcome:
         """Wait for the outcome of a test; it is on its way to the record by then."""

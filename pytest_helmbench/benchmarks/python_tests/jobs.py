@@ -15,8 +15,8 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline, RowRef
 from pytest_helmbench.core.rule import AssertionRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Route, Target, escaped_path
-from pytest_helmbench.engine.work import Bench, UnjudgedError, fault_outcome, with_sums
-from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
@@ -112,7 +112,7 @@ class HandWrittenWork:
         """See `Work.evaluate`; never called, since `perform` takes every test."""
         raise TypeError(f"{case.code}: its own code judges it, not its reply {reply.key}")
 
-    async def perform(self, case: Case, bench: Bench) -> Outcome:
+    async def perform(self, case: Case, bench: CaseContext) -> Outcome:
         """See `Work.perform`."""
         turn = self._turn
         if turn is None:
@@ -188,7 +188,7 @@ class HandWrittenJob(CaseJob):
         """Return what the `helmbench` marker says."""
         return {
             "test": self.code,
-            "model": self.lane,
+            "model": self.model_id,
             "family": _FAMILY,
             "severity": 0,
             "repetition": self.repetition,
@@ -210,7 +210,7 @@ class HandWritten:
     work = None
     scoring = None
     warnings: Sequence[Problem] = ()
-    item_lanes: Sequence[Lane] = ()
+    item_limits: Sequence[ModelLimits] = ()
 
     def __init__(self, outline: PackOutline, targets: Iterable[Target]) -> None:
         self.outline = outline

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination, Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree, Scoring
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import JudgeRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Target
-from pytest_helmbench.gateway.limiter import Lane
+from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.case_evaluation import rule_hashes
 from pytest_helmbench.judging.judge import JudgeTemplate
 
@@ -83,7 +83,7 @@ class TreeJob(CaseJob):
             "condition": combination.condition.code if combination.condition else None,
             "user_context": combination.user_context.code if combination.user_context else None,
             "perturbation": combination.perturbation.code,
-            "model": self.lane,
+            "model": self.model_id,
             "family": scenario.family,
             "severity": combination.severity,
             "repetition": self.repetition,
@@ -99,9 +99,9 @@ class LoadedTree:
     """
 
     work = None
-    item_lanes: Sequence[Lane] = ()
+    item_limits: Sequence[ModelLimits] = ()
 
-    def __init__(self, benchmark: Benchmark, targets: tuple[Target, ...]) -> None:
+    def __init__(self, benchmark: ScenarioTree, targets: tuple[Target, ...]) -> None:
         self.outline = benchmark
         self.targets = targets
         self._hosts = _hosts(benchmark)
@@ -178,7 +178,7 @@ class LoadedTree:
         )
 
 
-def weighted_behaviours(benchmark: Benchmark) -> frozenset[str]:
+def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:
     """Return the behaviours in which some case has a base severity other than 0."""
     return frozenset(
         scenario.behaviour
@@ -192,7 +192,7 @@ def weighted_behaviours(benchmark: Benchmark) -> frozenset[str]:
     )
 
 
-def _hosts(benchmark: Benchmark) -> dict[Path, Broken]:
+def _hosts(benchmark: ScenarioTree) -> dict[Path, Broken]:
     """Give every broken file an existing file that stands for it: itself, or a neighbour when it is missing."""
     hosts: dict[Path, dict[str, list[Problem]]] = defaultdict(lambda: defaultdict(list))
     for path, problems in benchmark.problems.items():
@@ -203,7 +203,7 @@ def _hosts(benchmark: Benchmark) -> dict[Path, Broken]:
     }
 
 
-def _host(path: Path, benchmark: Benchmark) -> Path:
+def _host(path: Path, benchmark: ScenarioTree) -> Path:
     if path.is_file():
         return path
     prompt = f"{benchmark.broken[path].rpartition('-')[2]}.md"

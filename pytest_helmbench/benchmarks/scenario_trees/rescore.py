@@ -13,9 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_benchmark
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.jobs import weighted_behaviours
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Combination
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.outcome import (
@@ -132,7 +132,7 @@ def rescore(path: Path, detail: RunDetail, root: Path) -> Rescored:
     """
     run_id = detail.summary.id
     facts = load_facts(path, run_id)
-    benchmark = load_benchmark(root)
+    benchmark = load_tree(root)
     known = _combinations(benchmark, add_no_context=bool(detail.settings.get("add_no_context")))
     planned = facts.codes if facts is not None else ()
     _refuse_broken(benchmark, planned)
@@ -149,7 +149,7 @@ def rescore(path: Path, detail: RunDetail, root: Path) -> Rescored:
     return _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
 
 
-def _combinations(benchmark: Benchmark, *, add_no_context: bool) -> dict[str, Combination]:
+def _combinations(benchmark: ScenarioTree, *, add_no_context: bool) -> dict[str, Combination]:
     return {
         combination.code: combination
         for scenario in benchmark.scenarios.values()
@@ -157,7 +157,7 @@ def _combinations(benchmark: Benchmark, *, add_no_context: bool) -> dict[str, Co
     }
 
 
-def _refuse_broken(benchmark: Benchmark, planned: Iterable[str]) -> None:
+def _refuse_broken(benchmark: ScenarioTree, planned: Iterable[str]) -> None:
     """A broken scenario must not pass for one that was taken out of the tree."""
     parts = [known for code in planned if (known := CaseCode.parse(code)) is not None]
     scenarios = {f"{known.pillar}-{known.behaviour}-{known.scenario}" for known in parts}
@@ -290,7 +290,7 @@ def _user_message(request: bytes) -> str | None:
     return content
 
 
-def _record(detail: RunDetail, benchmark: Benchmark, codes: tuple[str, ...], *, whole: bool) -> RunRecord:
+def _record(detail: RunDetail, benchmark: ScenarioTree, codes: tuple[str, ...], *, whole: bool) -> RunRecord:
     run = detail.summary
     scoring = benchmark.scoring
     settings = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import Menu, field_menu
-from pytest_helmbench.benchmarks.scenario_trees.tree import Benchmark, Component, Scenario
+from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import FieldRule, JudgeRule
 from pytest_helmbench.core.scrub import excerpt
@@ -49,7 +49,7 @@ class _Demand:
         return all(right is not inverted for inverted in self.signs)
 
 
-def static_warnings(benchmark: Benchmark, passes: Passes) -> tuple[Problem, ...]:
+def static_warnings(benchmark: ScenarioTree, passes: Passes) -> tuple[Problem, ...]:
     """Return what a tree's author should look at, without asking any model.
 
     Args:

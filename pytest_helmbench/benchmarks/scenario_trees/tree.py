@@ -11,7 +11,7 @@ from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import Rule
 
-__all__ = ["Behaviour", "Benchmark", "Combination", "Component", "Pillar", "Scenario", "Scoring"]
+__all__ = ["Behaviour", "Combination", "Component", "Pillar", "Scenario", "ScenarioTree", "Scoring"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Scoring:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Benchmark:
+class ScenarioTree:
     """A scenario tree with everything that was found in it.
 
     Args:

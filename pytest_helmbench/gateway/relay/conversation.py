@@ -14,7 +14,7 @@ from typing import Any, Self
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.forwarded_request import Passage
+from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
 from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin, Watch
 from pytest_helmbench.gateway.limiter import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -307,7 +307,7 @@ class Conversation:
             stated if isinstance(stated, Mapping) else None,
             purpose=line.purpose,
             sequence=self._sequence + 1,
-            passage=Passage(body),
+            forwarded=ForwardedRequest(body),
             timeout_s=line.timeout_s,
         )
         try:
@@ -350,10 +350,10 @@ class Conversation:
         return _Exchange(key, number, task)
 
     async def _exchange(self, call: Call, key: str, number: int) -> RawReply:
-        passage, era = call.passage, self._era
-        if passage is None:
+        forwarded, era = call.forwarded, self._era
+        if forwarded is None:
             raise RuntimeError("the call passes nothing on")
-        passage.number = number
+        forwarded.number = number
         try:
             reply = await self._gateway.ask(call, self._clock, self._watch)
         except BaseException as error:
@@ -364,8 +364,8 @@ class Conversation:
             if isinstance(error, CallFailedError) and error.fault.usage.prompt_tokens is not None:
                 self._pay(error.fault.usage)
             return self._failure(error)
-        self._take_note(reply, recalled=passage.recalled)
-        raw = RawReply(200, passage.answer or b"", reply)
+        self._take_note(reply, recalled=forwarded.recalled)
+        raw = RawReply(200, forwarded.answer or b"", reply)
         if self._journal is not None:
             self._journal[key, number] = raw
         return raw

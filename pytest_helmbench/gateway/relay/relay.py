@@ -21,7 +21,7 @@ from pytest_helmbench.gateway.relay.conversation import Conversation
 if TYPE_CHECKING:
     from pytest_helmbench.gateway.relay.server import RelayServer
 
-__all__ = ["NotAdmittedError", "Relay", "RelayAddress", "RelayBounds", "Seat"]
+__all__ = ["NotAdmittedError", "Relay", "RelayAddress", "RelayBounds", "RelayRoute"]
 
 _LOOPBACK = "127.0.0.1"
 _BEARER = "bearer "
@@ -71,7 +71,7 @@ class RelayAddress:
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
+class RelayRoute:
     """What an address leads to: nothing before its item begins and after it has ended.
 
     Args:
@@ -86,11 +86,11 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _OpenAddress:
     """An address that was given out."""
 
     token_hash: bytes = field(repr=False)
-    seat: Seat
+    route: RelayRoute
 
 
 class Relay:
@@ -102,7 +102,7 @@ class Relay:
 
     def __init__(self, bounds: RelayBounds | None = None) -> None:
         self._bounds = bounds or RelayBounds()
-        self._doors: dict[bytes, _Door] = {}
+        self._addresses: dict[bytes, _OpenAddress] = {}
         # Asking the system for each address takes longer than all the rest of opening it.
         self._seed = secrets.token_bytes(32)
         self._numbers = itertools.count()
@@ -112,11 +112,11 @@ class Relay:
 
     async def open(self, conversation: Conversation, host: str = _LOOPBACK) -> RelayAddress:
         """Return an address that leads to a conversation until it ends; see `open_seat`."""
-        seat = Seat(conversation)
-        conversation.call_at_end(seat.leave)
-        return await self.open_seat(seat, host)
+        route = RelayRoute(conversation)
+        conversation.call_at_end(route.leave)
+        return await self.open_route(route, host)
 
-    async def open_seat(self, seat: Seat, host: str = _LOOPBACK) -> RelayAddress:
+    async def open_route(self, route: RelayRoute, host: str = _LOOPBACK) -> RelayAddress:
         """Return an address that leads to whoever has a seat.
 
         Args:
@@ -129,7 +129,7 @@ class Relay:
         number = next(self._numbers)
         name, token = self._secret(f"name {number}", 18), f"relay-{self._secret(f'token {number}', 32)}"
         base_url = await self._base_url(name, host)
-        self._doors[_hashed(name)] = _Door(_hashed(token), seat)
+        self._addresses[_hashed(name)] = _OpenAddress(_hashed(token), route)
         return RelayAddress(base_url, token)
 
     async def also_at(self, address: RelayAddress, host: str) -> RelayAddress:
@@ -154,12 +154,12 @@ class Relay:
         stated = authorization or ""
         token = stated[len(_BEARER) :].strip() if stated[: len(_BEARER)].lower() == _BEARER else ""
         # Hashes are looked up and compared: how long either takes says nothing of a name or token.
-        door = self._doors.get(_hashed(name), _NO_DOOR)
-        if not compare_digest(_hashed(token), door.token_hash):
+        address = self._addresses.get(_hashed(name), _NO_ADDRESS)
+        if not compare_digest(_hashed(token), address.token_hash):
             raise NotAdmittedError
-        if door.seat.conversation is None:
+        if address.route.conversation is None:
             raise ItemEndedError
-        return door.seat.conversation
+        return address.route.conversation
 
     def _secret(self, purpose: str, size: int) -> str:
         """Return a text that nobody can tell from chance, and that is the same for no other purpose."""
@@ -189,4 +189,4 @@ def _hashed(text: str) -> bytes:
     return sha256(text.encode("utf-8", "backslashreplace")).digest()
 
 
-_NO_DOOR = _Door(bytes(32), Seat())
+_NO_ADDRESS = _OpenAddress(bytes(32), RelayRoute())

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
-from pytest_helmbench.benchmarks.bench_packs.stored import HostedFault
+from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackFault
 from pytest_helmbench.store.queries import ResultRow
 
 __all__ = [
@@ -80,7 +80,7 @@ def _worth(said: Result) -> tuple[int, float]:
     return rank, number if isinstance(number, int | float) else float("-inf")
 
 
-def error_result(row: ResultRow, fault: HostedFault | None, message: str) -> Result:
+def error_result(row: ResultRow, fault: BenchPackFault | None, message: str) -> Result:
     """Return a case that was never judged the way the app stores one.
 
     The app takes the type of error off a result that names no HTTP status of the provider; it is then a failure

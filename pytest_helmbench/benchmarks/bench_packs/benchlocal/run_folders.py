@@ -28,12 +28,12 @@ from pytest_helmbench.benchmarks.bench_packs.benchlocal.entries import (
     without_text,
 )
 from pytest_helmbench.benchmarks.bench_packs.stored import (
-    HostedEvent,
-    HostedScenario,
-    hosted_events,
-    hosted_faults,
-    hosted_results,
-    hosted_scenarios,
+    BenchPackEvent,
+    BenchPackScenario,
+    bench_pack_events,
+    bench_pack_faults,
+    bench_pack_results,
+    bench_pack_scenarios,
     pack_score,
 )
 from pytest_helmbench.store.fault import StoreError
@@ -70,7 +70,7 @@ class _ModelRun:
 
     detail: RunDetail
     results: Mapping[str, _Json]
-    events: Sequence[HostedEvent]
+    events: Sequence[BenchPackEvent]
     score: PackScore | None
     errors: int
 
@@ -118,7 +118,7 @@ def desktop_run(db: Path, run_id: int, *, folder: Path = Path(), with_text: bool
     detail = run_detail(db, run_id)
     if detail is None or detail.kind != BENCH_PACK:
         return None
-    scenarios = hosted_scenarios(db, run_id)
+    scenarios = bench_pack_scenarios(db, run_id)
     runs = [_model_run(db, found, scenarios) for found in _companions(db, detail)]
     pack = _folder_name(detail.summary.benchmark)
     name = f"{pack}-{_file_time(_started(runs))}-{_hex(detail)}"
@@ -136,14 +136,14 @@ def _companions(db: Path, detail: RunDetail) -> list[RunDetail]:
     ]
 
 
-def _model_run(db: Path, detail: RunDetail, scenarios: Sequence[HostedScenario]) -> _ModelRun:
+def _model_run(db: Path, detail: RunDetail, scenarios: Sequence[BenchPackScenario]) -> _ModelRun:
     run_id = detail.summary.id
     rows: dict[str, list[ResultRow]] = {}
     for row in results(db, run_id):
         rows.setdefault(row.code, []).append(row)
-    stated = {(code, repetition): said for code, repetition, said in hosted_results(db, run_id)}
-    faults = hosted_faults(db, run_id)
-    events = hosted_events(db, run_id)
+    stated = {(code, repetition): said for code, repetition, said in bench_pack_results(db, run_id)}
+    faults = bench_pack_faults(db, run_id)
+    events = bench_pack_events(db, run_id)
     messages = {
         (event.code, event.repetition): str(event.payload.get("message"))
         for event in events
@@ -172,7 +172,7 @@ def _is_judged(row: ResultRow, stated: Mapping[tuple[str, int], _Json]) -> bool:
 
 
 def _summary(
-    runs: Sequence[_ModelRun], scenarios: Sequence[HostedScenario], name: str, *, with_text: bool
+    runs: Sequence[_ModelRun], scenarios: Sequence[BenchPackScenario], name: str, *, with_text: bool
 ) -> dict[str, Any]:
     first = runs[0].detail
     repeat = first.settings.get("repeat")
@@ -226,7 +226,7 @@ def _summary(
 
 def _scenario_events(
     runs: Sequence[_ModelRun],
-    scenarios: Sequence[HostedScenario],
+    scenarios: Sequence[BenchPackScenario],
     found: Mapping[str, Mapping[str, _Json]],
     *,
     with_text: bool,
@@ -292,7 +292,7 @@ def _models(runs: Sequence[_ModelRun]) -> list[_Json]:
     return [{"id": run.model, "label": run.model} for run in runs]
 
 
-def _total(runs: Sequence[_ModelRun], scenarios: Sequence[HostedScenario]) -> int:
+def _total(runs: Sequence[_ModelRun], scenarios: Sequence[BenchPackScenario]) -> int:
     """Return how many scenarios the pack lists, as the runs were told; else as the record has them."""
     stated = [
         event.payload.get("total") for run in runs for event in run.events if event.type == "scenario_started"

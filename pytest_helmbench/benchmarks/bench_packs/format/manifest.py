@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest
 from pytest_helmbench.benchmarks.bench_packs.format.declared_verifiers import read_verifiers
 from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import (
     content_hash,
@@ -18,7 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import (
 )
 from pytest_helmbench.benchmarks.bench_packs.format.requirements import unmet_requirement
 from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet, shown
-from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_hosted
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pack
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.field_values import kind_of
 from pytest_helmbench.files.json_text import json_lines
@@ -26,7 +26,7 @@ from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
 from pytest_helmbench.files.yaml_text import Document
 
-__all__ = ["load_hosted"]
+__all__ = ["load_manifest"]
 
 _LARGEST = 1_000_000  # bytes
 _LONGEST_NAME = 200  # characters
@@ -37,7 +37,7 @@ _NO_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ENTRY_HINT = "name the module that the pack is loaded by, such as './dist/benchlocal/index.js'"
 
 
-def load_hosted(root: Path) -> HostedManifest:
+def load_manifest(root: Path) -> BenchPackManifest:
     """Read the manifest of a Bench Pack and hash the pack.
 
     What keeps a host like us from running the pack is no error but the manifest's `obstacle`.
@@ -63,7 +63,7 @@ def load_hosted(root: Path) -> HostedManifest:
     raise UnreadableBenchmarkError(tuple(findings.problems))
 
 
-def _refuse_links(manifest: HostedManifest) -> None:
+def _refuse_links(manifest: BenchPackManifest) -> None:
     """Hold a pack without a verifier to its own folder: Node's permission model follows links.
 
     Raises:
@@ -110,7 +110,7 @@ def _fault_of_flaw(document: Document, flaw: Flaw) -> Fault:
 
 
 def _fault_of_file(root: Path, path: Path) -> Fault | None:
-    if not is_hosted(root):
+    if not is_bench_pack(root):
         return Fault(None, "manifest: there is no such file", "a Bench Pack has its manifest at its root")
     if place_inside(root, MANIFEST) is None:
         return Fault(None, "manifest: the file is a link that leads out of the pack", "copy it to its place")
@@ -120,7 +120,7 @@ def _fault_of_file(root: Path, path: Path) -> Fault | None:
     return None
 
 
-def _manifest(sheet: Sheet, root: Path, path: Path) -> HostedManifest | None:
+def _manifest(sheet: Sheet, root: Path, path: Path) -> BenchPackManifest | None:
     data = sheet.document.data
     if not isinstance(data, dict):
         sheet.error((), f"this is {kind_of(data)}, not an object")
@@ -130,7 +130,7 @@ def _manifest(sheet: Sheet, root: Path, path: Path) -> HostedManifest | None:
     entry, web = _entry(sheet, root, data)
     _check_capabilities(sheet, data)
     unmet = unmet_requirement(sheet, data)
-    manifest = HostedManifest(
+    manifest = BenchPackManifest(
         root=root,
         path=path,
         id=_name(sheet, data, "id"),

@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import HostedManifest, ScenarioMeta, VerifierEndpoint
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    BenchPackManifest,
+    ScenarioMeta,
+    VerifierEndpoint,
+)
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.core.model import Sampling
 
@@ -78,7 +82,7 @@ def merged_generation(
 
 
 def host_context(
-    manifest: HostedManifest,
+    manifest: BenchPackManifest,
     place: BridgePlace,
     line: ItemEndpoints,
     verifiers: Sequence[VerifierEndpoint],
@@ -125,7 +129,7 @@ def host_context(
 
 def run_input(
     run_id: str,
-    manifest: HostedManifest,
+    manifest: BenchPackManifest,
     scenario: ScenarioMeta,
     model: str,
     generation: Mapping[str, Any],

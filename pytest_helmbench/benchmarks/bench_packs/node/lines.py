@@ -167,7 +167,7 @@ class LoopbackWire:
         """Begin to serve."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: _Guest(self._token, self._admit, lines), sock=self._socket
+            lambda: _Guest(self._token, self._acquire, lines), sock=self._socket
         )
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -186,7 +186,7 @@ class LoopbackWire:
             self._server.close()
         self._socket.close()
 
-    def _admit(self, role: str, transport: asyncio.Transport) -> None:
+    def _acquire(self, role: str, transport: asyncio.Transport) -> None:
         if role != "wire":
             self._lifelines.append(transport)
             return
@@ -198,8 +198,8 @@ class LoopbackWire:
 class _Guest(asyncio.Protocol):
     """Somebody who has connected, until the first line tells who it is."""
 
-    def __init__(self, token: str, admit: Callable[[str, asyncio.Transport], None], lines: Lines) -> None:
-        self._token, self._admit, self._lines = token, admit, lines
+    def __init__(self, token: str, acquire: Callable[[str, asyncio.Transport], None], lines: Lines) -> None:
+        self._token, self._acquire, self._lines = token, acquire, lines
         self._said = b""
         self._transport: asyncio.Transport | None = None
 
@@ -223,7 +223,7 @@ class _Guest(asyncio.Protocol):
             return
         if role == "wire":
             transport.set_protocol(self._lines)
-        self._admit(role, transport)
+        self._acquire(role, transport)
         if role == "wire" and rest:
             self._lines.data_received(rest)
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
-    HostedManifest,
+    BenchPackManifest,
     VerifierDefault,
     VerifierEndpoint,
     VerifierSpec,
@@ -114,7 +114,7 @@ class Verifiers:
 
     def __init__(
         self,
-        manifest: HostedManifest,
+        manifest: BenchPackManifest,
         choices: Choices,
         tell: Callable[[Mapping[str, Any]], None],
         *,

@@ -42,10 +42,10 @@ from pytest_helmbench.benchmarks.scenario_trees.format.rule_text import (
 from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
-    Benchmark,
     Component,
     Pillar,
     Scenario,
+    ScenarioTree,
     Scoring,
 )
 from pytest_helmbench.core.codes import natural_key
@@ -55,10 +55,10 @@ from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.validation import known_keys, validate
 from pytest_helmbench.files.yaml_text import Document
 
-__all__ = ["load_benchmark"]
+__all__ = ["load_tree"]
 
 
-def load_benchmark(root: Path) -> Benchmark:
+def load_tree(root: Path) -> ScenarioTree:
     """Read a scenario tree.
 
     Args:
@@ -86,7 +86,7 @@ def load_benchmark(root: Path) -> Benchmark:
     digest = reader.content_hash(root)
     pillars, behaviours = _readmes(root, codes)
     problems = _by_file(reader.findings.problems)
-    return Benchmark(
+    return ScenarioTree(
         root=root,
         name=named.name or root.absolute().name,
         version=named.version or digest[:12],

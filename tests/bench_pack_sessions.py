@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_packs import write_hosted_pack
+from bench_pack_folders import write_bench_pack_folder
 from trees import MODEL, rows
 
 __all__ = [
     "ASKS",
     "QUICK",
-    "hosted_outcomes",
+    "bench_pack_outcomes",
     "model_reasons",
     "node_processes",
     "run_packs",
@@ -68,7 +68,7 @@ def write_asking_pack(
     """
     acts = {name: f"async () => {{ {_BOUND.format(act=act)} }}" for name, act in runs.items()}
     own = {**parts, "head": _HEAD + parts.get("head", "")}
-    return write_hosted_pack(root, acts, es_module=es_module, manifest=manifest, source=None, **own)
+    return write_bench_pack_folder(root, acts, es_module=es_module, manifest=manifest, source=None, **own)
 
 
 def run_packs(
@@ -96,7 +96,7 @@ def run_packs(
     return pytester.runpytest_subprocess(*given, *arguments)
 
 
-def hosted_outcomes(database: Path, run_id: int = 1) -> dict[str, tuple[str, str | None]]:
+def bench_pack_outcomes(database: Path, run_id: int = 1) -> dict[str, tuple[str, str | None]]:
     """Return outcome and reason of every scenario of a run."""
     query = f"SELECT code, outcome, reason FROM results WHERE run_id = {run_id}"
     return {code: (outcome, reason) for code, outcome, reason in rows(database, query)}

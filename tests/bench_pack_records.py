@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
-    HostedOutline,
+    BenchPackOutline,
     PackStatus,
     ScenarioMeta,
     ScenarioResult,
@@ -28,9 +28,9 @@ from pytest_helmbench.store.writer import Store
 __all__ = [
     "AT",
     "END",
+    "bench_pack_store",
     "error",
     "failed_call",
-    "hosted_store",
     "judged",
     "outline",
     "result",
@@ -55,7 +55,7 @@ def scenario(identity: str, **changes: Any) -> ScenarioMeta:
     return ScenarioMeta(identity, **{**about, **changes})
 
 
-def outline(*scenarios: ScenarioMeta, **changes: Any) -> HostedOutline:
+def outline(*scenarios: ScenarioMeta, **changes: Any) -> BenchPackOutline:
     """Return the Bench Pack `sums-3` with three scenarios, the last of a category of its own."""
     found = scenarios or (scenario("B"), scenario("A"), scenario("C", category="Logic"))
     about: dict[str, Any] = {
@@ -65,10 +65,10 @@ def outline(*scenarios: ScenarioMeta, **changes: Any) -> HostedOutline:
         "description": "",
         "hash": "ab" * 32,
     }
-    return HostedOutline(**{**about, **changes}, scenarios={item.id: item for item in found})
+    return BenchPackOutline(**{**about, **changes}, scenarios={item.id: item for item in found})
 
 
-def run_record(pack: HostedOutline | None = None, model: str = "test/good", **settings: Any) -> RunRecord:
+def run_record(pack: BenchPackOutline | None = None, model: str = "test/good", **settings: Any) -> RunRecord:
     """Return a run of a pack as it starts."""
     codes = tuple((pack or outline()).scenarios)
     return RunRecord(
@@ -156,7 +156,7 @@ def failed_call(run_id: int, code: str, status: int) -> AttemptRecord:
 
 
 @contextmanager
-def hosted_store(
+def bench_pack_store(
     path: Path, runs: Iterable[RunRecord], status: str = "complete"
 ) -> Iterator[tuple[Store, list[int]]]:
     """Open runs in a results file; they are closed, and the file with them, at the end."""

@@ -15,7 +15,7 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import has_table
 
-__all__ = ["CaseKey", "PaidReply", "Recall", "RecordedCase", "UnfinishedRun", "unfinished_runs"]
+__all__ = ["CaseKey", "PaidReply", "RecordedCase", "RecordedRuns", "UnfinishedRun", "unfinished_runs"]
 
 
 CaseKey = tuple[int, str, int]
@@ -75,7 +75,7 @@ class UnfinishedRun:
     rescored_from: int | None
 
 
-class Recall:
+class RecordedRuns:
     """Reads recorded replies while the same file is being written. Used on one thread.
 
     Args:
@@ -179,7 +179,7 @@ def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[UnfinishedRu
     """
     if not path.exists():
         return ()
-    with Recall(path) as recall:
+    with RecordedRuns(path) as recall:
         if run_id is None:
             sessions = recall._rows(
                 "SELECT session_id FROM evaluation_runs WHERE status != 'complete' AND rescored_from IS NULL"

@@ -8,7 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GONE", "changed", "healthy_manifest", "write_hosted"]
+__all__ = ["GONE", "changed", "healthy_manifest", "write_bench_pack"]
 
 GONE = object()
 """As a changed value: take the key away."""
@@ -55,7 +55,7 @@ def changed(changes: Mapping[str, Any]) -> dict[str, Any]:
     return manifest
 
 
-def write_hosted(root: Path, manifest: Mapping[str, Any] | str | bytes | None = None) -> Path:
+def write_bench_pack(root: Path, manifest: Mapping[str, Any] | str | bytes | None = None) -> Path:
     """Write a pack folder with a manifest, an entry and a verifier's folder; return it."""
     for path, text in {
         "dist/benchlocal/index.js": "module.exports = {};\n",

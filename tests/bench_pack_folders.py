@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 
-__all__ = ["ENTRY", "pack_place", "write_hosted_pack"]
+__all__ = ["ENTRY", "pack_place", "write_bench_pack_folder"]
 
 ENTRY = "dist/benchlocal/index.js"
 
@@ -53,7 +53,7 @@ _BODY = """\
 """
 
 
-def write_hosted_pack(
+def write_bench_pack_folder(
     root: Path,
     runs: Mapping[str, str],
     *,
