@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import ROOT
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
@@ -470,7 +471,7 @@ def test_a_missing_or_foreign_file_is_named_by_the_readers(path: Path, tmp_path:
 
 
 def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: PermitRequest) -> None:
-    documentation = Path(__file__).parents[2] / "docs" / "database.md"
+    documentation = ROOT / "docs" / "database.md"
     queries = re.findall(r"```sql\n(.*?)```", documentation.read_text("utf-8"), re.DOTALL)
     first, second = store.open_runs("s", [run_record(), run_record()])
     said = ScenarioResult(CODE, PackStatus.PASS, 100, None, "well done", "", "", {})
@@ -485,7 +486,7 @@ def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: 
 
 
 def test_the_documentation_lists_every_table_and_column_in_order(ask: PermitRequest) -> None:
-    documentation = (Path(__file__).parents[2] / "docs" / "database.md").read_text("utf-8")
+    documentation = (ROOT / "docs" / "database.md").read_text("utf-8")
     for table in ask(
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE '\\_%' ESCAPE '\\'"
     ):

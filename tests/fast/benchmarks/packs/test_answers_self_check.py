@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import ROOT
 
 from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
 from pytest_helmbench.benchmarks.packs.families.text.self_check import self_check_replies
@@ -127,7 +127,7 @@ def test_rows_that_contradict_themselves_are_found(
     ],
 )
 def test_the_packs_of_the_demo_are_sound(pack: str, family: Family) -> None:
-    tasks = Path(__file__).parents[2] / "benchmark" / "packs" / pack / "tasks.jsonl"
+    tasks = ROOT / "benchmark" / "packs" / pack / "tasks.jsonl"
     for line in tasks.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         assert violations(family, row["input"], row["eval"], prompt=render(family, row["input"])) == []

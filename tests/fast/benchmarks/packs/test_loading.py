@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from packs import FAMILIES, GONE, MANIFEST, healthy, row, write_pack
+from paths import SHARED as _SHARED
 
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import decode_row, row_lines
@@ -35,7 +36,7 @@ from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.strict_json import StrictJSON
 
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "packs"
+SHARED = _SHARED / "data" / "packs"
 
 
 def loaded(root: Path, *rows: dict[str, Any] | str, manifest: str = MANIFEST, **files: str) -> Pack:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from engines import Running
 from packs import GONE, row, write_pack
+from paths import SHARED
 from provider import Provider
 from repositories import bundle_of, git, make_repository
 from scripted import code_row, task_row
@@ -20,7 +21,7 @@ from trees import clear_environment, run_tree
 _BWRAP = "--helmbench-sandbox=bwrap"
 _PODMAN = "--helmbench-sandbox=podman"
 _SELF_CHECK = "--helmbench-self-check"
-_SHARED = Path(os.environ.get("HELMBENCH_SHARED") or Path(__file__).parents[3] / "shared") / "data" / "packs"
+_SHARED = Path(os.environ.get("HELMBENCH_SHARED") or SHARED) / "data" / "packs"
 _TESTS = {
     "source": "command",
     "command": "python3 -c 'from src.calculator import add; assert add(1, 2) == 3'",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from paths import DATA
 
 from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
-_DATA = Path(__file__).parents[1] / "data"
+_DATA = DATA
 _FAMILIES = ("multiple_choice", "short_answer", "free_response")
 _GOLDENS = json.loads((_DATA / "pack-scoring.json").read_text(encoding="utf-8"))["scoring"]
 

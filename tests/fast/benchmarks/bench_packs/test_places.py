@@ -88,7 +88,7 @@ def test_looking_for_bench_packs_imports_little() -> None:
         "print(sorted(name for name in sys.modules if name.startswith(('pytest_helmbench.', 'hashlib', 'yaml'))))"
     )
     found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
-    assert "hosted_places" in found.stdout
-    assert not {"hosted_manifest", "hosted_files", "yaml", "hashlib"} & set(
+    assert "bench_packs.places" in found.stdout
+    assert not {"manifest", "pack_folder", "yaml", "hashlib"} & set(
         found.stdout.replace("'", " ").replace(".", " ").split()
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from engines import Running
+from paths import DATA
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import evaluate_code
 from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding
@@ -15,7 +15,7 @@ from pytest_helmbench.benchmarks.packs.task import CodeTests, Environment, PackT
 
 __all__ = ["CodeRow", "code_rows", "code_task", "judge_all"]
 
-_FOLDER = Path(__file__).parent / "data" / "code"
+_FOLDER = DATA / "code"
 _AT_ONCE = 4
 _ENVIRONMENT = Environment(timeout_s=20.0)
 

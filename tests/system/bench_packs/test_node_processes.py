@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from bench_pack_folders import write_bench_pack_folder
 from bridged import CALM, HASTY, Item, bridge_to, outcomes, stopped
+from paths import SUPPORT
 from verifiers import SERVER, Pack
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import PackFailedError
@@ -183,9 +184,7 @@ def test_nothing_is_left_when_we_are_killed(
     if permission:  # no process can be opened, so there are none to look for
         act = act.replace("[false, true].map", "[].map")
     root = write_bench_pack_folder(tmp_path / "pack", {"A": act})
-    text = _SESSION.format(
-        path=[str(Path(__file__).parents[1])], root=str(root), permission=permission, loopback=loopback
-    )
+    text = _SESSION.format(path=[str(SUPPORT)], root=str(root), permission=permission, loopback=loopback)
     session = subprocess.Popen([sys.executable, "-c", text], env=os.environ)
     try:
         pids = _pids(root)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
+from paths import ROOT
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = ROOT
 
 
 def _command(name: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import SUPPORT
 from verifiers import SERVER, Pack, Upstream, asked, free_port, lives, plain, used
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierDefault, VerifierEndpoint
@@ -256,7 +257,7 @@ def test_a_killed_session_takes_the_server_and_all_it_started_with_it(tmp_path: 
         [sys.executable, "-c", _SESSION, str(tmp_path), "process"],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(SUPPORT)},
     )
     assert session.stdout is not None
     assert session.stdout.readline() == "ready\n"

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
-_PACKAGE = Path(__file__).parents[2] / "pytest_helmbench"
+_PACKAGE = ROOT / "pytest_helmbench"
 _ROOMS = {
     "benchmarks": {"benchmarks/bench_packs", "benchmarks/packs", "core"},
     "benchmarks/bench_packs": {

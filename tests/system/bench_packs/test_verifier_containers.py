@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from engines import IMAGE, Running
+from paths import SUPPORT
 from verifiers import SERVER, Pack, Upstream, asked, plain, used
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierEndpoint
@@ -274,7 +275,7 @@ def test_what_a_killed_session_leaves_is_removed_by_the_next(pack: Pack) -> None
         [sys.executable, "-c", _SESSION, str(pack.root)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(SUPPORT)},
     )
     assert session.stdout is not None
     _ = pack.folder
