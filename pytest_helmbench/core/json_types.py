@@ -1,0 +1,16 @@
+"""Types of a JSON document: what `json.loads` can return, for files and the wire.
+
+A document is narrowed with `isinstance` where it is read; inside the program stand values with types of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+__all__ = ["JsonObject", "JsonValue"]
+
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+
+JsonObject: TypeAlias = Mapping[str, JsonValue]
+"""An object that is only read; `isinstance(value, dict)` narrows a `JsonValue` to it."""
