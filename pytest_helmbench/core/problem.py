@@ -8,7 +8,7 @@ from pathlib import Path
 __all__ = ["HelmbenchError", "Problem", "UnreadableBenchmarkError"]
 
 
-class HelmbenchError(ValueError):
+class HelmbenchError(Exception):
     """Base of the errors that a user of the package may want to catch."""
 
 

@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 
-class ConfigError(HelmbenchError):
-    """A manifest, a row or a task specification breaks the format."""
+class ConfigError(HelmbenchError, ValueError):
+    """A manifest, a row or a task specification breaks the format; a `ValueError`, as the format says."""
 
 
 class UnreadablePackError(ConfigError, UnreadableBenchmarkError):
@@ -49,8 +49,8 @@ class UnreadablePackError(ConfigError, UnreadableBenchmarkError):
     """
 
 
-class MaterializationError(HelmbenchError):
-    """Files of a pack cannot be laid out as the row says."""
+class MaterializationError(HelmbenchError, ValueError):
+    """Files of a pack cannot be laid out as the row says; a `ValueError`, as the format says."""
 
 
 class PathPolicyError(MaterializationError):

@@ -54,7 +54,7 @@ _HIGHEST_WINS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minPro
 _LOWEST_WINS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 
 
-class NoAnswerError(ValueError):
+class NoAnswerError(Exception):
     """No value was found that fits the schema."""
 
 

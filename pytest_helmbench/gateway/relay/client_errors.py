@@ -75,9 +75,7 @@ def read_request(raw: bytes) -> dict[str, Any]:
         raise BadRequestError(
             f"the request body is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         ) from None
-    except ValueError as error:
-        if isinstance(error, BadRequestError):
-            raise
+    except ValueError:
         raise BadRequestError("the request body holds a number of too many digits") from None
     if not isinstance(body, dict):
         raise BadRequestError("the request body is no JSON object")
