@@ -1,13 +1,26 @@
-"""Fixtures of all tests; `pytester` runs pytest inside pytest."""
+"""Fixtures and marks of all tests; `pytester` runs pytest inside pytest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from provider import Provider
 
 pytest_plugins = ["pytester", "engines"]
+
+_TESTS = Path(__file__).parent / "tests"
+_MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by the folder that it stands in."""
+    for item in items:
+        if item.path.is_relative_to(_TESTS):
+            mark = _MARKS.get(item.path.relative_to(_TESTS).parts[0])
+            if mark is not None:
+                item.add_marker(mark)
 
 
 @pytest.fixture

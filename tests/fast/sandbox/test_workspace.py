@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -94,20 +93,6 @@ def test_removing_through_a_link_touches_nothing(work: Workspace, outside: Path)
     work.close()
     assert not work.path.exists()
     assert (outside / "precious").exists()
-
-
-def test_what_is_no_file_is_listed_but_never_read(work: Workspace) -> None:
-    os.mkfifo(work.path / "pipe")
-    (work.path / "link").symlink_to("/etc/passwd")
-    with socket.socket(socket.AF_UNIX) as served:
-        served.bind(str(work.path / "socket"))
-    assert work.get("pipe", limit_bytes=9) is None
-    assert work.get("socket", limit_bytes=9) is None
-    assert [(entry.name, entry.kind, entry.target) for entry in work.entries()] == [
-        ("link", EntryKind.LINK, "/etc/passwd"),
-        ("pipe", EntryKind.OTHER, ""),
-        ("socket", EntryKind.OTHER, ""),
-    ]
 
 
 def test_closed_and_very_deep_folders_are_removed(work: Workspace) -> None:

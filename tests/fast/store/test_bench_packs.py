@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 import sqlite3
@@ -10,7 +9,6 @@ from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bench_pack_records import (
@@ -34,7 +32,6 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
     pack_score,
 )
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
-from pytest_helmbench.gateway.relay.relay import Relay, RelayRoute
 from pytest_helmbench.session.stored_scores import stored_score
 from pytest_helmbench.store.queries import results, run_detail
 from pytest_helmbench.store.recorded_runs import RecordedRuns
@@ -174,46 +171,6 @@ def test_what_a_pack_makes_of_a_run_is_kept_and_its_last_word_stands(path: Path)
         83.25, categories, "well done", partial=True, unit="tokens/s"
     )
     assert pack_score(path, other) is None
-
-
-def test_nothing_that_a_pack_says_stops_the_writer_or_brings_a_token_in(path: Path) -> None:
-    async def opened() -> str:
-        relay = Relay()
-        try:
-            return (await relay.open_route(RelayRoute())).token
-        finally:
-            await relay.close()
-
-    token = asyncio.run(opened())
-    deep: Any = []
-    for _ in range(100_000):
-        deep = [deep]
-    hostile = said(
-        "A",
-        summary=f"Bearer {token}!",
-        rawLog="\0\ud800",
-        output={"sent": f"Authorization: Bearer {token}"},
-        verifier={"nan": float("nan"), "infinite": [float("inf"), 1]},
-        artifacts=deep,
-    )
-    with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
-        store.record_result(result(run_id, "A", judged(hostile, token)))
-        store.record_pack_score(run_id, PackScore(1, ({"id": token},), token))
-
-    with closing(sqlite3.connect(path)) as connection:
-        dump = "\n".join(connection.iterdump())
-    assert token not in dump
-    assert dump.count("<redacted>") == 5
-    assert rows(path, "SELECT summary, raw_log, verifier, artifacts FROM pack_results") == [
-        (
-            "Bearer <redacted>!",
-            "\ufffd?",
-            '{"nan":null,"infinite":[null,1]}',
-            '{"lost":"nested too deeply to be kept"}',
-        )
-    ]
-    # Without its event, a result is what its columns hold.
-    assert bench_pack_results(path, run_id)[0].stated["summary"] == "Bearer <redacted>!"
 
 
 def test_a_session_that_goes_on_knows_what_was_said(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import subprocess
 import time
 import tracemalloc
 from pathlib import Path
@@ -294,39 +293,6 @@ def test_files_of_a_row_are_placed(tmp_path: Path) -> None:
     assert task.public()["assets"] == [
         {"path": "a.txt", "mount": "a.txt", "read_only": True},
         {"path": "data", "mount": "in/data", "read_only": False},
-    ]
-
-
-@pytest.mark.parametrize("named_in", ["environment", "assets", "bare"])
-def test_the_repository_can_be_a_bundle_or_clone_of_the_pack(tmp_path: Path, named_in: str) -> None:
-    assets = tmp_path / "assets"
-    assets.mkdir()
-    git = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(assets / "clone"))
-    subprocess.run(["git", "init", "-q", str(assets / "clone")], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-    subprocess.run([*git, "bundle", "create", "-q", str(assets / "r.bundle"), "--all"], check=True)
-    changes: dict[str, dict[str, Any]] = {
-        "environment": {"environment": {"repository": "r.bundle"}},
-        "assets": {"environment": GONE, "assets": [{"path": "r.bundle"}]},
-        "bare": {"environment": {"repository": "clone"}},
-    }
-
-    task = task_of(tmp_path, row("repo_patch", changes[named_in]))
-
-    assert task.environment.repository == assets / ("clone" if named_in == "bare" else "r.bundle")
-    assert task.assets == ()  # the repository is no file in the repository
-
-
-def test_a_clone_that_borrows_objects_is_no_repository(tmp_path: Path) -> None:
-    clone = tmp_path / "assets" / "clone"
-    subprocess.run(["git", "init", "-q", str(clone)], check=True)
-    (clone / ".git" / "objects" / "info" / "alternates").write_text("/srv/elsewhere/objects\n")
-
-    pack = load_pack(write_pack(tmp_path, [row("repo_patch", {"environment": {"repository": "clone"}})]))
-
-    assert [problem.text(tmp_path) for problem in pack.all_problems()] == [
-        "tasks.jsonl:1: environment.repository: 'assets/clone' is no git bundle and no clone that stands on its own\n"
-        "  hint: make a bundle with 'git bundle create repository.bundle --all'"
     ]
 
 

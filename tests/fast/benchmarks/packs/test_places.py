@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -80,12 +78,3 @@ def test_rows_are_in_tasks_or_in_every_file_in_natural_order(tmp_path: Path) -> 
     assert [path.name for path in row_files_of(tmp_path)] == ["a.jsonl", "b9.jsonl", "b10.jsonl"]
     (tmp_path / "tasks.jsonl").write_text("")
     assert [path.name for path in row_files_of(tmp_path)] == ["tasks.jsonl"]
-
-
-def test_looking_for_packs_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, pytest_helmbench.benchmarks.packs.places\n"
-        "print(sorted(name for name in ('yaml', 'jsonschema', 'aiohttp', 'hashlib') if name in sys.modules))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "[]\n"
