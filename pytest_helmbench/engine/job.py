@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline
-from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree, Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.work import Work
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable

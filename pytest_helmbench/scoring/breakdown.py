@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.monotonic import Curve, detection_curves
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score

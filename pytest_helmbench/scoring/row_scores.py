@@ -6,19 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
-from statistics import NormalDist
 
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.scoring.bootstrap import Interval
+from pytest_helmbench.scoring.intervals import wilson_interval
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore, Score, run_score
 
-__all__ = ["PackVerdict", "pack_score", "wilson_interval"]
+__all__ = ["PackVerdict", "pack_score"]
 
 _WHOLE = ""
-_Z = NormalDist().inv_cdf(0.975)
-_DIGITS = 12  # an end of 0 or 1 must be just that
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +63,6 @@ def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
 def _share(score: Score, code: str) -> Score:
     interval = None if score.score is None else wilson_interval(float(score.score), score.clusters)
     return replace(score, code=code, cluster="row", unweighted=False, interval=interval)
-
-
-def wilson_interval(share: float, trials: int) -> Interval:
-    """Return the 95 % score interval of a share.
-
-    Args:
-        share: In [0, 1].
-        trials: At least 1.
-
-    Source:
-        Wilson, Probable Inference, the Law of Succession, and Statistical Inference (1927).
-    """
-    spread = _Z**2 / trials
-    centre = (share + spread / 2) / (1 + spread)
-    half = _Z / (1 + spread) * sqrt(share * (1 - share) / trials + spread / (4 * trials))
-    return Interval(round(max(0.0, centre - half), _DIGITS), round(min(1.0, centre + half), _DIGITS))
 
 
 def _rows(verdicts: Sequence[PackVerdict]) -> Iterable[Row]:

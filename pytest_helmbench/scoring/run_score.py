@@ -9,19 +9,13 @@ from enum import StrEnum
 from fractions import Fraction
 from statistics import stdev
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.scoring.bootstrap import (
-    Interval,
-    behaviour_replicates,
-    mean_replicates,
-    percentile_interval,
-)
+from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, tree_intervals
 from pytest_helmbench.scoring.ledger import Ledger, behaviour_ledgers
 from pytest_helmbench.scoring.rows import Row, exact
 
 __all__ = [
-    "FEW_CLUSTERS",
     "Bounds",
     "Floor",
     "FloorState",
@@ -30,12 +24,6 @@ __all__ = [
     "behaviour_score",
     "run_score",
 ]
-
-FEW_CLUSTERS = 10
-"""With fewer clusters an interval is too narrow to lean on, and that is said."""
-
-_ROUNDING = 1e-12
-"""A pillar at its floor must not fall below it by rounding."""
 
 
 class FloorState(StrEnum):
@@ -200,7 +188,7 @@ def run_score(
     scheme = _scheme(ledgers, scoring)
     now = scheme.standing(lambda ledger: ledger.score)
     bounds = _all_bounds(ledgers, scheme)
-    intervals = _all_intervals(ledgers, scheme, replicates, seed)
+    intervals = tree_intervals(ledgers, scheme, replicates, seed)
 
     def score(code: str, members: Sequence[Ledger], value: Fraction | None) -> Score:
         return Score(
@@ -309,35 +297,6 @@ def _all_bounds(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Bounds 
 
 def _bounds(low: Fraction | None, high: Fraction | None) -> Bounds | None:
     return None if low is None or high is None else Bounds(low, high)
-
-
-def _all_intervals(
-    ledgers: Sequence[Ledger], scheme: _Scheme, replicates: int, seed: int
-) -> dict[str, Interval | None]:
-    """Return the intervals of behaviours, pillars and run, all from the same replicates."""
-    columns = {ledger.code: behaviour_replicates(ledger, replicates, seed) for ledger in ledgers}
-
-    def mean(members: Iterable[Ledger]) -> list[float]:
-        return mean_replicates((scheme.weights[ledger.code], columns[ledger.code]) for ledger in members)
-
-    pillars = {pillar: mean(members) for pillar, members in scheme.members.items()}
-    run = _capped_replicates(mean(ledgers), pillars, scheme)
-    return {code: percentile_interval(values) for code, values in {**columns, **pillars, "": run}.items()}
-
-
-def _capped_replicates(
-    raw: Sequence[float], pillars: Mapping[str, Sequence[float]], scheme: _Scheme
-) -> Sequence[float]:
-    """Return the run's replicates with the cap where a floor is breached in the same replicate."""
-    if scheme.cap is None:
-        return raw
-    cap = float(scheme.cap)
-    floors = scheme.floors.items()
-    watched = [(float(least) - _ROUNDING, pillars[code]) for code, least in floors if pillars.get(code)]
-    return [
-        min(value, cap) if any(column[index] < least for least, column in watched) else value
-        for index, value in enumerate(raw)
-    ]
 
 
 def _repetition_sd(rows: Iterable[Row], scoring: Scoring | None) -> float | None:

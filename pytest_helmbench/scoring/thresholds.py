@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import floor
 
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.scoring.bootstrap import Interval
+from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.run_score import RunScore
 
 __all__ = [

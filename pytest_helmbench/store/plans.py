@@ -13,7 +13,7 @@ from sys import intern
 from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.fault import store_error
 
 __all__ = ["PackRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree, Scoring
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import JudgeRule
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.job import Broken, CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.case_evaluation import rule_hashes

@@ -10,8 +10,9 @@ from typing import Any
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import Rule
+from pytest_helmbench.core.weighting import Scoring
 
-__all__ = ["Behaviour", "Combination", "Component", "Pillar", "Scenario", "ScenarioTree", "Scoring"]
+__all__ = ["Behaviour", "Combination", "Component", "Pillar", "Scenario", "ScenarioTree"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +184,6 @@ class Behaviour:
     title: str = ""
     description: str = ""
     compliance_criteria: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """`scoring.yaml`: weights by behaviour code, floors by pillar code, the cap of a breach."""
-
-    weights: Mapping[str, float]
-    floors: Mapping[str, float]
-    cap: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import pytest
 from analysis_rows import any_rows, row, verdict
 from hypothesis import given
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.breakdown import (
     ConstantScores,
     Detection,

@@ -10,8 +10,8 @@ from math import sqrt
 import pytest
 from analysis_rows import row, verdict
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
-from pytest_helmbench.scoring.bootstrap import Interval, mean_replicates, percentile_interval
+from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.scoring.intervals import Interval, mean_replicates, percentile_interval
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_helmbench.scoring.row_scores import PackVerdict, pack_score, wilson_interval
+from pytest_helmbench.scoring.intervals import wilson_interval
+from pytest_helmbench.scoring.row_scores import PackVerdict, pack_score
 
 
 def _verdicts(*passed: bool | None, groups: tuple[str, ...] = ()) -> list[PackVerdict]:

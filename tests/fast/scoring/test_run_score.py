@@ -10,7 +10,7 @@ from analysis_rows import any_rows, row, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.rows import MergeError, Row, exact, merge
 from pytest_helmbench.scoring.run_score import (
     Bounds,

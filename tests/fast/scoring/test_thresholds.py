@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from analysis_rows import row, verdict
 
-from pytest_helmbench.scoring.bootstrap import Interval
+from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.run_score import run_score
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,

@@ -21,7 +21,6 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Pillar,
     Scenario,
     ScenarioTree,
-    Scoring,
 )
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
@@ -33,6 +32,7 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.queries import Spread, price_history, run_summary, runs
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 

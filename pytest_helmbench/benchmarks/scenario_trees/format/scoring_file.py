@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.files.source import Fault, Reader, suggestion
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import parse_yaml

@@ -46,11 +46,11 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Pillar,
     Scenario,
     ScenarioTree,
-    Scoring,
 )
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.rule import FieldRule, JudgeRule, Rule
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.validation import known_keys, validate
 from pytest_helmbench.files.yaml_text import Document

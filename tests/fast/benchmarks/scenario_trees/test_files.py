@@ -8,9 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scoring
 from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
+from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.files.source import Findings, Reader

@@ -1,21 +1,42 @@
-"""The seeded bootstrap over perturbations; the only random numbers of the room."""
+"""95 % intervals: the seeded bootstrap over perturbations for trees, Wilson's for rows.
+
+How an interval is computed is known here alone; so are the only random numbers of the room.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from operator import mul
+from statistics import NormalDist
+from typing import Protocol
 
 from pytest_helmbench.scoring.ledger import Ledger
 
-__all__ = ["Interval", "behaviour_replicates", "mean_replicates", "percentile_interval"]
+__all__ = [
+    "FEW_CLUSTERS",
+    "Interval",
+    "Weighing",
+    "behaviour_replicates",
+    "mean_replicates",
+    "percentile_interval",
+    "tree_intervals",
+    "wilson_interval",
+]
+
+FEW_CLUSTERS = 10
+"""With fewer clusters an interval is too narrow to lean on, and that is said."""
 
 _TAIL = 0.025
+_Z = NormalDist().inv_cdf(1 - _TAIL)
 _DIGITS = 12
 """Digits of an end that are no rounding noise: an end of 7/10 must equal a threshold of 0.7."""
+_ROUNDING = 1e-12
+"""A pillar at its floor must not fall below it by rounding."""
 _DRAWS_PER_BIT_STEP = 3
 """One step of `_binomial` takes about as long as drawing three clusters (measured)."""
 
@@ -30,6 +51,64 @@ class Interval:
     def splits(self, threshold: Fraction) -> bool:
         """Return whether values on either side of the threshold (that it holds for, or not) lie inside."""
         return self.low < float(threshold) <= self.high
+
+
+class Weighing(Protocol):
+    """How behaviours add up to pillars and a run."""
+
+    @property
+    def weights(self) -> Mapping[str, Fraction]:
+        """Of every behaviour that was planned."""
+
+    @property
+    def members(self) -> Mapping[str, Sequence[Ledger]]:
+        """Pillar to its planned behaviours."""
+
+    @property
+    def floors(self) -> Mapping[str, Fraction]:
+        """Pillar to its least score."""
+
+    @property
+    def cap(self) -> Fraction | None:
+        """Most that a run with a breached floor scores; None for no cap."""
+
+
+def tree_intervals(
+    ledgers: Sequence[Ledger], weighing: Weighing, replicates: int, seed: int
+) -> dict[str, Interval | None]:
+    """Return the intervals of behaviours, pillars and run (an empty code), all from the same replicates.
+
+    Args:
+        ledgers: Of every planned behaviour.
+        weighing: How they add up.
+        replicates: Of the bootstrap; 0 for no intervals.
+        seed: The same rows and seed give the same intervals.
+    """
+    columns = {ledger.code: behaviour_replicates(ledger, replicates, seed) for ledger in ledgers}
+
+    def mean(members: Iterable[Ledger]) -> list[float]:
+        return mean_replicates((weighing.weights[ledger.code], columns[ledger.code]) for ledger in members)
+
+    pillars = {pillar: mean(members) for pillar, members in weighing.members.items()}
+    run = _capped_replicates(mean(ledgers), pillars, weighing)
+    return {code: percentile_interval(values) for code, values in {**columns, **pillars, "": run}.items()}
+
+
+def wilson_interval(share: float, trials: int) -> Interval:
+    """Return the 95 % score interval of a share.
+
+    Args:
+        share: In [0, 1].
+        trials: At least 1.
+
+    Source:
+        Wilson, Probable Inference, the Law of Succession, and Statistical Inference (1927).
+    """
+    spread = _Z**2 / trials
+    centre = (share + spread / 2) / (1 + spread)
+    half = _Z / (1 + spread) * sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    # An end of 0 or 1 must be just that.
+    return Interval(round(max(0.0, centre - half), _DIGITS), round(min(1.0, centre + half), _DIGITS))
 
 
 def behaviour_replicates(ledger: Ledger, replicates: int, seed: int) -> list[float]:
@@ -77,6 +156,21 @@ def percentile_interval(replicates: Sequence[float]) -> Interval | None:
     ordered = sorted(replicates)
     cut = int(len(ordered) * _TAIL)
     return Interval(round(ordered[cut], _DIGITS), round(ordered[-1 - cut], _DIGITS))
+
+
+def _capped_replicates(
+    raw: Sequence[float], pillars: Mapping[str, Sequence[float]], weighing: Weighing
+) -> Sequence[float]:
+    """Return the run's replicates with the cap where a floor is breached in the same replicate."""
+    if weighing.cap is None:
+        return raw
+    cap = float(weighing.cap)
+    floors = weighing.floors.items()
+    watched = [(float(least) - _ROUNDING, pillars[code]) for code, least in floors if pillars.get(code)]
+    return [
+        min(value, cap) if any(column[index] < least for least, column in watched) else value
+        for index, value in enumerate(raw)
+    ]
 
 
 def _drawer(clusters: list[int]) -> Callable[[random.Random], int]:
