@@ -25,7 +25,7 @@ from pytest_helmbench.cli.records import database_of, run_of
 from pytest_helmbench.cli.trees import benchmark_option
 from pytest_helmbench.reports.json_report import score_record
 from pytest_helmbench.reports.markdown import markdown_report
-from pytest_helmbench.reports.score_lines import score_lines
+from pytest_helmbench.reports.score_lines import gate_lines, score_lines
 from pytest_helmbench.reports.stored_reports import json_text, run_report
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.run_score import RunScore
@@ -77,7 +77,7 @@ def gate(run: str, min_score: str, min_coverage: str | None, db: Path | None) ->
     path = database_of(db)
     detail = run_of(path, run)
     verdict = gates.judge({detail.summary.model: _score_of(path, detail)})
-    say(*verdict.lines)
+    say(*gate_lines(verdict))
     return 0 if verdict.holds else 1
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.pytest_side.roles import Coordinator, in_ci
+from pytest_helmbench.reports.score_lines import gate_lines
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.runs import Plan
 
@@ -47,7 +48,7 @@ class ExitRule:
         if plan.dry:
             return _FAILED if self._gates.asked else status
         report = self._gates.judge(scores_by_name(self._coordinator))
-        for line in report.lines:
+        for line in gate_lines(report):
             self._coordinator.note(line)
         if unjudged_failures and self._gates.asked:
             self._coordinator.note(

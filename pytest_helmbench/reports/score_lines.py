@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict
+from pytest_helmbench.session.gates import GateReport
 
-__all__ = ["gate_line", "interval_text", "score_lines", "score_notes"]
+__all__ = ["gate_lines", "interval_text", "score_lines", "score_notes"]
 
 
 def interval_text(score: Score) -> str:
@@ -46,7 +47,20 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
     ]
 
 
-def gate_line(name: str, verdict: GateVerdict) -> str:
+def gate_lines(report: GateReport) -> list[str]:
+    """Return one line per gate: what it says of which run."""
+    lines: list[str] = []
+    for run in report.runs:
+        if run.score is None:
+            lines.append(f"gate {run.name}: does not hold: the run has no score")
+        lines += [_gate_line(run.name, verdict) for verdict in run.verdicts]
+        if run.score is not None and not run.covered:
+            coverage = share(run.score.total.coverage)
+            lines.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")
+    return lines or ([] if report.runs else ["the gate does not hold: nothing was judged"])
+
+
+def _gate_line(name: str, verdict: GateVerdict) -> str:
     """Return one gate's outcome: score, interval, threshold, and `inconclusive` where it is."""
     threshold = verdict.threshold
     subject = f"{name} {threshold.code}".strip()

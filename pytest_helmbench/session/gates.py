@@ -1,4 +1,4 @@
-"""Gates of a session: which scores must reach which thresholds, and what that does to the exit code."""
+"""Gates of a session: which scores must reach which thresholds, and whether they do."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_helmbench.reports.score_lines import gate_line
-from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
@@ -17,7 +15,7 @@ from pytest_helmbench.scoring.thresholds import (
     parse_thresholds,
 )
 
-__all__ = ["GateReport", "Gates", "read_gates"]
+__all__ = ["GateReport", "Gates", "RunGates", "read_gates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +41,55 @@ class Gates:
         Args:
             scores: By the name of the run (a model); None where it has none.
         """
-        lines: list[str] = []
-        holds = bool(scores)
         coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
-        for name, score in scores.items():
-            if score is None:
-                holds = False
-                lines.append(f"gate {name}: does not hold: the run has no score")
-                continue
-            verdicts: list[GateVerdict] = [gate(score, threshold, coverage) for threshold in self.thresholds]
-            lines += [gate_line(name, verdict) for verdict in verdicts]
-            holds = holds and all(verdict.holds for verdict in verdicts)
-            if not verdicts and (score.total.coverage or 0) < coverage:
-                holds = False
-                lines.append(f"coverage of {name} is {share(score.total.coverage)}, below {share(coverage)}")
-        if not scores:
-            lines.append("the gate does not hold: nothing was judged")
-        return GateReport(holds, tuple(lines))
+        return GateReport(tuple(self._run(name, score, coverage) for name, score in scores.items()))
+
+    def _run(self, name: str, score: RunScore | None, coverage: Fraction) -> RunGates:
+        if score is None:
+            return RunGates(name)
+        verdicts = tuple(gate(score, threshold, coverage) for threshold in self.thresholds)
+        return RunGates(name, score, verdicts, coverage)
+
+
+@dataclass(frozen=True, slots=True)
+class RunGates:
+    """How one run stands to what was asked.
+
+    Args:
+        name: Of the run (a model).
+        score: None where it has none: no gate holds then.
+        verdicts: One per threshold.
+        min_coverage: Least coverage of the run.
+    """
+
+    name: str
+    score: RunScore | None = None
+    verdicts: tuple[GateVerdict, ...] = ()
+    min_coverage: Fraction = Fraction(1)
+
+    @property
+    def covered(self) -> bool:
+        """Whether enough was judged. A threshold looks at that itself, so only a run without one may fall short."""
+        if self.score is None or self.verdicts:
+            return True
+        return (self.score.total.coverage or 0) >= self.min_coverage
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run reaches all that was asked."""
+        return self.score is not None and self.covered and all(verdict.holds for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """Whether all gates hold, and a line per gate."""
+    """How the runs of a session stand to what was asked; empty where nothing was judged."""
 
-    holds: bool
-    lines: tuple[str, ...]
+    runs: tuple[RunGates, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all gates hold."""
+        return bool(self.runs) and all(run.holds for run in self.runs)
 
 
 def read_gates(min_score: str | None, min_coverage: str | None) -> Gates:

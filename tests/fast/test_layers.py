@@ -91,7 +91,7 @@ _ROOMS = {
     },
     "reports": {"benchmarks/bench_packs", "core", "scoring", "session", "store"},
     "sandbox": {"core"},
-    "scoring": {"benchmarks/scenario_trees", "core"},
+    "scoring": {"core"},
     "session": {
         "benchmarks",
         "benchmarks/bench_packs",
@@ -102,7 +102,6 @@ _ROOMS = {
         "engine",
         "files",
         "gateway",
-        "reports",
         "sandbox",
         "scoring",
         "store",
