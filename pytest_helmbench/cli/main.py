@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from pytest_helmbench.cli.authoring import check, init, print_schema
+from pytest_helmbench.cli.install_packages import packs
 from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.cli.records import export, list_runs, show, show_costs
 from pytest_helmbench.cli.running import run_all, run_batch, run_single
@@ -38,6 +39,7 @@ _COMMANDS = (
     report,
     export,
     print_schema,
+    packs,
 )
 _USAGE = 2
 _INTERRUPTED = 130

@@ -18,6 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, scenarios_of, score_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
+from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
@@ -40,8 +41,6 @@ _HOME = ".helmbench"
 _FOLDERS = ("data", "cache", "runs")
 _SHOWN = 1_500
 _HINTS: Mapping[str, str] = {
-    "Cannot find": "the host brings @benchlocal/sdk, @benchlocal/core, zod and smol-toml; bundle anything else, or ship"
-    " it in the pack's node_modules",
     "Unknown file extension": "build the pack: its entry must be JavaScript",
     "restricted": "a pack without a verifier reads its own folder, and writes where its HostContext says: dataDir,"
     " cacheDir and runsDir",
@@ -54,7 +53,7 @@ class BenchPackLoader:
 
     Args:
         settings: Of the session.
-        environ: Where Node is looked for.
+        environ: Where Node and installed packages are looked for.
         loop: Where packs run.
         note: Says something in the summary.
 
@@ -70,6 +69,7 @@ class BenchPackLoader:
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._settings = settings
+        self._environ = environ
         self._note = note
         self._loop = loop
         self._choices = parse_choices(settings.verifiers)
@@ -168,9 +168,8 @@ class BenchPackLoader:
             return scenarios_of(self._loop.run(self._bridge(manifest)[0].scenarios()))
         except (PackFailedError, MalformedAnswerError) as error:
             words = error.words if isinstance(error, PackFailedError) else ""
-            hint = "\n".join(
-                filter(None, (_hint(str(error)), f"Node says:\n{excerpt(words, _SHOWN)}" if words else ""))
-            )
+            help_ = package_hint(str(error), manifest.root, self._environ) or _hint(str(error))
+            hint = "\n".join(filter(None, (help_, f"Node says:\n{excerpt(words, _SHOWN)}" if words else "")))
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
     def _tools(
@@ -184,7 +183,9 @@ class BenchPackLoader:
             )
         _make(place, self._settings.db.parent / _HOME)
         node = self._node.path if isinstance(self._node, Node) else None
-        return BenchPackTools(self._relay, place, bridge, Verifiers(manifest, self._choices, tell, node=node))
+        verifiers = Verifiers(manifest, self._choices, tell, node=node)
+        hint = partial(package_hint, root=manifest.root, environ=self._environ)
+        return BenchPackTools(self._relay, place, bridge, verifiers, hint)
 
     def _bridge(self, manifest: BenchPackManifest) -> tuple[Bridge, BridgePlace]:
         if isinstance(self._node, str):
@@ -199,6 +200,7 @@ class BenchPackLoader:
                 cache_dir=data / _FOLDERS[1],
                 runs_dir=data / _FOLDERS[2],
                 home=new_folder(),
+                packages=installed_packages(manifest.root, self._environ),
             )
             # A pack with a verifier may have to talk to it in any way; one without has no business elsewhere.
             bridge = Bridge(self._node, place, permission=not manifest.verifiers)
@@ -207,7 +209,7 @@ class BenchPackLoader:
 
 
 def _hint(message: str) -> str:
-    """Return what helps against the commonest reasons why a pack does not load."""
+    """Return what helps against the commonest reasons why a pack does not load, beside packages that it lacks."""
     return next((hint for words, hint in _HINTS.items() if words in message), "")
 
 

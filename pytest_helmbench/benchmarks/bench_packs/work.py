@@ -74,12 +74,14 @@ class BenchPackTools:
         place: Where it is, and where it may write.
         bridge: Its process.
         verifiers: Its services.
+        hint: What helps where it failed, from its words; empty for nothing.
     """
 
     relay: Relay
     place: BridgePlace
     bridge: Bridge
     verifiers: Verifiers
+    hint: Callable[[str], str]
 
 
 MakeTools = Callable[[Callable[[Mapping[str, Any]], None]], BenchPackTools]
@@ -215,7 +217,9 @@ class BenchPackWork:
                 answer = await self._tools.bridge.run(item, limit_s, prepared)
                 result = result_of(answer, rule.scenario.id)
             except PackFailedError as error:
-                return item.failed(error.reason, str(error), error.words)
+                hint = self._tools.hint(str(error))
+                message = f"{error}\n  hint: {hint}" if hint else str(error)
+                return item.failed(error.reason, message, error.words)
             except MalformedAnswerError as error:
                 return item.failed("malformed", f"the result of runScenario() cannot be used: {error}")
             return item.judged(result, await conversation.settle())

@@ -270,6 +270,7 @@ class Child:
             "heartbeatMs": round(self._bounds.heartbeat_s * 1000),
             "watch": not self._command.reaped,
             "guarded": self._command.permission,
+            "packages": self._command.packages,
         }
 
     def _unloadable(self, said: str, stack: str = "") -> PackFailedError:

@@ -31,6 +31,7 @@ class BridgePlace:
         data_dir: Its own, kept, and there once it runs; `cache_dir` and `runs_dir` likewise.
         cache_dir: See `data_dir`.
         runs_dir: See `data_dir`.
+        packages: Where `helmbench packs install` has put what it needs from npm; None where nothing was installed.
     """
 
     root: Path
@@ -39,6 +40,7 @@ class BridgePlace:
     cache_dir: Path
     runs_dir: Path
     home: Path
+    packages: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,11 @@ class PackCommand:
         """The module, without links: Node names it so, and allows no other name."""
         return os.path.realpath(self.place.entry)
 
+    @property
+    def packages(self) -> str | None:
+        """The folder whose `node_modules` holds installed packages, without links; None for none."""
+        return None if self.place.packages is None else os.path.realpath(self.place.packages)
+
     def argv(self, argument: str) -> tuple[str, ...]:
         """Return program and arguments; `argument` says where the process finds its wire."""
         flags = self._permission_flags() if self.permission else ()
@@ -86,9 +93,13 @@ class PackCommand:
             **passed,
             **dict.fromkeys(("TMPDIR", "TEMP", "TMP", "HOME", "USERPROFILE"), self.folder),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), _NO_PROXY),
-            "NODE_PATH": str(_INSIDE / "modules"),
+            "NODE_PATH": os.pathsep.join(self._module_folders()),
             **extra,
         }
+
+    def _module_folders(self) -> tuple[str, ...]:
+        ours = str(_INSIDE / "modules")
+        return (ours,) if self.packages is None else (ours, str(Path(self.packages, "node_modules")))
 
     def _permission_flags(self) -> tuple[str, ...]:
         major = self.node.version[0]
@@ -97,6 +108,8 @@ class PackCommand:
         writable = [os.path.realpath(path) for path in folders]
         # Both names of the folder: files are opened by the one that the pack was told.
         readable = {os.path.realpath(place.root), str(place.root), str(_INSIDE), *writable}
+        if self.packages is not None:
+            readable.add(self.packages)
         return (
             "--permission" if self.node.version >= (22, 13, 0) else "--experimental-permission",
             *(f"--allow-fs-read={os.path.join(path, '*')}" for path in sorted(readable)),  # noqa: PTH118 - a pattern

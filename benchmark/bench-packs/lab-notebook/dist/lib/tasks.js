@@ -2,29 +2,35 @@
 
 import { readFile } from "node:fs/promises";
 
-import { z } from "zod";
-
-const Task = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("convert"), value: z.string(), unit: z.string() }),
-  z.object({ kind: z.literal("order"), values: z.array(z.string()).min(2) }),
-  z.object({ kind: z.literal("median"), values: z.array(z.string()).min(1), unit: z.string() }),
-]);
-
-const Scenarios = z.array(
-  z.object({
-    id: z.string(),
-    title: z.string(),
-    category: z.enum(["units", "readings"]),
-    question: z.string(),
-    task: Task,
-  }),
-);
+import { list, object, oneOf, text } from "./check.js";
 
 export const CATEGORIES = [
   { id: "units", label: "Converts units" },
   { id: "readings", label: "Orders readings" },
 ];
 
-export const SCENARIOS = Scenarios.parse(
-  JSON.parse(await readFile(new URL("../../data/tasks.json", import.meta.url), "utf8")),
+const TASKS = {
+  convert: { value: text, unit: text },
+  order: { values: list(text, 2) },
+  median: { values: list(text, 1), unit: text },
+};
+
+function task(value, where) {
+  const fields = TASKS[object({ kind: oneOf(Object.keys(TASKS)) })(value, where).kind];
+  object(fields)(value, where);
+  return value;
+}
+
+const scenarios = list(
+  object({
+    id: text,
+    title: text,
+    category: oneOf(CATEGORIES.map(({ id }) => id)),
+    question: text,
+    task,
+  }),
 );
+
+const file = new URL("../../data/tasks.json", import.meta.url);
+
+export const SCENARIOS = scenarios(JSON.parse(await readFile(file, "utf8")), "tasks.json");

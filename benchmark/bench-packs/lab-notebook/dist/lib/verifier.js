@@ -1,12 +1,8 @@
 // The service in verification/, which works out every answer itself.
 
-import { z } from "zod";
+import { object, oneOf, text } from "./check.js";
 
-const Verdict = z.object({
-  verdict: z.enum(["right", "close", "wrong"]),
-  expected: z.string(),
-  reason: z.string(),
-});
+const verdict = object({ verdict: oneOf(["right", "close", "wrong"]), expected: text, reason: text });
 
 /** Returns the verdict on an answer; a fault of the service throws. */
 export async function check(url, task, answer, signal) {
@@ -19,5 +15,5 @@ export async function check(url, task, answer, signal) {
   if (!response.ok) {
     throw new Error(`The verifier answered ${response.status}: ${(await response.text()).slice(0, 300)}`);
   }
-  return Verdict.parse(await response.json());
+  return verdict(await response.json(), "the verifier's answer");
 }

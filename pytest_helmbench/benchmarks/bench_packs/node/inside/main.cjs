@@ -48,8 +48,8 @@ function received(message) {
   }
 }
 
-async function load({ entry, guarded, heartbeatMs, watch }) {
-  registerFallback();
+async function load({ entry, guarded, heartbeatMs, packages, watch }) {
+  registerFallback(packages);
   if (watch) await watchdog();
   if (guarded) require("./guard.cjs").forbid();
   work.watchProcess();
