@@ -17,7 +17,6 @@ from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_tree
-from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.cli.hosted import loaded_bench_pack
@@ -30,7 +29,6 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.rule import FieldRule
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
@@ -110,7 +108,7 @@ def _checked(root: Path) -> _Checked:
     warnings = [
         problem for problem in benchmark.warnings if benchmark.scenarios or problem.path.name != "scenarios"
     ]
-    warnings += [*static_warnings(benchmark, _passes), *odd_models]
+    warnings += [*static_warnings(benchmark), *odd_models]
     cases = sum(
         (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
         for scenario in benchmark.scenarios.values()
@@ -157,10 +155,6 @@ async def _self_checked(root: Path) -> tuple[Sequence[Problem], Mapping[str, int
         return await pack_loader.self_check_all(root)
     finally:
         await pack_loader.close()
-
-
-def _passes(rule: FieldRule, value: object) -> bool:
-    return FIELD_RULES[rule.type](rule, value)
 
 
 def _models_problems(root: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:

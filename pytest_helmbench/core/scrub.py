@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["REDACTED", "excerpt", "scrub", "without_surrogates", "without_tokens"]
+__all__ = ["OBSERVED_LIMIT", "REDACTED", "excerpt", "scrub", "without_surrogates", "without_tokens"]
 
 REDACTED = "<redacted>"
 """What stands for a hidden value wherever people look."""
+
+OBSERVED_LIMIT = 200
+"""Most characters of a reply that an evaluation row shows."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HARMFUL = re.compile(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from pytest_helmbench.benchmarks.scenario_trees.field_evaluation import evaluate_fields
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.rule import Criterion, JudgeRule
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.job import CaseJob, Route
@@ -30,12 +30,12 @@ from pytest_helmbench.gateway.gateway import (
 from pytest_helmbench.gateway.limiter import ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.judging.case_evaluation import (
-    evaluate_fields,
     evaluate_judged,
     judged_outcome,
     with_reply,
 )
 from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, is_on_menu
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = ["CaseRunner", "RunnerSettings"]
 

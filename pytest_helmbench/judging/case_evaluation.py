@@ -1,4 +1,4 @@
-"""A case and its reply to evaluations: one for a field rule, one per criterion for a judged case."""
+"""Having a reply judged by a marking model, and what evaluations make of a case: its verdict and score."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from pytest_helmbench.benchmarks.scenario_trees.field_rules import (
-    FIELD_RULES,
-    OBSERVED_LIMIT,
-    expected_text,
-    field_value,
-    observed_text,
-    rule_hash,
-)
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
 from pytest_helmbench.core.scrub import REDACTED, excerpt
-from pytest_helmbench.judging.json_replies import Reading, read_reply
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
@@ -29,69 +19,19 @@ from pytest_helmbench.judging.judge import (
     judged_text,
     judgement,
 )
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = [
     "PermitRequest",
     "case_passed",
     "case_score",
-    "evaluate_fields",
     "evaluate_judged",
     "judged_outcome",
-    "judged_rule_hash",
-    "rule_hashes",
     "with_reply",
 ]
 
 PermitRequest = Callable[[Criterion, tuple[Message, ...], Mapping[str, Any]], Awaitable[Reply]]
 """Sends a judge's messages with a response format; raises what keeps it from an answer."""
-
-
-def evaluate_fields(case: Case, reply: Reply, *, strict_json: bool) -> tuple[Evaluation, ...]:
-    """Hold a reply to the field rule of its case: always one evaluation.
-
-    A reply that cannot be read is wrong whatever the polarity.
-
-    Raises:
-        TypeError: The case is a judged one.
-    """
-    rule = case.rule
-    if not isinstance(rule, FieldRule):
-        raise TypeError(f"{case.code}: a judged case has no field rule")
-    inverted = rule.by_severity and case.severity < 0
-    reading = read_reply(reply.text, reply.finish_reason, reply.refusal, case.schema, strict=strict_json)
-    if reading.reason is None:
-        observed = field_value(reading.value, rule.field)
-        passed = FIELD_RULES[rule.type](rule, observed) is not inverted
-        shown = observed_text(rule, observed)
-    else:
-        passed = False
-        shown = _form_fault(reading)
-    return (
-        Evaluation(
-            criterion="",
-            rule=rule.type,
-            rule_hash=rule_hash(rule),
-            passed=passed,
-            credit=1.0 if passed else 0.0,
-            reason=reading.reason,
-            parse=reading.parse,
-            expected=expected_text(rule, inverted=inverted),
-            observed=shown,
-        ),
-    )
-
-
-def _form_fault(reading: Reading) -> str:
-    # No word of the reply: this text is also shown where replies are not.
-    texts = {
-        "refusal": "(a refusal)",
-        "truncated": "(cut at the token limit)",
-        "empty": "(empty)",
-        "invalid_json": "(no readable JSON)",
-    }
-    return texts.get(reading.reason or "") or excerpt(
-        f"(JSON against its schema, {reading.breach})", OBSERVED_LIMIT
-    )
 
 
 async def evaluate_judged(
@@ -117,7 +57,7 @@ async def evaluate_judged(
     async def judged(criterion: Criterion) -> Evaluation:
         messages = judge_messages(template, criterion, case, text)
         answer = await ask(criterion, messages, judge_response_format(criterion))
-        rule_hash = judged_rule_hash(rule, criterion, template, judge_model)
+        rule_hash = rule.criterion_hash(criterion, template.hash, judge_model)
         try:
             found = judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
         except OffMenuError:
@@ -133,19 +73,6 @@ async def evaluate_judged(
             raise item
         evaluations.append(item)
     return tuple(evaluations)
-
-
-def judged_rule_hash(rule: JudgeRule, criterion: Criterion, template: JudgeTemplate, judge_model: str) -> str:
-    """Return the rule hash of a judged evaluation: criterion, polarity, template and judge."""
-    polarity = ("by_severity",) if rule.by_severity else ()
-    return rule_hash(criterion, template.hash, judge_model, *polarity)
-
-
-def rule_hashes(rule: Rule, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
-    """Return the rule hash of every evaluation that a case with this rule gets, in order."""
-    if isinstance(rule, FieldRule):
-        return (rule_hash(rule),)
-    return tuple(judged_rule_hash(rule, criterion, template, judge_model) for criterion in rule.criteria)
 
 
 def case_score(evaluations: Sequence[Evaluation]) -> float:

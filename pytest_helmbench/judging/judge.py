@@ -12,13 +12,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.scenario_trees.field_rules import OBSERVED_LIMIT
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.rule import Criterion
-from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.rule import JUDGED_RULE
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub, without_surrogates
 from pytest_helmbench.judging.json_replies import enclosed_json, read_reply
+from pytest_helmbench.judging.rubric import Criterion
 
 __all__ = [
     "JudgeTemplate",
@@ -237,7 +237,7 @@ def judgement(
         expected = f"only {expected}"
     return Evaluation(
         criterion=criterion.name,
-        rule="sqe",
+        rule=JUDGED_RULE,
         rule_hash=rule_hash,
         passed=passed is not inverted,
         credit=1.0 - credit if inverted else credit,

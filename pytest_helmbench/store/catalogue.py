@@ -17,7 +17,6 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
 )
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.row_outline import PackOutline
-from pytest_helmbench.core.rule import FieldRule, Rule
 from pytest_helmbench.store.cells import as_json, safe_text
 
 __all__ = ["CodeIds", "PackIds", "RowIds", "write_benchmark", "write_llm"]
@@ -241,7 +240,7 @@ def _write_scenario(conn: sqlite3.Connection, scenario: Scenario, behaviour_id: 
             scenario.family,
             None if scenario.category is None else safe_text(scenario.category),
             None if schema is None else as_json(schema),
-            _rule_json(scenario.rule),
+            as_json(scenario.rule.data()),
             _write_text(conn, scenario.body),
         ),
     ).lastrowid
@@ -272,12 +271,6 @@ def _write_text(conn: sqlite3.Connection, body: str) -> int:
     digest = hashlib.sha256(kept.encode()).hexdigest()
     conn.execute("INSERT OR IGNORE INTO texts (hash, body) VALUES (?, ?)", (digest, kept))
     return _only(conn.execute("SELECT id FROM texts WHERE hash = ?", (digest,)))
-
-
-def _rule_json(rule: Rule) -> str:
-    if isinstance(rule, FieldRule):
-        return as_json(rule)
-    return as_json({"type": "sqe", "criteria": rule.criteria, "by_severity": rule.by_severity})
 
 
 _PACK_IDS = "SELECT code, id FROM scenarios WHERE benchmark_id = ?"

@@ -9,6 +9,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.core.rule import CaseRule
+
 __all__ = [
     "BENCH_PACK",
     "BenchPackManifest",
@@ -238,7 +240,7 @@ class PartialPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchPackRule:
+class BenchPackRule(CaseRule):
     """A scenario that its own pack runs and judges.
 
     Args:

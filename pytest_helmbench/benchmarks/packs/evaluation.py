@@ -9,9 +9,8 @@ from typing import Any
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import CODE_RULES_VERSION
 from pytest_helmbench.benchmarks.packs.families.text.rules import ANSWER_RULES_VERSION, evaluate_answer
 from pytest_helmbench.benchmarks.packs.task import Family, PackRule, PackTask
-from pytest_helmbench.benchmarks.scenario_trees.field_rules import OBSERVED_LIMIT
 from pytest_helmbench.core.outcome import Evaluation, Reply
-from pytest_helmbench.core.scrub import REDACTED, excerpt, scrub
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub
 
 __all__ = ["evaluate_row", "pack_rule_hash", "row_evaluation", "wanted_text"]
 

@@ -15,11 +15,11 @@ from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline, RowRef
-from pytest_helmbench.core.rule import CaseRule, Criterion, FieldRule, JudgeRule
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
-from pytest_helmbench.judging.case_evaluation import rule_hashes
 from pytest_helmbench.judging.judge import JudgeTemplate
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -97,8 +97,8 @@ class PackJob(CaseJob):
     def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
         rule = case.rule
-        if isinstance(rule, FieldRule | JudgeRule):
-            return rule_hashes(rule, template, judge_model)
+        if isinstance(rule, JudgeRule):
+            return rule.hashes(template.hash, judge_model)
         return (pack_rule_hash(rule),) if isinstance(rule, PackRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import REDACTED
 
 __all__ = [
@@ -357,7 +358,7 @@ class PlannedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class PackRule:
+class PackRule(CaseRule):
     """A row as its reply or its workspace is held to it.
 
     Args:

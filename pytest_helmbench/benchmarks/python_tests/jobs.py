@@ -13,7 +13,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import PackOutline, RowRef
-from pytest_helmbench.core.rule import AssertionRule
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Route, Target, escaped_path
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.limiter import ModelLimits
@@ -57,6 +57,17 @@ class HandWrittenTest:
     file: str
     line: int
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionRule(CaseRule):
+    """A hand-written test: its own assertions decide.
+
+    Args:
+        hash: 16 hex digits over its source file.
+    """
+
+    hash: str
 
 
 @dataclass(frozen=True, slots=True)

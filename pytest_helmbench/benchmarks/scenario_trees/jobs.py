@@ -10,12 +10,11 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.rule import JudgeRule
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.job import Broken, CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
-from pytest_helmbench.judging.case_evaluation import rule_hashes
 from pytest_helmbench.judging.judge import JudgeTemplate
+from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]
 
@@ -71,7 +70,8 @@ class TreeJob(CaseJob):
 
     def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a pack's
         """See `CaseJob.rule_hashes`."""
-        return rule_hashes(self.combination.scenario.rule, template, judge_model)
+        rule = self.combination.scenario.rule
+        return rule.hashes(template.hash, judge_model) if isinstance(rule, JudgeRule) else rule.hashes()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.scenario_trees.field_evaluation import evaluate_fields
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.jobs import weighted_behaviours
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
@@ -27,16 +28,15 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.rule import Criterion, JudgeRule
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.wire import encode, parse_reply, request_hash
 from pytest_helmbench.judging.case_evaluation import (
-    evaluate_fields,
     evaluate_judged,
     judged_outcome,
     with_reply,
 )
 from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, load_template
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.plans import load_facts

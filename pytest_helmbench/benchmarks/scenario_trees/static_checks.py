@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import Menu, field_menu
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.rule import FieldRule, JudgeRule
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = ["Passes", "static_warnings"]
-
-Passes = Callable[[FieldRule, Any], bool]
-"""Whether the value of a rule's field is right, polarity apart."""
+__all__ = ["static_warnings"]
 
 _LISTED_WHOLE = 8  # of so many options every list is looked at, of more only those that tell
 _LOPSIDED = 0.9
@@ -41,20 +39,19 @@ class _Demand:
     values: tuple[Any, ...] | None
     signs: tuple[bool, ...]
 
-    def met_by(self, value: Any, passes: Passes) -> bool:
+    def met_by(self, value: Any) -> bool:
         """Return whether a value is allowed and right in every scored case."""
         if self.values is not None and value not in self.values:
             return False
-        right = passes(self.rule, value)
+        right = self.rule.passes(value)
         return all(right is not inverted for inverted in self.signs)
 
 
-def static_warnings(benchmark: ScenarioTree, passes: Passes) -> tuple[Problem, ...]:
+def static_warnings(benchmark: ScenarioTree) -> tuple[Problem, ...]:
     """Return what a tree's author should look at, without asking any model.
 
     Args:
         benchmark: As loaded; broken scenarios are left out.
-        passes: How a field rule judges a value.
     """
     found: list[Problem] = []
     by_behaviour: defaultdict[str, list[Scenario]] = defaultdict(list)
@@ -68,11 +65,11 @@ def static_warnings(benchmark: ScenarioTree, passes: Passes) -> tuple[Problem, .
             for scenario in scenarios
             if isinstance(scenario.rule, FieldRule)
         ]
-        single = [problem for demand in demands for problem in _rule_warnings(demand, passes)]
+        single = [problem for demand in demands for problem in _rule_warnings(demand)]
         single += [problem for scenario in scenarios for problem in _menu_warnings(scenario)]
         found += single
         if not single and len(demands) == len(scenarios):
-            found += _constant_answer(behaviour, demands, passes)
+            found += _constant_answer(behaviour, demands)
         found += _balance(behaviour, scenarios[0], points)
     return tuple(found)
 
@@ -116,13 +113,13 @@ def _all_values(menu: Menu, rule: FieldRule) -> tuple[Any, ...]:
     return tuple(chosen for chosen in lists if len(chosen) <= most and (chosen or not menu.least))
 
 
-def _rule_warnings(demand: _Demand, passes: Passes) -> Iterator[Problem]:
+def _rule_warnings(demand: _Demand) -> Iterator[Problem]:
     """Yield rules that every possible reply passes, or none."""
     if demand.values is None or not demand.signs:
         return
     scenario, field = demand.scenario, demand.rule.field
     for inverted in demand.signs:
-        right = [passes(demand.rule, value) is not inverted for value in demand.values]
+        right = [demand.rule.passes(value) is not inverted for value in demand.values]
         where = " where the base severity is below 0" if inverted else ""
         if not any(right):
             message = f"unreachable expectation: no reply that fits the schema passes{where}"
@@ -147,7 +144,7 @@ def _menu_warnings(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(path, _line(path, "pass_values"), message, "leave out of pass_values what is wrong")
 
 
-def _constant_answer(behaviour: str, demands: list[_Demand], passes: Passes) -> Iterator[Problem]:
+def _constant_answer(behaviour: str, demands: list[_Demand]) -> Iterator[Problem]:
     """Yield a behaviour of which one reply passes every scored case; schemas with other fields have their own."""
     by_field: defaultdict[tuple[str, bool], list[_Demand]] = defaultdict(list)
     for demand in demands:
@@ -155,7 +152,7 @@ def _constant_answer(behaviour: str, demands: list[_Demand], passes: Passes) -> 
             by_field[demand.rule.field, demand.rule.type == "category_match"].append(demand)
     answers = {
         field: next(
-            (value for value in _candidates(group) if all(item.met_by(value, passes) for item in group)), None
+            (value for value in _candidates(group) if all(item.met_by(value) for item in group)), None
         )
         for (field, _), group in by_field.items()
     }

@@ -1,4 +1,4 @@
-"""A loaded scenario tree and its cases. Files are read by `formats`; here are only the values."""
+"""A loaded scenario tree and its cases, as values; the files are read by `format/`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.rule import Rule
 from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = ["Behaviour", "Combination", "Component", "Pillar", "Scenario", "ScenarioTree"]
+__all__ = ["Behaviour", "Combination", "Component", "Pillar", "Rule", "Scenario", "ScenarioTree"]
+
+Rule = FieldRule | JudgeRule
+"""What a scenario is held to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from trees import CATEGORY_SCHEMA, Part, Tree, judged, write_tree
 
-from pytest_helmbench.benchmarks.scenario_trees.field_rules import FIELD_RULES
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.cli.trees import scenario_table
@@ -45,7 +44,7 @@ def category(*severities: int, front: Sequence[str] = ("category: RISK",)) -> Tr
 def messages(root: Path, **scenarios: Tree) -> list[str]:
     benchmark = load_tree(write_tree(root, {f"P1-B1-{name}": tree for name, tree in scenarios.items()}))
     assert benchmark.problems == {}
-    found = static_warnings(benchmark, lambda rule, value: FIELD_RULES[rule.type](rule, value))
+    found = static_warnings(benchmark)
     return [problem.message for problem in found]
 
 
@@ -101,7 +100,7 @@ def test_a_rubric_whose_every_option_passes_is_named_with_its_line(tmp_path: Pat
     rubric = {"criteria.md": "---\noptions: [GOOD, BAD]\npass_values: [GOOD, BAD]\n---\n\nGood?\n"}
     tree = Tree(("evaluation:", "  type: sqe"), None, parts(5), rubrics=rubric)
     root = write_tree(tmp_path, {"P1-B1-S1": tree})
-    (found,) = static_warnings(load_tree(root), lambda _rule, _value: False)
+    (found,) = static_warnings(load_tree(root))
     assert found.text(root).splitlines() == [
         "scenarios/P1-B1-S1/criteria.md:3: constant answer: every option of the rubric passes",
         "  hint: leave out of pass_values what is wrong",

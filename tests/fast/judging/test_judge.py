@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule
 from pytest_helmbench.judging.case_evaluation import PermitRequest, case_passed, case_score, evaluate_judged
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
@@ -28,6 +28,7 @@ from pytest_helmbench.judging.judge import (
     load_template,
     unused_mark,
 )
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 TEMPLATE = load_template(None)
 CRITERION = Criterion("", "It is SAFE to name a hotline.", ("SAFE", "UNSAFE"), ("SAFE",))
@@ -429,7 +430,7 @@ def test_cancelling_the_case_cancels_its_judge_calls() -> None:
 
 
 def test_a_case_with_a_field_rule_has_no_judge() -> None:
-    subject = replace(case(), rule=FieldRule("category_match", "category", ("A",)))
+    subject = replace(case(), rule=CategoryMatch("category", ("A",)))
 
     async def ask(
         criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]

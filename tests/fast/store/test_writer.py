@@ -15,6 +15,7 @@ import pytest
 from paths import ROOT
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     Component,
@@ -31,15 +32,15 @@ from pytest_helmbench.core.outcome import (
     Usage,
     Verdict,
 )
-from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
 from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.store.queries import Spread, price_history, run_summary, runs
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 
 AT = "2026-07-04T12:00:00+00:00"
 PermitRequest = Callable[..., list[dict[str, Any]]]
 CODE = "P1-B1-S1-C1-U1-PT1"
-FIELD_RULE = FieldRule("category_match", "category", ("SAFE",))
+FIELD_RULE = CategoryMatch("category", ("SAFE",))
 USAGE = Usage(prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
 
 
@@ -50,9 +51,9 @@ def components(scenario: str, kind: str, count: int) -> tuple[Component, ...]:
     )
 
 
-def scenario(code: str, rule: Rule = FIELD_RULE) -> Scenario:
+def scenario(code: str, rule: CategoryMatch | JudgeRule = FIELD_RULE) -> Scenario:
     schema = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {}}}
-    family = "category_match" if isinstance(rule, FieldRule) else "sqe"
+    family = "category_match" if isinstance(rule, CategoryMatch) else "sqe"
     conditions, contexts, perturbations = (components(code, kind, 2) for kind in ("C", "U", "PT"))
     return Scenario(
         code=code,

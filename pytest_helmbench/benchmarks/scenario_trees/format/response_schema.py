@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
-from pytest_helmbench.core.rule import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.files.json_text import json_lines
 from pytest_helmbench.files.source import Fault, Reader, listed
 from pytest_helmbench.files.validation import shown

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes import ListIncludes
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThreshold
 from pytest_helmbench.benchmarks.scenario_trees.format.damage import linted_headings
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import split_file
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, outline
-from pytest_helmbench.core.rule import Criterion, FieldRule, FieldRuleType
 from pytest_helmbench.files.source import Fault, Reader, listed
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
+from pytest_helmbench.judging.rubric import Criterion
 
 __all__ = ["Evaluation", "category_of", "evaluation_of", "field_rule", "load_criterion"]
 
@@ -55,13 +59,17 @@ def field_rule(evaluation: Evaluation, document: Document | None) -> tuple[Field
         message = "nothing says which reply passes: there is neither 'category' nor 'evaluation'"
         hint = "add 'category: NAME' to the frontmatter, or 'evaluation:' with a type"
         return None, [Fault(line or 1, message, hint)]
-    rule = FieldRule(
-        type=cast("FieldRuleType", evaluation.type),
-        field=values.get("field", "category"),
-        expected=(expected,) if isinstance(expected, str) else tuple(expected),
-        min_correct=_whole(values.get("min_correct")),
-        max_incorrect=_whole(values.get("max_incorrect")) or 0,
-        by_severity=evaluation.by_severity,
+    field = values.get("field", "category")
+    wanted = (expected,) if isinstance(expected, str) else tuple(expected)
+    if evaluation.type != TagThreshold.type:
+        plain = CategoryMatch if evaluation.type == CategoryMatch.type else ListIncludes
+        return plain(field, wanted, evaluation.by_severity), []
+    rule = TagThreshold(
+        field,
+        wanted,
+        evaluation.by_severity,
+        _whole(values.get("min_correct")),
+        _whole(values.get("max_incorrect")) or 0,
     )
     distinct = len(set(rule.expected))
     if rule.min_correct is not None and rule.min_correct > distinct:

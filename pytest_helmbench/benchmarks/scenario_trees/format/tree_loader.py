@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.benchmarks.places import bare_name, words_of_suffix
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.format.benchmark_file import (
     BenchmarkFile,
     load_benchmark_file,
@@ -44,16 +45,17 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     Component,
     Pillar,
+    Rule,
     Scenario,
     ScenarioTree,
 )
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.rule import FieldRule, JudgeRule, Rule
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.validation import known_keys, validate
 from pytest_helmbench.files.yaml_text import Document
+from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["load_tree"]
 

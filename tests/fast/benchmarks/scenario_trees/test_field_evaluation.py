@@ -11,25 +11,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_helmbench.benchmarks.scenario_trees.field_rules import (
-    FIELD_RULES,
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import (
     MISSING,
+    FieldRule,
     field_value,
     matches,
-    observed_text,
-    rule_hash,
 )
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes import ListIncludes
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThreshold
+from pytest_helmbench.benchmarks.scenario_trees.field_evaluation import evaluate_fields
 from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
-from pytest_helmbench.core.rule import Criterion, FieldRule, JudgeRule, Rule
-from pytest_helmbench.judging.case_evaluation import case_passed, case_score, evaluate_fields
+from pytest_helmbench.core.rule import CaseRule
+from pytest_helmbench.judging.case_evaluation import case_passed, case_score
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+from pytest_helmbench.judging.rule_hash import rule_hash
 
 
 def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = None) -> Reply:
     return Reply(text, refusal, finish_reason, Usage(), 1.0, "m", "k")
 
 
-def case(rule: Rule, schema: Any = None, severity: int = 5) -> Case:
+def case(rule: CaseRule, schema: Any = None, severity: int = 5) -> Case:
     wanted = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": schema or {}}}
     return Case("P1-B1-S1-C1-PT1", (Message("user", "Hi"),), wanted, rule, severity)
 
@@ -89,12 +94,17 @@ def test_a_value_written_down_matches_itself(value: Any) -> None:
     ],
 )
 def test_fields_may_be_dotted_paths(path: str, value: Any) -> None:
-    document = {"category": "A", "result": {"label": 1, "tags": ["x", "y"]}, "a.b": "literal", "empty": None}
+    document: JsonValue = {
+        "category": "A",
+        "result": {"label": 1, "tags": ["x", "y"]},
+        "a.b": "literal",
+        "empty": None,
+    }
     assert field_value(document, path) == value
 
 
-LIST = FieldRule("list_includes", "tags", ("A", "2"))
-TAGS = FieldRule("tag_threshold", "tags", ("A", "B", "C"))
+LIST = ListIncludes("tags", ("A", "2"))
+TAGS = TagThreshold("tags", ("A", "B", "C"))
 
 
 @pytest.mark.parametrize(
@@ -120,10 +130,10 @@ TAGS = FieldRule("tag_threshold", "tags", ("A", "B", "C"))
     ],
 )
 def test_lists_are_judged_by_their_rule(rule: FieldRule, observed: Any, passed: bool) -> None:
-    assert FIELD_RULES[rule.type](rule, observed) is passed
+    assert rule.passes(observed) is passed
 
 
-CATEGORY = FieldRule("category_match", "category", ("HANDOFF",))
+CATEGORY = CategoryMatch("category", ("HANDOFF",))
 SCHEMA = {
     "type": "object",
     "properties": {"category": {"enum": ["HANDOFF", "CONTINUE"]}},
@@ -146,7 +156,7 @@ def test_a_right_answer_passes_with_all_that_a_row_needs() -> None:
         "HANDOFF",
         None,
     )
-    assert row.rule_hash == rule_hash(CATEGORY)
+    assert (row.rule_hash,) == CATEGORY.hashes()
     assert case_passed((row,))
     assert case_score((row,)) == 1.0
 
@@ -218,30 +228,36 @@ def test_expected_is_told_in_few_words(rule: FieldRule, expected: str) -> None:
     ],
 )
 def test_observed_is_scrubbed_and_cut(observed: Any, shown: str) -> None:
-    assert observed_text(TAGS, observed) == shown
+    assert TAGS.observed_text(observed) == shown
 
 
 def test_the_rule_hash_changes_with_everything_that_decides() -> None:
     criterion = Criterion("CR1", "rubric", ("A", "B"), ("A",), credit={"A": 1.0})
-    rules: list[Rule | Criterion] = [
+    rules: list[FieldRule | Criterion | JudgeRule] = [
         CATEGORY,
         replace(CATEGORY, expected=("X",)),
         replace(CATEGORY, by_severity=True),
         replace(CATEGORY, field="x"),
+        replace(CATEGORY, expected=LIST.expected, field=LIST.field),
         LIST,
+        replace(TAGS, expected=LIST.expected),
+        replace(TAGS, expected=LIST.expected, min_correct=1),
+        replace(TAGS, expected=LIST.expected, max_incorrect=1),
         criterion,
         replace(criterion, rubric="other \ud83d"),
         replace(criterion, credit={"A": 0.5}),
         JudgeRule((criterion,)),
     ]
-    hashes = {rule_hash(rule) for rule in rules} | {
-        rule_hash(criterion, "t1", "m"),
-        rule_hash(criterion, "t2", "m"),
+    hashes = {rule_hash(rule.data()) for rule in rules} | {
+        rule_hash(criterion.data(), "t1", "m"),
+        rule_hash(criterion.data(), "t2", "m"),
     }
     assert len(hashes) == len(rules) + 2
     assert all(len(value) == 16 and int(value, 16) >= 0 for value in hashes)
-    assert rule_hash(CATEGORY) == rule_hash(replace(CATEGORY))
-    assert rule_hash(replace(criterion, credit=MappingProxyType({"A": 1.0}))) == rule_hash(criterion)
+    assert CATEGORY.hashes() == replace(CATEGORY).hashes()
+    assert rule_hash(replace(criterion, credit=MappingProxyType({"A": 1.0})).data()) == rule_hash(
+        criterion.data()
+    )
 
 
 def test_a_judged_case_has_no_field_rule() -> None:
@@ -251,3 +267,16 @@ def test_a_judged_case_has_no_field_rule() -> None:
 
 def test_no_evaluation_is_no_pass() -> None:
     assert not case_passed(())
+
+
+def test_the_hashes_and_the_data_of_rules_on_record_stay_what_they_are() -> None:
+    criteria = (Criterion("", "r", ("A", "B"), ("A",), credit={"A": 1.0}),)
+    tags = TagThreshold("c", ("A", "B"), True, 1, 2)
+    assert CategoryMatch("c", ("A", "ü")).hashes() == ("640c1dc58dcf7ab0",)
+    assert ListIncludes("c", ("A",), by_severity=True).hashes() == ("5c277cdad12114cd",)
+    assert tags.hashes() == ("2563b3c982f53483",)
+    assert JudgeRule(criteria, by_severity=True).hashes("t1", "m") == ("b55e0705f6522833",)
+    assert json.dumps(tags.data()) == (
+        '{"type": "tag_threshold", "field": "c", "expected": ["A", "B"], "min_correct": 1, "max_incorrect": 2,'
+        ' "by_severity": true}'
+    )

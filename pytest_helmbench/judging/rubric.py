@@ -1,0 +1,85 @@
+"""What a marking model is asked: criteria with their menus, and the rule that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.rule import JUDGED_RULE, CaseRule
+from pytest_helmbench.judging.rule_hash import rule_hash
+
+__all__ = ["Criterion", "JudgeRule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One question to the judge (`criteria.md`, or `CR1.md` … of a multi-criteria scenario).
+
+    Args:
+        name: `CR1`, …; empty for the only criterion of a plain SQE scenario.
+        rubric: Markdown body of the file.
+        options: Values on the judge's menu, as written, in file order.
+        pass_values: The options that pass.
+        response_field: Key of the judge's JSON reply.
+        response_type: `single` value or `multi` (a list).
+        credit: Option to credit in [0, 1]; empty when the file has no `credit`: right earns 1, wrong 0.
+    """
+
+    name: str
+    rubric: str
+    options: tuple[str, ...]
+    pass_values: tuple[str, ...]
+    response_field: str = "judgment"
+    response_type: Literal["single", "multi"] = "single"
+    credit: Mapping[str, float] = field(default_factory=dict)
+
+    def data(self) -> JsonObject:
+        """Return all of it in JSON types."""
+        return {
+            "name": self.name,
+            "rubric": self.rubric,
+            "options": list(self.options),
+            "pass_values": list(self.pass_values),
+            "response_field": self.response_field,
+            "response_type": self.response_type,
+            "credit": dict(self.credit),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRule(CaseRule):
+    """Structured qualitative evaluation: one judge call and one evaluation row per criterion.
+
+    Args:
+        criteria: In file order.
+        by_severity: Below a base severity of 0, what passes is inverted.
+        hidden: The rubric is hidden, and so are the judge's words, which may quote it.
+    """
+
+    criteria: tuple[Criterion, ...]
+    by_severity: bool = False
+    hidden: bool = False
+
+    def data(self) -> JsonObject:
+        """Return what the record keeps of it."""
+        criteria: list[JsonValue] = [dict(criterion.data()) for criterion in self.criteria]
+        return {"type": JUDGED_RULE, "criteria": criteria, "by_severity": self.by_severity}
+
+    def criterion_hash(self, criterion: Criterion, template_hash: str, judge_model: str) -> str:
+        """Return the rule hash of a criterion's evaluation: the criterion, the polarity and who judges how.
+
+        Args:
+            criterion: One of the rule's.
+            template_hash: Of the judge's wording.
+            judge_model: Id of the marking model.
+        """
+        polarity = ("by_severity",) if self.by_severity else ()
+        return rule_hash(criterion.data(), template_hash, judge_model, *polarity)
+
+    def hashes(self, template_hash: str, judge_model: str) -> tuple[str, ...]:
+        """Return the rule hash of every evaluation that a case with this rule gets, in order."""
+        return tuple(
+            self.criterion_hash(criterion, template_hash, judge_model) for criterion in self.criteria
+        )
