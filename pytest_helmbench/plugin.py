@@ -256,7 +256,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Bring the session plugin in when, and only when, somebody asks."""
     config.addinivalue_line("markers", MARKER)
     if asks(config):
-        from pytest_helmbench.pytest_side.session_plugin import register  # noqa: PLC0415 - only sessions that ask pay for it
+        from pytest_helmbench.pytest_side.composition import register  # noqa: PLC0415 - only sessions that ask pay for it
 
         register(config)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +26,7 @@ __all__ = [
     "CaseJob",
     "Loaded",
     "Route",
+    "RunIds",
     "Target",
     "escaped_id",
     "escaped_path",
@@ -53,7 +54,11 @@ class Route:
         return not isinstance(self.endpoint, Unusable)
 
 
-@dataclass(slots=True, eq=False)
+RunIds = Mapping[tuple[str, str], int]
+"""`evaluation_runs.id` by `Target.key`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Target:
     """One benchmark × model: what becomes one run.
 
@@ -61,13 +66,11 @@ class Target:
         benchmark: Root folder of the benchmark.
         model: Model under test.
         judge: Marking model; None when none is named.
-        run_id: `evaluation_runs.id`, once the run is open.
     """
 
     benchmark: Path
     model: Route
     judge: Route | None
-    run_id: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:

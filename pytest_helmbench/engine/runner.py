@@ -14,7 +14,7 @@ from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, ResultReco
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
-from pytest_helmbench.engine.job import CaseJob, Route
+from pytest_helmbench.engine.job import CaseJob, Route, RunIds
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, Work, fault_outcome
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.faults import FaultKind
@@ -92,24 +92,36 @@ class CaseRunner:
         gateway: Where calls go.
         backend: Where outcomes are put on record.
         settings: Shared by all cases.
+        run_ids: `evaluation_runs.id` by benchmark and model.
+        judged: Cases with a verdict on record, by run, code and repetition.
+        on_changed: Told the name of a case whose verdict on record is not that of now.
     """
 
-    def __init__(self, gateway: Gateway, backend: Backend, settings: RunnerSettings) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        backend: Backend,
+        settings: RunnerSettings,
+        run_ids: RunIds,
+        judged: Mapping[CaseKey, JudgedBefore],
+        on_changed: Callable[[str], None],
+    ) -> None:
         self._gateway = gateway
         self._backend = backend
         self._settings = settings
-        self.judged: Mapping[CaseKey, JudgedBefore] = {}
-        self.on_changed: Callable[[CaseJob], None] = lambda _job: None
+        self._run_ids = run_ids
+        self._on_record = judged
+        self._on_changed = on_changed
         self._without_temperature: set[str] = set()
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on its way to the record by then."""
-        before = self.judged.get((_run_id(job), job.code, job.repetition))
+        before = self._on_record.get((self._run_id(job), job.code, job.repetition))
         if before is not None and not job.runs_anew and self._stands(job, before):
             self._record(job, before.outcome)
             return before.outcome
         if before is not None and not job.runs_anew:
-            self.on_changed(job)
+            self._on_changed(job.name)
         _log.info("%s: start with %s, repetition %d", job.code, scrub(job.model_id), job.repetition)
         started_at = utc_now()
         try:
@@ -127,7 +139,7 @@ class CaseRunner:
     def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
         self._backend.record_result(
             ResultRecord(
-                run_id=_run_id(job),
+                run_id=self._run_id(job),
                 code=job.code,
                 node_id=job.node_id,
                 family=job.family,
@@ -147,7 +159,7 @@ class CaseRunner:
         if isinstance(endpoint, Unusable):
             return True
         case = job.case(self._settings.system_prompt)
-        call = Call(_origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
+        call = Call(self._origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
         if job.is_one_question and self._gateway.fingerprint(call) != before.request_hash:
             return False
         weights = (case.severity, case.difficulty, job.neutral)
@@ -156,6 +168,15 @@ class CaseRunner:
         judge = job.target.judge.entry.id if job.target.judge is not None else ""
         wanted = job.rule_hashes(case, self._settings.template, judge)
         return tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations) == wanted
+
+    def _origin(self, job: CaseJob) -> Origin:
+        return Origin(self._run_id(job), job.code, job.repetition)
+
+    def _run_id(self, job: CaseJob) -> int:
+        run_id = self._run_ids.get(job.target.key)
+        if run_id is None:
+            raise RuntimeError(f"{job.name}: its run is not open")
+        return run_id
 
     async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         endpoint = _usable(job.target.model, "no_model")
@@ -171,12 +192,12 @@ class CaseRunner:
                 return obstacle
             entry = job.target.model.entry
             performed = await work.perform(
-                case, CaseContext(self._gateway, _origin(job), entry, endpoint, clock, progress)
+                case, CaseContext(self._gateway, self._origin(job), entry, endpoint, clock, progress)
             )
             if performed is not None:
                 return performed
         call = Call(
-            _origin(job),
+            self._origin(job),
             job.target.model.entry,
             endpoint,
             case.messages,
@@ -225,7 +246,7 @@ class CaseRunner:
             nonlocal sequence
             sequence += 1
             call = Call(
-                _origin(job),
+                self._origin(job),
                 route.entry,
                 endpoint,
                 messages,
@@ -267,17 +288,6 @@ class CaseRunner:
             if takes_none:
                 self._without_temperature.add(call.entry.id)
             return await self._gateway.ask(plain, clock, progress)
-
-
-def _origin(job: CaseJob) -> Origin:
-    return Origin(_run_id(job), job.code, job.repetition)
-
-
-def _run_id(job: CaseJob) -> int:
-    run_id = job.target.run_id
-    if run_id is None:
-        raise RuntimeError(f"{job.name}: its run is not open")
-    return run_id
 
 
 def _usable(route: Route, reason: str) -> Endpoint:

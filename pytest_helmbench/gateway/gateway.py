@@ -27,7 +27,7 @@ from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
 from pytest_helmbench.gateway.limiter import AttemptUsage, Ending, ModelStoppedError, Permit, PermitRequest
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, other_route
-from pytest_helmbench.gateway.reply_cache import Recorded, Wanted
+from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse, Wanted
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
 
 __all__ = [
@@ -198,6 +198,7 @@ class Gateway:
         client: HTTP client; used on the loop only.
         patience: Limits of time and attempts.
         name: Distinguishes the reply keys of this process from those of others.
+        recorded: Whether replies on record may stand for calls.
         sleep: For waiting between attempts.
         jitter: A number in [0, 1).
     """
@@ -208,6 +209,7 @@ class Gateway:
         client: ChatClient,
         patience: Patience,
         name: str = "",
+        recorded: RecordedUse = RecordedUse.NEVER,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -217,11 +219,15 @@ class Gateway:
         self._name = name
         self._sleep = sleep
         self._jitter = jitter
-        self.may_use_recorded = False
-        self.replays_only = False
+        self._recorded = recorded
         self._replies = 0
         self._stopped: dict[str, str] = {}
         self._at_work: defaultdict[str, set[asyncio.Task[Any]]] = defaultdict(set)
+
+    def use_recorded(self) -> None:
+        """Let replies on record stand for calls from now on."""
+        if self._recorded is RecordedUse.NEVER:
+            self._recorded = RecordedUse.FIRST
 
     async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
         """Get a reply.
@@ -236,12 +242,12 @@ class Gateway:
             RefusedError: The gate lets nothing more of it go (and its kinds).
         """
         request = _request(call)
-        if not self.may_use_recorded:
+        if self._recorded is RecordedUse.NEVER:
             return await self._sent(request, clock, watch)
         reply = await self._recalled(request)
         if reply is not None:
             return reply
-        if self.replays_only:
+        if self._recorded is RecordedUse.ONLY:
             return await self._recalled_elsewhere(call)
         try:
             return await self._sent(request, clock, watch)
@@ -356,7 +362,7 @@ class Gateway:
             _priced(call, parsed.usage, parsed.provider_model) if recorded.own else free,
             latency_ms=0.0,
         )
-        if not (self.replays_only or call.accepts(reply)):
+        if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:
             call.forwarded.arrived(recorded.body, recalled=True)

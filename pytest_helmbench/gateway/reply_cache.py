@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["CacheMode", "Record", "Recorded", "ReplyCache", "Wanted"]
+__all__ = ["CacheMode", "Record", "Recorded", "RecordedUse", "ReplyCache", "Wanted"]
 
 
 class CacheMode(StrEnum):
@@ -22,6 +22,16 @@ class CacheMode(StrEnum):
     def reads(self) -> bool:
         """Whether recorded replies of other runs may be used."""
         return self in (CacheMode.REUSE, CacheMode.ONLY)
+
+
+class RecordedUse(StrEnum):
+    """Whether replies on record may stand for calls."""
+
+    NEVER = "never"
+    FIRST = "first"
+    """A call is sent when its reply is not on record."""
+    ONLY = "only"
+    """Nothing is sent."""
 
 
 @dataclass(frozen=True, slots=True)

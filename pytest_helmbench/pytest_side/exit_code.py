@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_helmbench.pytest_side.roles import Coordinator, in_ci
+from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.reports.score_lines import gate_lines
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.runs import Plan
 
 __all__ = ["ExitRule", "run_names", "scores_by_name"]
@@ -104,7 +105,7 @@ def run_names(coordinator: Coordinator) -> Mapping[int, str]:
     names = _names_of_benchmarks(coordinator, plan)
     found: dict[int, str] = {}
     for run in plan.runs:
-        run_id = coordinator.book.targets[run.key].run_id
+        run_id = coordinator.book.run_ids().get(run.key)
         if run_id is not None:
             found[run_id] = run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
     return found

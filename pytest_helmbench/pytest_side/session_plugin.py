@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pickle
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,15 +17,13 @@ from pytest_helmbench.core.codes import scenario_code_of
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.engine.assembly import Share
 from pytest_helmbench.engine.engine import CancelledRunError
-from pytest_helmbench.engine.job import Broken, CaseJob, Loaded, escaped_path
-from pytest_helmbench.judging.judge import load_template
-from pytest_helmbench.plugin import TURN_FIXTURE, option_value
+from pytest_helmbench.engine.job import Broken, Loaded, escaped_path
+from pytest_helmbench.plugin import TURN_FIXTURE
+from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
 from pytest_helmbench.pytest_side.items import (
-    PLUGIN,
     BrokenFile,
     BrokenItem,
     CaseFile,
@@ -38,129 +34,25 @@ from pytest_helmbench.pytest_side.items import (
     job_of,
     ran_on_demand,
 )
-from pytest_helmbench.pytest_side.roles import (
-    Coordinator,
-    SessionRole,
-    SingleProcess,
-    XdistController,
-    XdistWorker,
-    in_ci,
-)
-from pytest_helmbench.pytest_side.terminal import Announcer, LiveLine, add_suite_properties, session_lines
-from pytest_helmbench.pytest_side.xdist_channel import SliceScheduling, crash_report
+from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.reports.case_texts import quoted_texts
 from pytest_helmbench.reports.stored_reports import write_reports
-from pytest_helmbench.session.gates import read_gates
+from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
-from pytest_helmbench.session.resume import as_continued
-from pytest_helmbench.session.runs import Plan, plan_jobs
-from pytest_helmbench.session.settings import Settings, resolve_settings
-from pytest_helmbench.session.targets import session_concurrency
+from pytest_helmbench.session.notes import Notes
+from pytest_helmbench.session.runs import plan_jobs
+from pytest_helmbench.session.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests
 
-__all__ = ["SessionPlugin", "register"]
+__all__ = ["SessionPlugin"]
 
 _JUDGED_AGAIN = (
     "a judged case was run again: its first verdict stands, no call was made"
     " (asking until it passes would bias the score; use --helmbench-repeat)"
 )
-
-
-def register(config: pytest.Config) -> None:
-    """Bring the session plugin in.
-
-    Raises:
-        pytest.UsageError: An option that cannot be used, or nothing to run.
-    """
-    try:
-        settings = _settings(config)
-        template = load_template(settings.judge_template)
-        gates = read_gates(settings.min_score, settings.min_coverage)
-    except HelmbenchError as error:
-        raise pytest.UsageError(scrub(str(error))) from error
-    _choose_paths(config)
-    library = Library(settings, os.environ)
-    few_ahead = bool(config.getoption("maxfail", 0)) or bool(config.getoption("stepwise", False))
-    role: SessionRole
-    coordinator: Coordinator | None = None
-    workerinput = getattr(config, "workerinput", None)
-    if workerinput is not None:
-        role = XdistWorker(
-            settings,
-            library,
-            template,
-            workerinput["helmbench"],
-            Share(
-                session_concurrency(settings),
-                few_ahead,
-                workers=workerinput["workercount"],
-                name=f"{workerinput['workerid']}:",
-            ),
-        )
-    else:
-        coordinator = Coordinator(settings, library, gates)
-        announcer = Announcer(config, coordinator)
-        if _is_controller(config):
-            _check_distribution(config)
-            role = XdistController(coordinator, announcer)
-        else:
-            role = SingleProcess(coordinator, template, announcer, few_ahead=few_ahead)
-    plugin = SessionPlugin(config, settings, library, role, coordinator)
-    config.stash[PLUGIN] = plugin
-    config.pluginmanager.register(plugin, "helmbench-session")
-
-
-def _settings(config: pytest.Config) -> Settings:
-    """Return the settings of the session; a worker has those of its controller."""
-    workerinput = getattr(config, "workerinput", None)
-    if workerinput is not None:
-        settings: Settings = pickle.loads(workerinput["helmbench_settings"])
-        return settings
-    return as_continued(
-        resolve_settings(
-            lambda name: option_value(config, name),
-            config.getini("helmbench_ask_above"),
-            config.invocation_params.dir,
-            config.rootpath,
-        )
-    )
-
-
-def _is_controller(config: pytest.Config) -> bool:
-    return config.getoption("dist", "no") != "no" and not config.getoption("collectonly")
-
-
-def _check_distribution(config: pytest.Config) -> None:
-    mode = config.getoption("dist")
-    if mode != "load":
-        raise pytest.UsageError(
-            f"helmbench cases run with --dist=load, not --dist={mode}\n"
-            "  hint: leave --dist out; each worker gets an equal share and keeps its calls in flight"
-        )
-
-
-def _choose_paths(config: pytest.Config) -> None:
-    """Without a path on the command line, run the benchmark at hand and nothing else."""
-    if config.args_source is pytest.Config.ArgsSource.ARGS:
-        return
-    start = config.invocation_params.dir
-    here = benchmark_root(start)
-    paths = (
-        [here]
-        if here is not None
-        else [config.rootpath / path for path in config.getini("helmbench_paths") or ["benchmark"]]
-    )
-    found = [path for path in paths if benchmark_root(path) is not None or benchmarks_below(path)]
-    if not found:
-        places = ", ".join(str(path) for path in paths)
-        raise pytest.UsageError(
-            f"no benchmark at {places}\n"
-            "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…,"
-            " a pack (manifest.yaml and tasks.jsonl), or a Bench Pack (benchlocal.pack.json)"
-        )
-    config.args[:] = [str(path) for path in found]
 
 
 class SessionPlugin:
@@ -172,6 +64,8 @@ class SessionPlugin:
         library: Its benchmarks.
         role: Where outcomes come from.
         coordinator: Limiter and record; None in an xdist worker.
+        notes: What the summary says.
+        live: The line that names what is in flight.
     """
 
     def __init__(
@@ -181,6 +75,8 @@ class SessionPlugin:
         library: Library,
         role: SessionRole,
         coordinator: Coordinator | None,
+        notes: Notes,
+        live: LiveLine,
     ) -> None:
         self.settings = settings
         self.wants_properties = bool(config.getoption("xmlpath", None))
@@ -189,17 +85,13 @@ class SessionPlugin:
         self._role = role
         self._coordinator = coordinator
         self._hides_text = in_ci() and not settings.with_text
-        self._live = LiveLine(config, coordinator)
+        self._notes = notes
+        self._live = live
         self._garbage = GarbagePace()
         self._garbage.begin()
-        if isinstance(role, XdistController):
-            role.on_tick = self._live.tick
         self._broken = 0
         self._unjudged_failures = 0
-        self._failures = 0
         self._noted_again = False
-        self._jobs: list[CaseJob | None] = []
-        self._plan: Plan | None = None
         self._tests: HandWrittenTests | None = None
         self._named_files = {
             (config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args
@@ -264,33 +156,33 @@ class SessionPlugin:
             item.job if isinstance(item, CaseItem) and id(item) not in on_demand else None
             for item in session.items
         ]
-        self._jobs = jobs
         cases = [job for item in session.items if (job := job_of(item)) is not None]
-        self._plan = (
-            plan_jobs(cases, dry_run=self.settings.dry_run, scope=self._scope(len(cases))) if cases else None
-        )
-        if self._plan is not None and self._tests is not None:
-            self._plan = replace(self._plan, python_tests=self._tests.outline)
-        if self._plan is not None and isinstance(self._role, XdistWorker):
-            self._begin(self._plan)
+        if not cases:
+            return
+        plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=self._scope(len(cases)))
+        if self._tests is not None:
+            plan = replace(plan, python_tests=self._tests.outline)
+        self._role.collected(jobs, plan)
 
     # Running
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
         """Start the engine; a worker waits for its controller to say so."""
-        if isinstance(self._role, SingleProcess) and self._plan is not None:
-            self._begin(self._plan)
+        try:
+            self._role.begin()
+        except HelmbenchError as error:
+            raise pytest.UsageError(scrub(str(error))) from error
 
     def obtain(self, item: CaseItem) -> Outcome:
         """Return the outcome of an item; a judged one stands."""
         if item.outcome is not None and item.outcome.judged:
             if not self._noted_again:
                 self._noted_again = True
-                self._role.note(_JUDGED_AGAIN)
+                self._notes.say(_JUDGED_AGAIN)
             return item.outcome
         try:
-            return self._role.obtain(item.job, self._live.tick)
+            return self._role.obtain(item.job)
         except CancelledRunError as error:
             reason = str(error) or "cancelled"
         # Out of the handler: pytest would take its time over the chained traceback.
@@ -355,37 +247,6 @@ class SessionPlugin:
                 report.longrepr = CaseText(report.longrepr)  # type: ignore[assignment]
         judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
         self._unjudged_failures += report.failed and not judged_wrong
-        if isinstance(self._role, XdistController):
-            if carried is not None or report.when == "teardown":
-                self._role.reported(getattr(report, "node", None), report.nodeid)
-            self._failures += report.failed
-            most = self._config.getoption("maxfail", 0)
-            if most and self._failures >= most:
-                self._role.cancel(f"stopping after {self._failures} failures")
-
-    # pytest-xdist
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Give a worker its channel."""
-        if isinstance(self._role, XdistController):
-            self._role.connect(node)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self) -> SliceScheduling | None:
-        """Schedule by slices."""
-        if not isinstance(self._role, XdistController):
-            return None
-        return self._role.scheduler(self._config, self._differs)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
-        """Queue the item of a dead worker once more."""
-        if isinstance(self._role, XdistController):
-            again = self._role.runs_again(crashitem)
-            crash_report(report, again=again)
-            if again:
-                sched.mark_test_pending(crashitem)
 
     # The end
 
@@ -405,7 +266,7 @@ class SessionPlugin:
         self._role.end(interrupted=interrupted)
         if self._coordinator is not None:
             status = ExitRule(self._coordinator, _models_on_command_line(self._config)).settle(
-                int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._left_over()
+                int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._role.left_over
             )
             if status != exitstatus:
                 session.exitstatus = status
@@ -487,17 +348,13 @@ class SessionPlugin:
             from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests  # noqa: PLC0415 - few sessions have any
 
             try:
-                self._tests = HandWrittenTests(self._config, self._library, self._role, self._live.tick)
+                self._tests = HandWrittenTests(
+                    self._config, self._library, self._role, self._notes.say, self._live.tick
+                )
             except HelmbenchError as error:
                 raise pytest.Collector.CollectError(self._text_of(error)) from error
             self._config.pluginmanager.register(self._tests, "helmbench-tests")
         return self._tests
-
-    def _begin(self, plan: Plan) -> None:
-        try:
-            self._role.begin(self._jobs, plan)
-        except HelmbenchError as error:
-            raise pytest.UsageError(scrub(str(error))) from error
 
     def _select(self, items: list[pytest.Item]) -> None:
         selection = self.settings.select
@@ -536,14 +393,6 @@ class SessionPlugin:
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             why = scrub(outcome.message or outcome.reason or "skipped")
             report.longrepr = (escaped_path(str(item.path)), 1, why)
-
-    def _differs(self, sentence: str) -> None:
-        if self._coordinator is not None:
-            self._coordinator.note(sentence)
-        raise pytest.UsageError(sentence)
-
-    def _left_over(self) -> int:
-        return self._role.left_over if isinstance(self._role, XdistController) else 0
 
 
 def _models_on_command_line(config: pytest.Config) -> bool:

@@ -19,8 +19,8 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
-from pytest_helmbench.pytest_side.roles import Coordinator, in_ci
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
@@ -33,6 +33,7 @@ from pytest_helmbench.reports.session_texts import (
     model_table,
     reasons_text,
 )
+from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
 from pytest_helmbench.session.runs import Plan, PlannedRun, Tally
 from pytest_helmbench.session.targets import session_concurrency
@@ -264,7 +265,7 @@ def _pack_scores(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, Pl
     """Yield what Bench Packs make of the runs of a session; nothing is read without one."""
     store = coordinator.book.store
     for run in plan.runs if store is not None else ():
-        run_id = coordinator.book.targets[run.key].run_id
+        run_id = coordinator.book.run_ids().get(run.key)
         if run_id is None or coordinator.library.load(Path(run.benchmark)).outline.kind != BENCH_PACK:
             continue
         try:
@@ -278,7 +279,7 @@ def _pack_scores(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, Pl
 def _model_rows(plan: Plan, coordinator: Coordinator) -> list[ModelRow]:
     by_model: dict[str, list[Tally]] = {}
     for run in plan.runs:
-        run_id = coordinator.book.targets[run.key].run_id
+        run_id = coordinator.book.run_ids().get(run.key)
         if run_id is not None:
             by_model.setdefault(run.model, []).append(coordinator.book.tallies[run_id])
     return [_model_row(model, tallies) for model, tallies in by_model.items()]
@@ -314,7 +315,7 @@ def _model_row(model: str, tallies: list[Tally]) -> ModelRow:
 def _reason_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     by_model: dict[str, Counter[str]] = {}
     for run in plan.runs:
-        run_id = coordinator.book.targets[run.key].run_id
+        run_id = coordinator.book.run_ids().get(run.key)
         if run_id is not None:
             by_model.setdefault(run.model, Counter()).update(coordinator.book.tallies[run_id].reasons)
     return [

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_t
 from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import PackOutline
-from pytest_helmbench.engine.job import Loaded
+from pytest_helmbench.engine.job import Loaded, RunIds
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import resolve_targets
@@ -33,10 +33,12 @@ class Library:
     Args:
         settings: Of the session.
         environ: Where keys are looked up.
+        note: Says something in the summary.
     """
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str], note: Callable[[str], None]) -> None:
         self._settings = settings
+        self._note = note
         self._environ = environ
         self._roots: dict[Path, Path | None] = {}
         self._loaded: dict[Path, Loaded] = {}
@@ -45,7 +47,6 @@ class Library:
         self._bench_pack_loader: BenchPackLoader | None = None
         self._tests: HandWritten | None = None
         self._loop: LoopThread | None = None
-        self.note: Callable[[str], None] = lambda _text: None
 
     @property
     def loop(self) -> LoopThread:
@@ -113,18 +114,15 @@ class Library:
         if self._pack_loader is None:
             from pytest_helmbench.benchmarks.packs.loading import PackLoader  # noqa: PLC0415 - trees do without
 
-            self._pack_loader = PackLoader(self._settings, self._say)
+            self._pack_loader = PackLoader(self._settings, self._note)
         return self._pack_loader
 
     def _hosts(self) -> BenchPackLoader:
         if self._bench_pack_loader is None:
             from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader  # noqa: PLC0415 - only Bench Packs need it
 
-            self._bench_pack_loader = BenchPackLoader(self._settings, self._environ, self.loop, self._say)
+            self._bench_pack_loader = BenchPackLoader(self._settings, self._environ, self.loop, self._note)
         return self._bench_pack_loader
-
-    def _say(self, text: str) -> None:
-        self.note(text)
 
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row of a pack, or why it could not be checked.
@@ -134,20 +132,20 @@ class Library:
         """
         return await self._packs().self_check(loaded, code)
 
-    def note_starts(self, store: Store) -> None:
+    def note_starts(self, store: Store, run_ids: RunIds) -> None:
         """Put on record that the runs of Bench Packs have started."""
         if self._bench_pack_loader is not None:
-            self._bench_pack_loader.note_starts(store)
+            self._bench_pack_loader.note_starts(store, run_ids)
 
-    def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
+    def store_totals(self, store: Store, run_ids: RunIds) -> None:
         """Put on record what Bench Packs make of their runs; what was recorded is on disk by now."""
         if self._bench_pack_loader is not None:
-            self._bench_pack_loader.store_totals(store, note)
+            self._bench_pack_loader.store_totals(store, run_ids)
 
-    def write_runs(self, note: Callable[[str], None]) -> None:
+    def write_runs(self, run_ids: RunIds) -> None:
         """Write the runs of Bench Packs as the BenchLocal app stores them, where that is asked for."""
         if self._bench_pack_loader is not None:
-            self._bench_pack_loader.write_runs(note)
+            self._bench_pack_loader.write_runs(run_ids)
 
     def end(self) -> None:
         """Close what a session has left open that never ran, or was broken off."""

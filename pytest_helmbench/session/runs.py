@@ -255,6 +255,7 @@ class RunBook:
         self._store: Store | None = None
         self.plan: Plan | None = None
         self.targets: dict[tuple[str, str], Target] = {}
+        self._run_ids: dict[tuple[str, str], int] = {}
         self.tallies: dict[int, Tally] = {}
         self.scores: dict[int, RunScore] = {}
         self._unjudged: dict[tuple[int, str, int], tuple[Verdict, str]] = {}
@@ -302,7 +303,7 @@ class RunBook:
         return replace(plan, runs=tuple(runs))
 
     def open(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
-        """Open one run per planned run, and give the targets their run ids.
+        """Open one run per planned run, one per benchmark and model.
 
         Raises:
             StoreError: The database cannot be used.
@@ -332,7 +333,7 @@ class RunBook:
             for run in plan.runs
         ]
         for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
-            self.targets[run.key].run_id = run_id
+            self._run_ids[run.key] = run_id
             self.tallies[run_id] = Tally()
 
     def know(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
@@ -347,7 +348,7 @@ class RunBook:
 
     def run_ids(self) -> Mapping[tuple[str, str], int]:
         """Return `evaluation_runs.id` by benchmark and model."""
-        return {key: target.run_id for key, target in self.targets.items() if target.run_id is not None}
+        return self._run_ids
 
     def record_attempt(self, record: AttemptRecord) -> None:
         """Tally and store an attempt."""
@@ -389,7 +390,7 @@ class RunBook:
         """Return whether no verdict on record is left that this session should have looked at, and has not."""
         if self.resumption is None or self.plan is None:
             return True
-        planned = sum(run.tests for run in self.plan.runs if self.targets[run.key].run_id == run_id)
+        planned = sum(run.tests for run in self.plan.runs if self._run_ids.get(run.key) == run_id)
         return self.tallies[run_id].judged >= planned
 
     def _settings_of(self, run: PlannedRun) -> dict[str, Any]:

@@ -22,16 +22,7 @@ _ROOMS = {
         "session",
         "store",
     },
-    "benchmarks/packs": {
-        "benchmarks/scenario_trees",
-        "core",
-        "engine",
-        "files",
-        "gateway",
-        "judging",
-        "sandbox",
-        "session",
-    },
+    "benchmarks/packs": {"core", "engine", "files", "gateway", "judging", "sandbox", "session"},
     "benchmarks/python_tests": {
         "core",
         "engine",
@@ -68,11 +59,11 @@ _ROOMS = {
         "session",
         "store",
     },
-    "core": {"benchmarks/bench_packs", "benchmarks/packs"},
+    "core": {"benchmarks/bench_packs"},
     "engine": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core", "gateway", "judging"},
     "files": {"core"},
     "gateway": {"core"},
-    "judging": {"benchmarks/scenario_trees", "core"},
+    "judging": {"core"},
     "pytest_side": {
         "benchmarks",
         "benchmarks/bench_packs",
@@ -113,7 +104,7 @@ _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": 
 _OF_PLUGIN = {"__future__", "dataclasses", "os", "pathlib", "pytest", "types", "typing"}
 _COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
-    ("plugin", "pytest_helmbench.pytest_side.session_plugin"),
+    ("plugin", "pytest_helmbench.pytest_side.composition"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.packs.places"),
     (

@@ -27,7 +27,7 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Origin, Patience
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
-from pytest_helmbench.gateway.reply_cache import Recorded, ReplyCache, Wanted
+from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse, ReplyCache, Wanted
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
 from pytest_helmbench.session.settings import resolve_settings
 from pytest_helmbench.session.targets import resolve_targets
@@ -258,7 +258,7 @@ def _replay(shelf: _Shelf, call: Call) -> str:
 
 def _reads(parts: Wired, shelf: _Shelf) -> None:
     parts.backend._reply_cache = ReplyCache(shelf, shares=False)
-    parts.gateway.may_use_recorded = parts.gateway.replays_only = True
+    parts.gateway._recorded = RecordedUse.ONLY
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Origin, Patienc
 from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayBounds
-from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
+from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse, ReplyCache
 from pytest_helmbench.pytest_side.xdist_channel import RemoteBackend
 from pytest_helmbench.session.recorded_replies import RecordedReplies
 from pytest_helmbench.store.writer import RunRecord, Store
@@ -130,6 +130,12 @@ def opened_store(path: Path) -> tuple[Store, int]:
     return store, run_id
 
 
+def _recorded_use(mode: CacheMode, reads: bool) -> RecordedUse:
+    if not reads:
+        return RecordedUse.NEVER
+    return RecordedUse.ONLY if mode is CacheMode.ONLY else RecordedUse.FIRST
+
+
 @asynccontextmanager
 async def recording(
     path: Path, mode: CacheMode = CacheMode.OFF, resumes: int | None = None
@@ -151,9 +157,13 @@ async def recording(
         with closing(memory):
             reply_cache = ReplyCache(memory, shares=mode is CacheMode.REUSE) if may_use_recorded else None
             backend = LocalBackend(gate, store.record_attempt, store.record_result, reply_cache)
-            gateway = Gateway(backend, ChatClient(), Patience(max_retries=0), f"s{run_id}-")
-            gateway.may_use_recorded = may_use_recorded
-            gateway.replays_only = mode is CacheMode.ONLY
+            gateway = Gateway(
+                backend,
+                ChatClient(),
+                Patience(max_retries=0),
+                f"s{run_id}-",
+                _recorded_use(mode, may_use_recorded),
+            )
             try:
                 yield gateway, run_id
             finally:
@@ -195,9 +205,13 @@ def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
     )
 
     async def asked() -> list[str]:
-        gateway = Gateway(backend, ChatClient(), Patience(), f"{code}-")
-        gateway.may_use_recorded = CacheMode(mode).reads
-        gateway.replays_only = mode == CacheMode.ONLY
+        gateway = Gateway(
+            backend,
+            ChatClient(),
+            Patience(),
+            f"{code}-",
+            _recorded_use(CacheMode(mode), CacheMode(mode).reads),
+        )
         try:
             async with relayed_over(converse(gateway, url, code, run_id=run_id)) as send:
                 return [(await send(body())).body.decode() for _ in range(3)]

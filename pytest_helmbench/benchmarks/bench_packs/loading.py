@@ -26,7 +26,7 @@ from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, Benc
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.engine.job import Target
+from pytest_helmbench.engine.job import RunIds, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
@@ -104,9 +104,9 @@ class BenchPackLoader:
         self._loaded.append(loaded)
         return loaded
 
-    def note_starts(self, store: Store) -> None:
+    def note_starts(self, store: Store, run_ids: RunIds) -> None:
         """Put on record that the runs have started."""
-        note_pack_starts(self._runs(), store)
+        note_pack_starts(self._runs(run_ids), store)
         known = {spec.id for loaded in self._loaded for spec in loaded.manifest.verifiers}
         for name in sorted(self._choices.named.keys() - known if known else ()):
             self._note(
@@ -114,20 +114,22 @@ class BenchPackLoader:
                 f"\n  hint: known: {excerpt(', '.join(sorted(known)))}"
             )
 
-    def store_totals(self, store: Store, note: Callable[[str], None]) -> None:
+    def store_totals(self, store: Store, run_ids: RunIds) -> None:
         """Put on record what the packs make of their runs; what was recorded is on disk by now."""
         try:
-            wrong = store_pack_totals(self._runs(), store, self._settings, self.scores)
+            wrong = store_pack_totals(self._runs(run_ids), store, self._settings, self.scores)
         except StoreError as error:
             wrong = (f"the totals of Bench Packs were not stored: {error}",)
         for sentence in wrong:
-            note(sentence)
+            self._note(sentence)
 
-    def write_runs(self, note: Callable[[str], None]) -> None:
+    def write_runs(self, run_ids: RunIds) -> None:
         """Write the runs as the BenchLocal app stores them, where that is asked for; they are closed by now."""
         folder = self._settings.benchlocal_dir
         if folder is not None:
-            write_benchlocal(folder, self._settings.db, [run_id for *_, run_id in self._runs()], note)
+            write_benchlocal(
+                folder, self._settings.db, [run_id for *_, run_id in self._runs(run_ids)], self._note
+            )
 
     def scores(
         self, manifest: BenchPackManifest, groups: Sequence[Sequence[Mapping[str, Any]]]
@@ -152,11 +154,12 @@ class BenchPackLoader:
             for loaded in self._loaded:
                 stack.push_async_callback(loaded.work.close)
 
-    def _runs(self) -> Iterator[PackRun]:
+    def _runs(self, run_ids: RunIds) -> Iterator[PackRun]:
         for loaded in self._loaded:
             for target in loaded.targets:
-                if target.run_id is not None:
-                    yield loaded, target.model.entry.id, target.run_id
+                run_id = run_ids.get(target.key)
+                if run_id is not None:
+                    yield loaded, target.model.entry.id, run_id
 
     def _obstacle(self, manifest: BenchPackManifest) -> Outcome | None:
         if manifest.obstacle is not None:

@@ -32,7 +32,7 @@ from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_pat
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.plugin import TURN_FIXTURE
 from pytest_helmbench.pytest_side.items import HAND_WRITTEN, PLUGIN
-from pytest_helmbench.pytest_side.roles import SessionRole
+from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.reports.case_texts import error_text, failure_text
 from pytest_helmbench.session.library import Library
 
@@ -101,6 +101,7 @@ class HandWrittenTests:
         config: pytest's.
         library: The session's benchmarks; the tests become one of them.
         role: Of this process.
+        note: Says something in the summary.
         tick: Called about once a second while something is waited for.
 
     Raises:
@@ -108,11 +109,17 @@ class HandWrittenTests:
     """
 
     def __init__(
-        self, config: pytest.Config, library: Library, role: SessionRole, tick: Callable[[], None]
+        self,
+        config: pytest.Config,
+        library: Library,
+        role: SessionRole,
+        note: Callable[[str], None],
+        tick: Callable[[], None],
     ) -> None:
         self._config = config
         self._library = library
         self._role = role
+        self._note = note
         self._tick = tick
         self._loaded = library.hand_written(outline_of_tests(config.rootpath))
         repeat = config.stash[PLUGIN].settings.repeat
@@ -174,7 +181,7 @@ class HandWrittenTests:
         self._report_again(item, job)
         engine = self._role.engine
         if engine is None:
-            self._role.note(_NOT_COMPOSED)
+            self._note(_NOT_COMPOSED)
             self._skip(item, "dry run")
         if not job.target.model.usable:
             self._skip(item, self._obtain(item, job, engine).message)
@@ -236,7 +243,7 @@ class HandWrittenTests:
         """End a test that was judged before: its first verdict stands."""
         before = item.stash.get(_OUTCOME, None)
         if before is not None and before.judged:
-            self._role.note(_JUDGED_AGAIN)
+            self._note(_JUDGED_AGAIN)
         else:
             before = self._role.known(job)
         if before is None or not before.judged:

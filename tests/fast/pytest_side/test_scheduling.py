@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from pytest_helmbench.pytest_side.xdist_channel import SliceScheduling
+from pytest_helmbench.pytest_side.xdist_scheduling import SliceScheduling
 
 
 @dataclass(eq=False)
@@ -55,7 +56,7 @@ class _Session:
     def _scheduled(self) -> None:
         self.scheduled += 1
 
-    def _prefetch(self, node: _Node, indices: Sequence[int], node_ids: Sequence[str]) -> None:
+    def _prefetch(self, node: Any, indices: Sequence[int], node_ids: Sequence[str]) -> None:
         assert self.scheduled == 1
         node.prefetched += indices
         node.taken_over += node_ids

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_t
 from pytest_helmbench.benchmarks.scenario_trees.jobs import TreeJob
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
-from pytest_helmbench.engine.assembly import Assembly, Share
+from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
 from pytest_helmbench.engine.job import Route, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
@@ -56,7 +56,7 @@ def _route(url: str, model: str = _MODEL, sampling: Sampling = _AS_WRITTEN) -> R
 def _jobs(folder: Path, tree: Tree, model: Route, judge: Route | None = None) -> list[TreeJob]:
     benchmark = load_tree(write_tree(folder, {"P1-B1-S1": tree}))
     assert not benchmark.problems
-    target = Target(folder, model, judge, run_id=7)
+    target = Target(folder, model, judge)
     (scenario,) = benchmark.scenarios.values()
     return [
         TreeJob(target, 1, neutral=False, file_id="S1.md", combination=case)
@@ -75,21 +75,23 @@ def _run(
     ran = _Ran([])
 
     def stop_model(model: str, why: str) -> None:
-        assembly.gateway.stop_model(model, why)
+        cases.gateway.stop_model(model, why)
 
     gate = Limiter(limits, time.monotonic, stop_model)
     gate.add_models(limits_by_model)
     backend = LocalBackend(gate, ran.attempts.append, ran.results.append)
     loop = LoopThread()
-    assembly = Assembly(loop, backend, patience, settings, Share(8, few_ahead=False), lambda _model_limits: 8)
+    resumed = Resumed({jobs[0].target.key: 7}, {}, lambda _name: None)
+    shared = CaseEngineSettings(settings, patience)
+    cases = CaseEngine(loop, backend, shared, Share(8, few_ahead=False), resumed)
     try:
-        assembly.engine.start(jobs)
-        ran.outcomes = [assembly.engine.obtain(job) for job in jobs]
+        cases.start(jobs)
+        ran.outcomes = [cases.engine.obtain(job) for job in jobs]
         assert gate.in_flight == 0
         by_code = {record.code: record.outcome for record in ran.results}
         assert [by_code[job.code] for job in jobs] == ran.outcomes
     finally:
-        assembly.end("over", 0.1)
+        cases.end("over", 0.1)
         loop.close()
     return ran
 

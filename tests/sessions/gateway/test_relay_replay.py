@@ -218,7 +218,7 @@ def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) 
             code = f"ROW-{number}"
             source = _WORKER.format(paths=paths, url=url, code=code, mode=mode.value, run_id=run_id)
             channel = worker.remote_exec(source)
-            ChannelServer(loop, channel, told).serve(gate, backend)
+            ChannelServer(loop, channel, told).serve(backend)
         end = time.monotonic() + 20
         while len(notes) < len(workers):
             assert time.monotonic() < end

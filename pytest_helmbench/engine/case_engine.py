@@ -1,0 +1,133 @@
+"""Gateway, runner and engine of one process, put together: jobs go in, outcomes come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.engine.engine import Engine
+from pytest_helmbench.engine.job import CaseJob, RunIds
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore, RunnerSettings
+from pytest_helmbench.gateway.backend import Backend
+from pytest_helmbench.gateway.client import ChatClient
+from pytest_helmbench.gateway.gateway import Gateway, Patience
+from pytest_helmbench.gateway.reply_cache import RecordedUse
+
+__all__ = ["CaseEngine", "CaseEngineSettings", "Resumed", "Share"]
+
+_WIDE_WINDOW = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a process has of its session.
+
+    Args:
+        concurrency: Calls in flight in the whole session.
+        few_ahead: At most `concurrency` outcomes wait (the session stops at a failure).
+        workers: Processes that the session has.
+        name: Of this process, in reply keys.
+    """
+
+    concurrency: int
+    few_ahead: bool
+    workers: int = 1
+    name: str = ""
+
+    @property
+    def window(self) -> int:
+        """Most outcomes that may wait for their items here."""
+        return max(1, self.concurrency // self.workers) if self.few_ahead else _WIDE_WINDOW
+
+    @property
+    def slack(self) -> int:
+        """Cases that wait for leave beside those that have it, so that the limiter always finds somebody."""
+        return 0 if self.few_ahead else max(4, self.concurrency // 4)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEngineSettings:
+    """What the cases of a session share.
+
+    Args:
+        runner: How a case is run.
+        patience: Limits of time and attempts.
+        recorded: Whether replies on record may stand for calls.
+        calls_in_flight: Most calls in flight by model id.
+    """
+
+    runner: RunnerSettings
+    patience: Patience
+    recorded: RecordedUse = RecordedUse.NEVER
+    calls_in_flight: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The runs that cases belong to.
+
+    Args:
+        run_ids: `evaluation_runs.id` by benchmark and model.
+        judged: Cases with a verdict on record, by run, code and repetition; empty unless a session goes on.
+        on_changed: Told the name of a case whose verdict on record is not that of now.
+    """
+
+    run_ids: RunIds
+    judged: Mapping[CaseKey, JudgedBefore]
+    on_changed: Callable[[str], None]
+
+
+class CaseEngine:
+    """Runs the cases of a process ahead of the items that wait for them.
+
+    Args:
+        loop: Where everything runs; not closed here.
+        backend: The session's limiter and record.
+        settings: Shared by all cases.
+        share: Of this process.
+        resumed: The runs that the cases belong to.
+    """
+
+    def __init__(
+        self,
+        loop: LoopThread,
+        backend: Backend,
+        settings: CaseEngineSettings,
+        share: Share,
+        resumed: Resumed,
+    ) -> None:
+        self._loop = loop
+        self.gateway = loop.run(_gateway(backend, settings, share.name))
+        runner = CaseRunner(
+            self.gateway,
+            backend,
+            settings.runner,
+            resumed.run_ids,
+            resumed.judged,
+            resumed.on_changed,
+        )
+
+        def width(model_id: str) -> int:
+            most = settings.calls_in_flight.get(model_id, share.concurrency)
+            return share.slack + min(most, share.concurrency)
+
+        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window)
+
+    def start(self, jobs: Sequence[CaseJob | None]) -> None:
+        """Begin with these jobs, in this order; None stands for one that is not started ahead."""
+        self.engine.start([job for job in jobs if job is not None])
+
+    def obtain(self, job: CaseJob, tick: Callable[[], None]) -> Outcome:
+        """Wait for an outcome; see `Engine.obtain`."""
+        return self.engine.obtain(job, tick)
+
+    def end(self, reason: str, grace_s: float) -> None:
+        """Cancel what is left; calls on the wire get a short grace. Then close the client."""
+        self.engine.cancel(reason, grace_s)
+        self._loop.run(self.gateway.close())
+
+
+async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:
+    return Gateway(backend, ChatClient(), settings.patience, name, recorded=settings.recorded)

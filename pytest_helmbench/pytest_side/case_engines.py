@@ -1,0 +1,65 @@
+"""What the roles that run cases have in common: how their engine is made, and what a dry run gives instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
+from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.engine.runner import RunnerSettings
+from pytest_helmbench.gateway.backend import Backend
+from pytest_helmbench.gateway.gateway import Patience
+from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
+from pytest_helmbench.judging.judge import JudgeTemplate
+from pytest_helmbench.session.library import Library
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.targets import model_limits
+
+__all__ = ["CaseEngines", "composed"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEngines:
+    """Makes the case engine of a process.
+
+    Args:
+        settings: Of the session.
+        library: Its benchmarks.
+        template: The judge's wording.
+        share: What the process has of its session.
+    """
+
+    settings: Settings
+    library: Library
+    template: JudgeTemplate
+    share: Share
+
+    def make(self, backend: Backend, resumed: Resumed) -> CaseEngine:
+        """Return a case engine, ready to start.
+
+        Args:
+            backend: The session's limiter and record.
+            resumed: The runs that the cases belong to.
+        """
+        settings = self.settings
+        limits = model_limits((target for item in self.library.loaded for target in item.targets), settings)
+        shared = CaseEngineSettings(
+            runner=RunnerSettings(settings.system_prompt, settings.strict_json, self.template),
+            patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
+            recorded=_recorded_use(settings),
+            calls_in_flight={model_id: one.most for model_id, one in limits.items()},
+        )
+        return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
+
+
+def _recorded_use(settings: Settings) -> RecordedUse:
+    if not settings.may_use_recorded:
+        return RecordedUse.NEVER
+    return RecordedUse.ONLY if settings.cache is CacheMode.ONLY else RecordedUse.FIRST
+
+
+def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
+    """Return the outcome of a dry run: the prompt was composed, nothing was called."""
+    job.case(system_prompt)
+    return Outcome(Verdict.SKIPPED, "dry run", "dry run")

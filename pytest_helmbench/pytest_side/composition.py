@@ -1,0 +1,143 @@
+"""What a session is made of: built here, once, in the order in which each part needs the others."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import pytest
+
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.engine.case_engine import Share
+from pytest_helmbench.judging.judge import JudgeTemplate, load_template
+from pytest_helmbench.plugin import option_value
+from pytest_helmbench.pytest_side.case_engines import CaseEngines
+from pytest_helmbench.pytest_side.items import PLUGIN
+from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
+from pytest_helmbench.pytest_side.single_process import SingleProcess
+from pytest_helmbench.pytest_side.terminal import Announcer, LiveLine
+from pytest_helmbench.pytest_side.xdist_channel import send
+from pytest_helmbench.pytest_side.xdist_controller import XdistController
+from pytest_helmbench.pytest_side.xdist_worker import XdistWorker
+from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.gates import read_gates
+from pytest_helmbench.session.library import Library
+from pytest_helmbench.session.notes import Notes
+from pytest_helmbench.session.resume import as_continued
+from pytest_helmbench.session.settings import Settings, resolve_settings
+from pytest_helmbench.session.targets import session_concurrency
+
+__all__ = ["register"]
+
+
+def register(config: pytest.Config) -> None:
+    """Bring the plugins of a session in.
+
+    Raises:
+        pytest.UsageError: An option that cannot be used, or nothing to run.
+    """
+    try:
+        settings = _settings(config)
+        template = load_template(settings.judge_template)
+        gates = read_gates(settings.min_score, settings.min_coverage)
+    except HelmbenchError as error:
+        raise pytest.UsageError(scrub(str(error))) from error
+    _choose_paths(config)
+    if hasattr(config, "workerinput"):
+        _register_worker(config, settings, template)
+        return
+    notes = Notes()
+    library = Library(settings, os.environ, notes.say)
+    coordinator = Coordinator(settings, library, gates, notes)
+    announce = Announcer(config, coordinator)
+    live = LiveLine(config, coordinator)
+    role: SessionRole
+    if _is_controller(config):
+        _check_distribution(config)
+        role = XdistController(config, coordinator, announce, live.tick)
+        config.pluginmanager.register(role, "helmbench-xdist")
+    else:
+        share = Share(session_concurrency(settings), _few_ahead(config))
+        engines = CaseEngines(settings, library, template, share)
+        role = SingleProcess(coordinator, engines, announce, live.tick)
+    _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
+
+
+def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
+    workerinput = config.workerinput  # type: ignore[attr-defined]  # xdist's
+    channel = workerinput["helmbench"]
+    notes = Notes(lambda sentence: send(channel, "note", sentence))
+    library = Library(settings, os.environ, notes.say)
+    share = Share(
+        session_concurrency(settings),
+        _few_ahead(config),
+        workers=workerinput["workercount"],
+        name=f"{workerinput['workerid']}:",
+    )
+    live = LiveLine(config, None)
+    role = XdistWorker(CaseEngines(settings, library, template, share), channel, live.tick)
+    _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
+
+
+def _register(config: pytest.Config, plugin: SessionPlugin) -> None:
+    config.stash[PLUGIN] = plugin
+    config.pluginmanager.register(plugin, "helmbench-session")
+
+
+def _settings(config: pytest.Config) -> Settings:
+    """Return the settings of the session; a worker has those of its controller."""
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        settings: Settings = pickle.loads(workerinput["helmbench_settings"])
+        return settings
+    return as_continued(
+        resolve_settings(
+            lambda name: option_value(config, name),
+            config.getini("helmbench_ask_above"),
+            config.invocation_params.dir,
+            config.rootpath,
+        )
+    )
+
+
+def _is_controller(config: pytest.Config) -> bool:
+    return config.getoption("dist", "no") != "no" and not config.getoption("collectonly")
+
+
+def _check_distribution(config: pytest.Config) -> None:
+    mode = config.getoption("dist")
+    if mode != "load":
+        raise pytest.UsageError(
+            f"helmbench cases run with --dist=load, not --dist={mode}\n"
+            "  hint: leave --dist out; each worker gets an equal share and keeps its calls in flight"
+        )
+
+
+def _choose_paths(config: pytest.Config) -> None:
+    """Without a path on the command line, run the benchmark at hand and nothing else."""
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        return
+    start = config.invocation_params.dir
+    here = benchmark_root(start)
+    paths = (
+        [here]
+        if here is not None
+        else [config.rootpath / path for path in config.getini("helmbench_paths") or ["benchmark"]]
+    )
+    found = [path for path in paths if benchmark_root(path) is not None or benchmarks_below(path)]
+    if not found:
+        places = ", ".join(str(path) for path in paths)
+        raise pytest.UsageError(
+            f"no benchmark at {places}\n"
+            "  hint: give the path of one, or set helmbench_paths; a benchmark is a folder with scenarios/P1-B1-S1/…,"
+            " a pack (manifest.yaml and tasks.jsonl), or a Bench Pack (benchlocal.pack.json)"
+        )
+    config.args[:] = [str(path) for path in found]
+
+
+def _few_ahead(config: pytest.Config) -> bool:
+    """Return whether the session stops at a failure."""
+    return bool(config.getoption("maxfail", 0)) or bool(config.getoption("stepwise", False))

@@ -1,0 +1,67 @@
+"""The role of a process in its session: one process alone, an xdist worker, or the controller of workers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.engine.engine import Engine
+from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.session.runs import Plan
+
+__all__ = ["GRACE_S", "SessionRole"]
+
+GRACE_S = 0.3
+"""How long calls on the wire may go on when a session ends."""
+
+
+class SessionRole(ABC):
+    """What the hooks of a session ask of the role of their process."""
+
+    @abstractmethod
+    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+        """Take note of what was selected.
+
+        Args:
+            jobs: One per selected item, in run order; None where nothing is to be started ahead.
+            plan: What will be asked.
+        """
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Start on the selected items, when pytest begins to run them.
+
+        Raises:
+            HelmbenchError: The session cannot be run.
+        """
+
+    @abstractmethod
+    def obtain(self, job: CaseJob) -> Outcome:
+        """Wait for an outcome.
+
+        Raises:
+            CancelledRunError: The session is ending.
+        """
+
+    @property
+    @abstractmethod
+    def engine(self) -> Engine[CaseJob] | None:
+        """What runs cases in this process; None where nothing is called."""
+
+    @abstractmethod
+    def known(self, job: CaseJob) -> Outcome | None:
+        """Return, once, the outcome that a worker had brought in before it died."""
+
+    @property
+    def left_over(self) -> int:
+        """How many items were never run, because their worker died and no other took them."""
+        return 0
+
+    @abstractmethod
+    def cancel(self, reason: str) -> None:
+        """Begin to stop: nothing new is sent, and who waits is woken."""
+
+    @abstractmethod
+    def end(self, *, interrupted: bool) -> None:
+        """Stop, and put everything on disk."""

@@ -1,0 +1,220 @@
+"""The role of an xdist controller: it has no items; it lets the workers send, and puts on record what they bring."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.engine.engine import CancelledRunError
+from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, NewNode, Start, Told
+from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
+from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.runs import Plan
+
+__all__ = ["XdistController"]
+
+_WORKERS_GRACE_S = 0.7
+_TICK_S = 1.0
+
+
+class XdistController(SessionRole):
+    """Serves the workers; a pytest plugin with the hooks of xdist.
+
+    Args:
+        config: pytest's.
+        coordinator: Limiter and record.
+        announce: Called with the plan before the first call; may end the session.
+        tick: Called about once a second while the workers run.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        coordinator: Coordinator,
+        announce: Callable[[Plan], None],
+        tick: Callable[[], None],
+    ) -> None:
+        self._config = config
+        self._coordinator = coordinator
+        self._announce = announce
+        self._tick = tick
+        self._loop = coordinator.library.loop
+        self._servers: dict[object, ChannelServer] = {}
+        self._workers = 0
+        self._scheduling: SliceScheduling | None = None
+        self._plan: Plan | None = None
+        self._backend: LocalBackend | None = None
+        self._unreported: dict[str, Outcome] = {}
+        self._crashes: set[str] = set()
+        self._failures = 0
+        self._cancelled = False
+
+    # pytest and pytest-xdist
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: NewNode) -> None:
+        """Give a new worker its channel."""
+        channel = node.gateway.newchannel()
+        node.workerinput["helmbench"] = channel
+        node.workerinput["helmbench_settings"] = pickle.dumps(self._coordinator.settings)
+        self._workers = node.workerinput["workercount"]
+        told = Told(self._planned, self._coordinator.note, self._coordinator.add_changed)
+        self._servers[node] = ChannelServer(self._loop, channel, told)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self) -> SliceScheduling:
+        """Schedule by slices."""
+        self._scheduling = SliceScheduling(
+            self._config, self._workers, self._scheduled, self._prefetch, self._differs
+        )
+        return self._scheduling
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(
+        self, crashitem: str, report: pytest.TestReport, sched: SliceScheduling
+    ) -> None:
+        """Queue the item of a dead worker once more."""
+        again = crashitem not in self._crashes
+        self._crashes.add(crashitem)
+        crash_report(report, again=again)
+        if again:
+            sched.mark_test_pending(crashitem)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Forget the outcome of an item that has been reported; stop everybody at `--maxfail`."""
+        if hasattr(report, "helmbench") or report.when == "teardown":
+            self._reported(getattr(report, "node", None), report.nodeid)
+        self._failures += report.failed
+        most = self._config.getoption("maxfail", 0)
+        if most and self._failures >= most:
+            self.cancel(f"stopping after {self._failures} failures")
+
+    # What the session asks
+
+    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+        """Do nothing: the controller has no items."""
+
+    def begin(self) -> None:
+        """Do nothing: the runs are opened when every worker has collected."""
+
+    def obtain(self, job: CaseJob) -> Outcome:
+        """Never called."""
+        raise CancelledRunError(f"{job.name}: the controller runs no items")
+
+    @property
+    def engine(self) -> None:
+        """None: the controller has no items."""
+
+    def known(self, job: CaseJob) -> Outcome | None:
+        """Return None: the workers are told."""
+
+    @property
+    def left_over(self) -> int:
+        """How many items were never run, because their worker died and no other took them."""
+        return self._scheduling.left_over if self._scheduling is not None else 0
+
+    def cancel(self, reason: str) -> None:
+        """See `SessionRole.cancel`: every worker's waiting ends at once."""
+        if not self._cancelled:
+            self._cancelled = True
+            for server in self._servers.values():
+                server.send("cancel", reason)
+
+    def end(self, *, interrupted: bool) -> None:
+        """See `SessionRole.end`: workers that still talk get a short grace."""
+        if interrupted:
+            self.cancel("interrupted")
+        if self._cancelled:
+            until = time.monotonic() + _WORKERS_GRACE_S
+            serving = [server for server in self._servers.values() if server.serving]
+            while time.monotonic() < until and not all(server.ended for server in serving):
+                time.sleep(0.01)
+        self._catch_up()
+        self._coordinator.close(interrupted=interrupted)
+
+    def _reported(self, node: Node | None, node_id: str) -> None:
+        if self._scheduling is not None and node is not None:
+            self._scheduling.mark_reported(node, node_id)
+        # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
+        self._loop.soon(self._unreported.pop, node_id, None)
+
+    def _catch_up(self) -> None:
+        """Wait until everything that has arrived from the workers is handled."""
+        self._loop.run(asyncio.sleep(0))
+
+    def _planned(self, plan: object) -> None:
+        if self._plan is None and isinstance(plan, Plan):
+            self._plan = plan
+
+    def _scheduled(self) -> None:
+        """Open the runs: every worker has collected, and nothing has been called yet."""
+        plan = self._plan
+        if plan is None:
+            return
+        coordinator = self._coordinator
+        try:
+            if plan.python_tests is not None:
+                coordinator.library.hand_written(plan.python_tests)
+            for run in plan.runs:
+                coordinator.library.load(Path(run.benchmark))
+            coordinator.prepare(plan)
+            self._announce(plan)
+            if plan.dry:
+                coordinator.note_dry_resume()
+            else:
+                self._backend = coordinator.open(plan, self._remember, self._tell_stopped)
+        except HelmbenchError as error:
+            raise pytest.UsageError(scrub(str(error))) from error
+        self._loop.soon(self._tick_again)
+
+    def _tick_again(self) -> None:
+        """Let the live line be drawn about once a second: here nobody waits for an item who could."""
+        if self._coordinator.ended is None:
+            self._tick()
+            self._loop.loop.call_later(_TICK_S, self._tick_again)
+
+    def _prefetch(self, node: Node, indices: Iterable[int], node_ids: Sequence[str]) -> None:
+        """Tell a worker what it will be handed.
+
+        Args:
+            node: The worker.
+            indices: Of the items, in order.
+            node_ids: Theirs, when the items were another worker's before.
+        """
+        coordinator, backend = self._coordinator, self._backend
+        server = self._servers.get(node)
+        if server is None or backend is None:
+            return
+        server.serve(backend)
+        known: dict[str, Outcome] = {}
+        if node_ids:
+            self._catch_up()  # what the dead worker has sent
+            coordinator.use_own_replies(backend)
+            known = {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
+        run_ids = dict(coordinator.book.run_ids())
+        start = Start(run_ids, tuple(indices), known, coordinator.judged, inherits=bool(node_ids))
+        server.send("start", start)
+
+    def _remember(self, record: ResultRecord) -> None:
+        if record.outcome.verdict is not Verdict.ERROR:
+            self._unreported[record.node_id] = record.outcome.for_item()
+
+    def _tell_stopped(self, model: str, sentence: str) -> None:
+        for server in self._servers.values():
+            server.send("stop-model", model, sentence)
+
+    def _differs(self, sentence: str) -> None:
+        self._coordinator.note(sentence)
+        raise pytest.UsageError(sentence)

@@ -1,0 +1,207 @@
+"""Limiter, record and reply cache of a session, in the one process that owns them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.engine.case_engine import Resumed
+from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.gateway.limiter import Limiter, NotStoredError, SessionLimits
+from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
+from pytest_helmbench.session.gates import Gates
+from pytest_helmbench.session.library import Library
+from pytest_helmbench.session.notes import Notes
+from pytest_helmbench.session.recorded_replies import RecordedReplies
+from pytest_helmbench.session.runs import Plan, RunBook
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.targets import model_limits, session_concurrency
+from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
+
+__all__ = ["NOTHING_UNFINISHED", "Coordinator", "changed_text"]
+
+NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
+
+_NAMED = 20
+
+
+class Coordinator:
+    """Opens the runs of a session, lets its processes send, puts on record what comes, and closes everything.
+
+    Args:
+        settings: Of the session.
+        library: Its benchmarks.
+        gates: What its scores must reach.
+        notes: What the summary says.
+    """
+
+    def __init__(self, settings: Settings, library: Library, gates: Gates, notes: Notes) -> None:
+        self.settings = settings
+        self.library = library
+        self.gates = gates
+        self.book = RunBook(settings)
+        self.changed: dict[str, None] = {}
+        self.stopped_models: dict[str, str] = {}
+        self.overdrawn: str | None = None
+        self.limiter: Limiter | None = None
+        self.started = time.perf_counter()
+        self.ended: float | None = None
+        self._notes = notes
+        self._recorded_replies: RecordedReplies | None = None
+
+    def prepare(self, plan: Plan) -> None:
+        """Find out what is left to ask, so that it can be announced. Only a resumed session opens its file for that.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        self.book.know(plan, self.library.loaded)
+        if self.settings.resume and not plan.dry:
+            self.book.prepare(plan, self.library.loaded)
+
+    def open(
+        self,
+        plan: Plan,
+        on_result: Callable[[ResultRecord], None],
+        on_model_stopped: Callable[[str, str], None],
+    ) -> LocalBackend:
+        """Open the runs; return what calls and outcomes go through from now on.
+
+        Args:
+            plan: What will be asked.
+            on_result: Told of every outcome that was put on record.
+            on_model_stopped: Told of a model that does not work, and why, in a sentence.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        self.book.open(plan, self.library.loaded)
+        limiter = self.limiter = self._limiter(on_model_stopped)
+        if self.book.store is not None and self.book.resumption is None:
+            self.library.note_starts(self.book.store, self.book.run_ids())
+
+        def record_result(record: ResultRecord) -> None:
+            self.book.record_result(record)
+            on_result(record)
+            self._stop_when_nothing_is_stored(limiter)
+
+        def record_attempt(record: AttemptRecord) -> None:
+            self.book.record_attempt(record)
+            self._stop_when_nothing_is_stored(limiter)
+
+        backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache())
+        self.started = time.perf_counter()
+        return backend
+
+    @property
+    def judged(self) -> Mapping[CaseKey, RecordedCase]:
+        """The cases that a resumed session has judged."""
+        return self.book.resumption.judged if self.book.resumption is not None else {}
+
+    def resumed(self) -> Resumed:
+        """Return what cases must know of the runs that they belong to."""
+        return Resumed(self.book.run_ids(), self.judged, self.add_changed)
+
+    def use_own_replies(self, backend: LocalBackend) -> None:
+        """Let replies that a dead worker has brought in stand for calls: they are paid. Waits for the disk."""
+        if self.book.store is None:
+            return
+        self.book.store.flush()
+        if self._recorded_replies is None:
+            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache, ())
+            backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
+        self._recorded_replies.trust(self.book.tallies)
+
+    def note_dry_resume(self) -> None:
+        """Say that a dry run goes on with nothing."""
+        if self.settings.resume:
+            self.note("--helmbench-resume had no effect: nothing is called in a dry run, so nothing went on")
+
+    def add_changed(self, name: str) -> None:
+        """Take note of a case whose verdict on record is not that of now."""
+        self.changed[name] = None
+
+    def note(self, sentence: str) -> None:
+        """Have a sentence in the summary, once."""
+        self._notes.say(sentence)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the summary says, sentence by sentence."""
+        return self._notes.sentences
+
+    def close(self, *, interrupted: bool) -> None:
+        """Close runs, database and loop."""
+        if self.ended is None:
+            self.ended = time.perf_counter()
+            if self.changed:
+                self.note(changed_text(tuple(self.changed)))
+            if self._recorded_replies is not None:
+                self._recorded_replies.close()
+            try:
+                if not interrupted:
+                    self._total_packs()
+            finally:
+                self.book.close(interrupted=interrupted)
+            self.library.write_runs(self.book.run_ids())
+            self.library.end()
+
+    def _limiter(self, on_model_stopped: Callable[[str, str], None]) -> Limiter:
+        settings = self.settings
+        limits = SessionLimits(
+            concurrency=session_concurrency(settings),
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+            max_cost_usd=settings.max_cost_usd,
+        )
+
+        def model_stopped(model: str, sentence: str) -> None:
+            self.stopped_models[model] = sentence
+            on_model_stopped(model, sentence)
+
+        limiter = Limiter(limits, time.monotonic, model_stopped, self._set_overdrawn)
+        limiter.add_models(model_limits(self.book.targets.values(), settings).values())
+        for loaded in self.library.loaded:
+            limiter.add_models(loaded.item_limits)
+        return limiter
+
+    def _reply_cache(self) -> ReplyCache | None:
+        settings = self.settings
+        if settings.resume:
+            self.note(self._resumed_sentence())
+        if not settings.may_use_recorded or self.book.store is None:
+            return None
+        resumption = self.book.resumption
+        runs = resumption.runs.values() if resumption is not None else ()
+        self._recorded_replies = RecordedReplies(self.book.store, settings.cache, runs)
+        return ReplyCache(self._recorded_replies, shares=settings.cache is CacheMode.REUSE)
+
+    def _resumed_sentence(self) -> str:
+        resumption = self.book.resumption
+        if resumption is None:
+            return NOTHING_UNFINISHED
+        runs = ", ".join(map(str, sorted(resumption.runs.values())))
+        return f"went on with run {runs}: {len(resumption.judged)} judged cases were on record"
+
+    def _total_packs(self) -> None:
+        store = self.book.store
+        if store is not None and store.fault is None:
+            store.flush()
+            self.library.store_totals(store, self.book.run_ids())
+
+    def _stop_when_nothing_is_stored(self, limiter: Limiter) -> None:
+        fault = self.book.store.fault if self.book.store is not None else None
+        if fault is not None and limiter.closed is None:
+            limiter.close(NotStoredError(f"replies cannot be stored, so nothing more is asked: {fault}"))
+
+    def _set_overdrawn(self, sentence: str) -> None:
+        self.overdrawn = sentence
+
+
+def changed_text(names: Sequence[str]) -> str:
+    """Return what the summary says of cases whose verdict on record is not that of now."""
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return f"request or rule has changed since they were judged, so they ran again: {shown}"
