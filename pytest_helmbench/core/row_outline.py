@@ -1,12 +1,14 @@
-"""A benchmark pack as every room may know it: what it is, and where its rows stand."""
+"""A benchmark whose cases are rows of files, each with an id of its own: what it is, and where the rows stand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PackOutline", "RowRef"]
+from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
+
+__all__ = ["RowOutline", "RowRef"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +39,17 @@ class RowRef:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PackOutline:
-    """A pack as the record keeps it.
+class RowOutline:
+    """A benchmark of rows as the record keeps it; see `Outline`.
 
     Args:
         root: The folder.
-        name: The manifest's `id`.
-        version: The manifest's, as text.
+        name: Of the benchmark.
+        version: As text.
         description: Empty where there is none.
         hash: SHA-256 (hex) over everything that can change a case or a verdict.
         rows: Healthy rows by id.
+        kind: Name of the kind.
     """
 
     root: Path
@@ -55,4 +58,16 @@ class PackOutline:
     description: str
     hash: str
     rows: Mapping[str, RowRef]
-    kind: str = "pack"
+    kind: str
+
+    def catalogue(self, codes: Iterable[str]) -> Catalogue:
+        """Return the planned rows: a benchmark may have a hundred thousand."""
+        return Catalogue(_entry(self.rows[code]) for code in codes if code in self.rows)
+
+    def axes(self, code: str) -> CaseAxes:
+        """Return the row itself."""
+        return CaseAxes(scenario=code)
+
+
+def _entry(ref: RowRef) -> ScenarioEntry:
+    return ScenarioEntry(ref.id, ref.id, ref.family, {"type": "row", "groups": dict(ref.groups)})

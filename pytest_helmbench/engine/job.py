@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline
-from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.work import Work
 from pytest_helmbench.gateway.limiter import ModelLimits
@@ -210,7 +208,7 @@ class Loaded(Protocol):
         """One per model, in order."""
 
     @property
-    def outline(self) -> ScenarioTree | PackOutline | BenchPackOutline:
+    def outline(self) -> Outline:
         """What the record keeps of it."""
 
     @property

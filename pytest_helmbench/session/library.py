@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
-from pytest_helmbench.core.row_outline import PackOutline
+from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import Loaded, RunIds
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.session.settings import Settings
@@ -84,7 +84,7 @@ class Library:
                 raise
         return self._loaded[root]
 
-    def hand_written(self, outline: PackOutline) -> HandWritten:
+    def hand_written(self, outline: RowOutline) -> HandWritten:
         """Return the hand-written tests of the session, as a benchmark among the others.
 
         Args:

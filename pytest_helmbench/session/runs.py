@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
-from pytest_helmbench.core.row_outline import PackOutline
+from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import CaseJob, Loaded, Target
 from pytest_helmbench.gateway.gateway import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -110,7 +110,7 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     dry: bool
     scope: str
-    python_tests: PackOutline | None = None
+    python_tests: RowOutline | None = None
 
     @property
     def tests(self) -> int:

@@ -1,4 +1,4 @@
-"""The rows that describe a benchmark: written once per content, found again by code."""
+"""The rows that describe a benchmark of any kind: written once per content, found again by code."""
 
 from __future__ import annotations
 
@@ -7,65 +7,50 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
-from pytest_helmbench.benchmarks.scenario_trees.tree import (
-    Behaviour,
-    Component,
-    Pillar,
-    Scenario,
-    ScenarioTree,
+from pytest_helmbench.core.outline import (
+    BehaviourEntry,
+    CaseAxes,
+    Outline,
+    PartEntry,
+    PillarEntry,
+    ScenarioEntry,
 )
-from pytest_helmbench.core.codes import CaseCode
-from pytest_helmbench.core.row_outline import PackOutline
 from pytest_helmbench.store.cells import as_json, safe_text
+from pytest_helmbench.store.named_rows import insert_into
 
-__all__ = ["CodeIds", "PackIds", "RowIds", "write_benchmark", "write_llm"]
+__all__ = ["CatalogueIds", "RowIds", "write_benchmark", "write_llm"]
 
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """Where a case points; None where it has no such axis or the file does not know it."""
+    """Where a case points, by column of `results`; None where it has no such axis or the file does not know it."""
 
-    scenario: int | None = None
-    condition: int | None = None
-    user_context: int | None = None
-    perturbation: int | None = None
+    scenario_id: int | None = None
+    condition_id: int | None = None
+    user_context_id: int | None = None
+    perturbation_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CodeIds:
+class CatalogueIds:
     """Row ids of one benchmark by full code."""
 
     benchmark_id: int
+    outline: Outline
     scenarios: dict[str, int]
     conditions: dict[str, int]
     user_contexts: dict[str, int]
     perturbations: dict[str, int]
 
     def rows(self, code: str) -> RowIds:
-        """Return the rows behind a case code; all None for text that is no code."""
-        parts = CaseCode.parse(code)
-        if parts is None:
-            return RowIds()
-        scenario = f"{parts.pillar}-{parts.behaviour}-{parts.scenario}"
+        """Return the rows behind a case."""
+        axes: CaseAxes = self.outline.axes(code)
         return RowIds(
-            self.scenarios.get(scenario),
-            self.conditions.get(f"{scenario}-{parts.condition}"),
-            self.user_contexts.get(f"{scenario}-{parts.user_context}"),
-            self.perturbations.get(f"{scenario}-{parts.perturbation}"),
+            self.scenarios.get(safe_text(axes.scenario)),
+            self.conditions.get(axes.condition),
+            self.user_contexts.get(axes.user_context),
+            self.perturbations.get(axes.perturbation),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class PackIds:
-    """Row ids of one pack by the id of its row, of one Bench Pack by the id of its scenario."""
-
-    benchmark_id: int
-    scenarios: dict[str, int]
-
-    def rows(self, code: str) -> RowIds:
-        """Return the row behind a row's id."""
-        return RowIds(self.scenarios.get(safe_text(code)))
 
 
 def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str | None) -> int:
@@ -77,103 +62,28 @@ def write_llm(conn: sqlite3.Connection, name: str, provider: str, base_url: str 
     )
 
 
-def write_benchmark(
-    conn: sqlite3.Connection, benchmark: ScenarioTree | PackOutline | BenchPackOutline, codes: Iterable[str]
-) -> CodeIds | PackIds:
+def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[str]) -> CatalogueIds:
     """Write what the file does not have yet of a benchmark and return its ids.
 
-    A benchmark of the same name, version and hash is reused.
+    A benchmark of the same name, version and hash is reused. Names and descriptions are taken anew; scenarios that
+    an earlier, partial load left out are added.
 
     Args:
         conn: Inside a write transaction.
-        benchmark: As loaded.
-        codes: Planned cases: of a pack, only their rows are written.
+        outline: As loaded.
+        codes: Planned cases.
     """
-    benchmark_id = _write_identity(conn, benchmark)
-    if isinstance(benchmark, PackOutline):
-        return _write_pack(conn, benchmark_id, benchmark, codes)
-    if isinstance(benchmark, BenchPackOutline):
-        return _write_bench_pack(conn, benchmark_id, benchmark)
-    return _write_tree(conn, benchmark_id, benchmark)
-
-
-def _write_identity(
-    conn: sqlite3.Connection, benchmark: ScenarioTree | PackOutline | BenchPackOutline
-) -> int:
-    identity = (safe_text(benchmark.name), safe_text(benchmark.version), benchmark.hash)
-    conn.execute(
-        "INSERT INTO benchmarks (name, version, hash, description, kind) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (name, version, hash) DO UPDATE SET description = excluded.description",
-        (*identity, safe_text(benchmark.description), benchmark.kind),
-    )
-    return _only(
-        conn.execute("SELECT id FROM benchmarks WHERE name = ? AND version = ? AND hash = ?", identity)
-    )
-
-
-def _write_pack(
-    conn: sqlite3.Connection, benchmark_id: int, pack: PackOutline, codes: Iterable[str]
-) -> PackIds:
-    known = _ids(conn, _PACK_IDS, benchmark_id)
-    refs = (pack.rows[code] for code in codes if code in pack.rows and safe_text(code) not in known)
-    conn.executemany(
-        "INSERT INTO scenarios (benchmark_id, code, full_code, title, family, evaluation)"
-        " VALUES (?, ?, ?, '', ?, ?)",
-        [
-            (
-                benchmark_id,
-                safe_text(ref.id),
-                safe_text(ref.id),
-                safe_text(ref.family),
-                as_json({"type": "row", "groups": dict(ref.groups)}),
-            )
-            for ref in refs
-        ],
-    )
-    return PackIds(benchmark_id, _ids(conn, _PACK_IDS, benchmark_id))
-
-
-def _write_bench_pack(conn: sqlite3.Connection, benchmark_id: int, pack: BenchPackOutline) -> PackIds:
-    """All scenarios, planned or not: the order of their ids is the pack's own."""
-    known = _ids(conn, _PACK_IDS, benchmark_id)
-    for scenario in pack.scenarios.values():
-        if safe_text(scenario.id) not in known:
-            _write_bench_pack_scenario(conn, benchmark_id, scenario, pack.kind)
-    return PackIds(benchmark_id, _ids(conn, _PACK_IDS, benchmark_id))
-
-
-def _write_bench_pack_scenario(
-    conn: sqlite3.Connection, benchmark_id: int, scenario: ScenarioMeta, family: str
-) -> None:
-    about = {
-        "type": "scenario",
-        "groups": {"category": scenario.category} if scenario.category else {},
-        "tags": scenario.tags,
-        "description": scenario.description,
-        "cards": [{"title": title, "content": content} for title, content in scenario.cards],
-    }
-    text_id = _write_text(conn, scenario.prompt_text) if scenario.prompt_text else None
-    code = safe_text(scenario.id)
-    conn.execute(
-        "INSERT INTO scenarios (benchmark_id, code, full_code, title, family, evaluation, text_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (benchmark_id, code, code, safe_text(scenario.title), family, as_json(about), text_id),
-    )
-
-
-def _write_tree(conn: sqlite3.Connection, benchmark_id: int, benchmark: ScenarioTree) -> CodeIds:
-    """Names and descriptions are taken anew, since they stand in READMEs, which the hash does not cover.
-
-    Scenarios that an earlier, partial load left out are added.
-    """
-    _write_pillars(conn, benchmark_id, benchmark)
-    behaviours = _write_behaviours(conn, benchmark_id, benchmark)
+    benchmark_id = _write_identity(conn, outline)
+    catalogue = outline.catalogue(codes)
+    _write_pillars(conn, benchmark_id, catalogue.pillars)
+    behaviours = _write_behaviours(conn, benchmark_id, catalogue.behaviours)
     known = _ids(conn, _SCENARIO_IDS, benchmark_id)
-    for scenario in benchmark.scenarios.values():
-        if scenario.code not in known:
-            _write_scenario(conn, scenario, behaviours[scenario.behaviour])
-    return CodeIds(
+    for scenario in catalogue.scenarios:
+        if safe_text(scenario.full_code) not in known:
+            _write_scenario(conn, scenario, benchmark_id, behaviours)
+    return CatalogueIds(
         benchmark_id,
+        outline,
         _ids(conn, _SCENARIO_IDS, benchmark_id),
         _ids(conn, _CONDITION_IDS, benchmark_id),
         _ids(conn, _USER_CONTEXT_IDS, benchmark_id),
@@ -181,89 +91,99 @@ def _write_tree(conn: sqlite3.Connection, benchmark_id: int, benchmark: Scenario
     )
 
 
-def _write_pillars(conn: sqlite3.Connection, benchmark_id: int, benchmark: ScenarioTree) -> None:
-    pillars = {scenario.pillar: Pillar(scenario.pillar) for scenario in benchmark.scenarios.values()}
-    pillars |= {pillar: Pillar(pillar) for pillar in map(_pillar_of, benchmark.behaviours)}
-    pillars |= {pillar.code: pillar for pillar in benchmark.pillars}
+def _write_identity(conn: sqlite3.Connection, outline: Outline) -> int:
+    identity = (safe_text(outline.name), safe_text(outline.version), outline.hash)
+    conn.execute(
+        "INSERT INTO benchmarks (name, version, hash, description, kind) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (name, version, hash) DO UPDATE SET description = excluded.description",
+        (*identity, safe_text(outline.description), outline.kind),
+    )
+    return _only(
+        conn.execute("SELECT id FROM benchmarks WHERE name = ? AND version = ? AND hash = ?", identity)
+    )
+
+
+def _write_pillars(conn: sqlite3.Connection, benchmark_id: int, pillars: Iterable[PillarEntry]) -> None:
     conn.executemany(
-        "INSERT INTO pillars (benchmark_id, code, name, description) VALUES (?, ?, ?, ?)"
+        "INSERT INTO pillars (benchmark_id, code, name, description)"
+        " VALUES (:benchmark_id, :code, :name, :description)"
         " ON CONFLICT (benchmark_id, code)"
         " DO UPDATE SET name = excluded.name, description = excluded.description",
         [
-            (benchmark_id, pillar.code, safe_text(pillar.name), safe_text(pillar.description))
-            for pillar in pillars.values()
+            {
+                "benchmark_id": benchmark_id,
+                "code": pillar.code,
+                "name": safe_text(pillar.name),
+                "description": safe_text(pillar.description),
+            }
+            for pillar in pillars
         ],
     )
 
 
-def _write_behaviours(conn: sqlite3.Connection, benchmark_id: int, benchmark: ScenarioTree) -> dict[str, int]:
-    behaviours = {
-        scenario.behaviour: Behaviour(scenario.behaviour) for scenario in benchmark.scenarios.values()
-    }
-    behaviours |= {behaviour.code: behaviour for behaviour in benchmark.behaviours}
-    weights = benchmark.scoring.weights if benchmark.scoring is not None else {}
+def _write_behaviours(
+    conn: sqlite3.Connection, benchmark_id: int, behaviours: Iterable[BehaviourEntry]
+) -> dict[str, int]:
     conn.executemany(
         "INSERT INTO behaviours (pillar_id, code, title, description, compliance_criteria, weight)"
-        " SELECT id, ?, ?, ?, ?, ? FROM pillars WHERE benchmark_id = ? AND code = ?"
+        " SELECT id, :code, :title, :description, :compliance_criteria, :weight FROM pillars"
+        " WHERE benchmark_id = :benchmark_id AND code = :pillar"
         " ON CONFLICT (pillar_id, code) DO UPDATE SET title = excluded.title,"
         " description = excluded.description, compliance_criteria = excluded.compliance_criteria",
         [
-            (
-                code.rpartition("-")[2],
-                safe_text(behaviour.title),
-                safe_text(behaviour.description),
-                safe_text(behaviour.compliance_criteria),
-                float(weights.get(code, 1)),
-                benchmark_id,
-                _pillar_of(behaviour),
-            )
-            for code, behaviour in behaviours.items()
+            {
+                "benchmark_id": benchmark_id,
+                "pillar": behaviour.pillar,
+                "code": behaviour.code.rpartition("-")[2],
+                "title": safe_text(behaviour.title),
+                "description": safe_text(behaviour.description),
+                "compliance_criteria": safe_text(behaviour.compliance_criteria),
+                "weight": behaviour.weight,
+            }
+            for behaviour in behaviours
         ],
     )
     return _ids(conn, _BEHAVIOUR_IDS, benchmark_id)
 
 
-def _pillar_of(behaviour: Behaviour) -> str:
-    return behaviour.code.partition("-")[0]
-
-
-def _write_scenario(conn: sqlite3.Connection, scenario: Scenario, behaviour_id: int) -> None:
-    schema = scenario.response_format
-    scenario_id = conn.execute(
-        "INSERT INTO scenarios (behaviour_id, code, full_code, title, family, expected_category, schema,"
-        " evaluation, text_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            behaviour_id,
-            scenario.code.rpartition("-")[2],
-            scenario.code,
-            safe_text(scenario.title),
-            scenario.family,
-            None if scenario.category is None else safe_text(scenario.category),
-            None if schema is None else as_json(schema),
-            as_json(scenario.rule.data()),
-            _write_text(conn, scenario.body),
-        ),
-    ).lastrowid
-    conn.executemany(
-        "INSERT INTO perturbations (scenario_id, code, full_code, severity, text_id) VALUES (?, ?, ?, ?, ?)",
-        [(scenario_id, *row) for row in _component_rows(conn, scenario.perturbations)],
+def _write_scenario(
+    conn: sqlite3.Connection, scenario: ScenarioEntry, benchmark_id: int, behaviours: dict[str, int]
+) -> None:
+    """A scenario belongs to its behaviour, or where it has none to the benchmark itself."""
+    scenario_id = _insert(
+        conn,
+        "scenarios",
+        benchmark_id=None if scenario.behaviour else benchmark_id,
+        behaviour_id=behaviours[scenario.behaviour] if scenario.behaviour else None,
+        code=safe_text(scenario.code),
+        full_code=safe_text(scenario.full_code),
+        title=safe_text(scenario.title),
+        family=safe_text(scenario.family),
+        expected_category=None if scenario.category is None else safe_text(scenario.category),
+        schema=None if scenario.schema is None else as_json(scenario.schema),
+        evaluation=as_json(scenario.about),
+        text_id=None if scenario.text is None else _write_text(conn, scenario.text),
     )
-    for row in _component_rows(conn, scenario.conditions):
-        condition_id = conn.execute(
-            "INSERT INTO conditions (code, full_code, difficulty, text_id) VALUES (?, ?, ?, ?)", row
-        ).lastrowid
-        conn.execute("INSERT INTO scenario_conditions VALUES (?, ?)", (scenario_id, condition_id))
-    for row in _component_rows(conn, scenario.user_contexts):
-        context_id = conn.execute(
-            "INSERT INTO user_contexts (code, full_code, severity, text_id) VALUES (?, ?, ?, ?)", row
-        ).lastrowid
-        conn.execute("INSERT INTO scenario_user_contexts VALUES (?, ?)", (scenario_id, context_id))
+    for part in scenario.perturbations:
+        _insert(
+            conn, "perturbations", scenario_id=scenario_id, severity=part.weight, **_part_cells(conn, part)
+        )
+    for part in scenario.conditions:
+        condition_id = _insert(conn, "conditions", difficulty=part.weight, **_part_cells(conn, part))
+        _insert(conn, "scenario_conditions", scenario_id=scenario_id, condition_id=condition_id)
+    for part in scenario.user_contexts:
+        context_id = _insert(conn, "user_contexts", severity=part.weight, **_part_cells(conn, part))
+        _insert(conn, "scenario_user_contexts", scenario_id=scenario_id, user_context_id=context_id)
 
 
-def _component_rows(
-    conn: sqlite3.Connection, components: Iterable[Component]
-) -> list[tuple[str, str, int, int]]:
-    return [(part.code, part.full_code, part.weight, _write_text(conn, part.body)) for part in components]
+def _part_cells(conn: sqlite3.Connection, part: PartEntry) -> dict[str, str | int]:
+    return {"code": part.code, "full_code": part.full_code, "text_id": _write_text(conn, part.text)}
+
+
+def _insert(conn: sqlite3.Connection, table: str, **cells: str | int | None) -> int:
+    row_id = conn.execute(insert_into(table, cells), cells).lastrowid
+    assert row_id is not None  # an INSERT always has one
+    return row_id
 
 
 def _write_text(conn: sqlite3.Connection, body: str) -> int:
@@ -273,16 +193,18 @@ def _write_text(conn: sqlite3.Connection, body: str) -> int:
     return _only(conn.execute("SELECT id FROM texts WHERE hash = ?", (digest,)))
 
 
-_PACK_IDS = "SELECT code, id FROM scenarios WHERE benchmark_id = ?"
 _BEHAVIOUR_IDS = (
     "SELECT pillars.code || '-' || behaviours.code, behaviours.id FROM behaviours"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?1"
 )
 _OF_BENCHMARK = (
     " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?1"
 )
-_SCENARIO_IDS = "SELECT scenarios.full_code, scenarios.id FROM scenarios" + _OF_BENCHMARK
+_SCENARIO_IDS = (
+    "SELECT full_code, id FROM scenarios WHERE benchmark_id = ?1 UNION ALL"
+    " SELECT scenarios.full_code, scenarios.id FROM scenarios" + _OF_BENCHMARK
+)
 _CONDITION_IDS = (
     "SELECT conditions.full_code, conditions.id FROM conditions"
     " JOIN scenario_conditions AS link ON link.condition_id = conditions.id"

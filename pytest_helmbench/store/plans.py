@@ -12,11 +12,10 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.fault import store_error
 
-__all__ = ["PackRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
+__all__ = ["FlatRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +27,10 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class PackRow:
-    """A row of a pack: how it is judged, and the metadata that it shares with others.
+class FlatRow:
+    """A scenario that belongs to no behaviour: its family, and what it shares with others.
 
-    A scenario of a Bench Pack is one too; what it shares is its category.
+    A row of a pack shares metadata, a scenario of a Bench Pack its category.
     """
 
     family: str
@@ -55,7 +54,7 @@ class RunFacts:
         perturbations: Full codes of the perturbations by scenario code.
         titles: Names of pillars and titles of behaviours by code, as their READMEs say; absent without one.
         verdicts: By case code, repetition and criterion; absent where unjudged.
-        rows: Family and metadata groups by row of a pack or scenario of a Bench Pack; None for a scenario tree.
+        rows: Family and groups by scenario of a benchmark without behaviours; None for one that has some.
     """
 
     scope: str
@@ -69,7 +68,7 @@ class RunFacts:
     perturbations: Mapping[str, tuple[str, ...]]
     titles: Mapping[str, str]
     verdicts: Mapping[tuple[str, int, str], Verdict]
-    rows: Mapping[str, PackRow] | None = None
+    rows: Mapping[str, FlatRow] | None = None
 
     @property
     def complete(self) -> bool:
@@ -135,7 +134,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         perturbations=_codes(perturbations),
         titles={code: title for code, title in conn.execute(_TITLES, (benchmark_id,)) if title},
         verdicts=_verdicts(conn, run_id),
-        rows=_pack_rows(conn, benchmark_id),
+        rows=_flat_rows(conn, benchmark_id),
     )
 
 
@@ -151,17 +150,16 @@ def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str
     return found
 
 
-def _pack_rows(conn: sqlite3.Connection, benchmark_id: int) -> Mapping[str, PackRow] | None:
-    kind = conn.execute("SELECT kind FROM benchmarks WHERE id = ?", (benchmark_id,)).fetchone()
-    if kind not in _WITHOUT_BEHAVIOURS:
+def _flat_rows(conn: sqlite3.Connection, benchmark_id: int) -> Mapping[str, FlatRow] | None:
+    # Asked first, since an older file, which has trees only, lacks the column of what belongs to no behaviour.
+    if conn.execute("SELECT 1 FROM pillars WHERE benchmark_id = ?", (benchmark_id,)).fetchone() is not None:
         return None
     found = conn.execute(
         "SELECT code, family, evaluation FROM scenarios WHERE benchmark_id = ?", (benchmark_id,)
     )
-    return {code: PackRow(family, json.loads(evaluation)["groups"]) for code, family, evaluation in found}
+    return {code: FlatRow(family, json.loads(evaluation)["groups"]) for code, family, evaluation in found}
 
 
-_WITHOUT_BEHAVIOURS = (("pack",), (BENCH_PACK,), ("python_tests",))
 _OF_BENCHMARK = (
     " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?"

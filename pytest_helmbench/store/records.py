@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord, Usage
-from pytest_helmbench.store.catalogue import CodeIds, PackIds, RowIds
+from pytest_helmbench.store.catalogue import CatalogueIds, RowIds
 from pytest_helmbench.store.cells import foreign_json, foreign_text, safe_text, whole_number
 
 __all__ = ["write_attempts", "write_event", "write_pack_score", "write_results"]
@@ -95,7 +95,7 @@ def write_attempts(conn: sqlite3.Connection, attempts: Sequence[AttemptRecord]) 
 def write_results(
     conn: sqlite3.Connection,
     results: Sequence[ResultRecord],
-    codes: Mapping[int, CodeIds | PackIds],
+    codes: Mapping[int, CatalogueIds],
     replies: Mapping[str, int],
 ) -> None:
     """Write results with their evaluations and claim their calls.
@@ -239,16 +239,16 @@ def _error_text(record: AttemptRecord) -> str | None:
     return None
 
 
-def _result_row(record: ResultRecord, codes: CodeIds | PackIds | None, replies: Mapping[str, int]) -> _Row:
+def _result_row(record: ResultRecord, codes: CatalogueIds | None, replies: Mapping[str, int]) -> _Row:
     outcome = record.outcome
     rows = RowIds() if codes is None else codes.rows(record.code)
     return (
         safe_text(record.node_id),
         safe_text(record.family),
-        rows.scenario,
-        rows.condition,
-        rows.user_context,
-        rows.perturbation,
+        rows.scenario_id,
+        rows.condition_id,
+        rows.user_context_id,
+        rows.perturbation_id,
         outcome.verdict.value,
         None if outcome.reason is None else safe_text(outcome.reason),
         outcome.score,

@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline
-from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
-from pytest_helmbench.core.row_outline import PackOutline
+from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.plans import merge_plan, write_plan
 
@@ -54,7 +52,7 @@ class RunRecord:
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
     """
 
-    benchmark: ScenarioTree | PackOutline | BenchPackOutline
+    benchmark: Outline
     model: str
     provider: str
     base_url: str | None

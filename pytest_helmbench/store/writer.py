@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlite_utils import Database
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
-from pytest_helmbench.store.catalogue import CodeIds, PackIds, write_benchmark, write_llm
+from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.records import (
     write_attempts,
@@ -138,7 +138,7 @@ class Store:
         self._closing = False
         self._fault: StoreError | None = None
         self._dropped = 0
-        self._codes: dict[int, CodeIds | PackIds] = {}
+        self._codes: dict[int, CatalogueIds] = {}
         self._open_runs: frozenset[int] = frozenset()
         # Only the writer's own:
         self._replies: dict[str, int] = {}
@@ -191,7 +191,7 @@ class Store:
             TypeError: A setting is no JSON type.
         """
         settings = [settings_json(run) for run in runs]
-        opened: dict[int, CodeIds | PackIds] = {}
+        opened: dict[int, CatalogueIds] = {}
 
         def write(conn: sqlite3.Connection) -> tuple[int, ...]:
             opened.clear()

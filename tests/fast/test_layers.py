@@ -97,7 +97,7 @@ _ROOMS = {
         "scoring",
         "store",
     },
-    "store": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core"},
+    "store": {"benchmarks/bench_packs", "core"},
 }
 _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.rule import CaseRule
 
 __all__ = [
@@ -215,6 +216,26 @@ class BenchPackOutline:
     hash: str
     scenarios: Mapping[str, ScenarioMeta]
     kind: str = BENCH_PACK
+
+    def catalogue(self, codes: Iterable[str]) -> Catalogue:  # noqa: ARG002 - all of them
+        """Return all scenarios, planned or not: the order of their rows is the pack's own."""
+        return Catalogue(map(_entry, self.scenarios.values()))
+
+    def axes(self, code: str) -> CaseAxes:
+        """Return the scenario itself."""
+        return CaseAxes(scenario=code)
+
+
+def _entry(scenario: ScenarioMeta) -> ScenarioEntry:
+    about = {
+        "type": "scenario",
+        "groups": {"category": scenario.category} if scenario.category else {},
+        "tags": scenario.tags,
+        "description": scenario.description,
+        "cards": [{"title": title, "content": content} for title, content in scenario.cards],
+    }
+    text = scenario.prompt_text or None
+    return ScenarioEntry(scenario.id, scenario.id, BENCH_PACK, about, scenario.title, text=text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, Famil
 from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.row_outline import PackOutline, RowRef
+from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
@@ -132,13 +132,14 @@ class LoadedPack:
         self.pack = pack
         self.targets = targets
         self.work = work
-        self.outline = PackOutline(
+        self.outline = RowOutline(
             root=pack.root,
             name=pack.id,
             version=pack.version,
             description=pack.description,
             hash=pack.hash,
             rows={ref.id: ref for ref in pack.rows},
+            kind="pack",
         )
         self._rows: defaultdict[Path, list[RowRef]] = defaultdict(list)
         for ref in pack.rows:

@@ -39,7 +39,7 @@ from pytest_helmbench.session.library import Library
 if TYPE_CHECKING:
     import openai
 
-    from pytest_helmbench.core.row_outline import PackOutline
+    from pytest_helmbench.core.row_outline import RowOutline
 
 __all__ = ["Connection", "HandWrittenTests", "opened_async_client", "opened_client", "turn"]
 
@@ -133,7 +133,7 @@ class HandWrittenTests:
         config.stash[_TESTS] = self
 
     @property
-    def outline(self) -> PackOutline:
+    def outline(self) -> RowOutline:
         """What the record keeps of the selected tests."""
         return self._loaded.outline
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.row_outline import PackOutline, RowRef
+from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import Broken, CaseJob, Route, Target, escaped_path
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
@@ -223,7 +223,7 @@ class HandWritten:
     warnings: Sequence[Problem] = ()
     item_limits: Sequence[ModelLimits] = ()
 
-    def __init__(self, outline: PackOutline, targets: Iterable[Target]) -> None:
+    def __init__(self, outline: RowOutline, targets: Iterable[Target]) -> None:
         self.outline = outline
         self.targets = tuple(Target(outline.root, _named(target.model), None) for target in targets)
         self.relay = Relay()
@@ -268,7 +268,7 @@ class HandWritten:
         await self.relay.close()
 
 
-def outline_of_tests(root_dir: Path, tests: Iterable[HandWrittenTest] = ()) -> PackOutline:
+def outline_of_tests(root_dir: Path, tests: Iterable[HandWrittenTest] = ()) -> RowOutline:
     """Return what the record keeps of the tests of a project: rows, as those of a pack.
 
     Args:
@@ -290,7 +290,7 @@ def outline_of_tests(root_dir: Path, tests: Iterable[HandWrittenTest] = ()) -> P
             groups=(("file", test.file),),
         )
     content = "\n".join(f"{file}:{digests[file]}" for file in sorted(digests))
-    return PackOutline(
+    return RowOutline(
         root=root_dir / _PLACE,
         name=root_dir.name,
         version="",

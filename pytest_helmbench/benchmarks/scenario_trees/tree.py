@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.outline import (
+    BehaviourEntry,
+    CaseAxes,
+    Catalogue,
+    PartEntry,
+    PillarEntry,
+    ScenarioEntry,
+)
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import JudgeRule
@@ -219,3 +228,64 @@ class ScenarioTree:
     broken: Mapping[Path, str]
     warnings: tuple[Problem, ...]
     kind: str = "scenario_tree"
+
+    def catalogue(self, codes: Iterable[str]) -> Catalogue:  # noqa: ARG002 - all of them
+        """Return all that was loaded, planned or not.
+
+        Names and descriptions are the READMEs', which the hash does not cover.
+        """
+        return Catalogue(
+            map(_scenario_entry, self.scenarios.values()), self._pillar_entries(), self._behaviour_entries()
+        )
+
+    def axes(self, code: str) -> CaseAxes:
+        """Return the components of a case code; nothing for text that is no code."""
+        parts = CaseCode.parse(code)
+        if parts is None:
+            return CaseAxes()
+        scenario = f"{parts.pillar}-{parts.behaviour}-{parts.scenario}"
+        return CaseAxes(
+            scenario,
+            *(
+                f"{scenario}-{part}" if part else ""
+                for part in (parts.condition, parts.user_context, parts.perturbation)
+            ),
+        )
+
+    def _pillar_entries(self) -> Iterable[PillarEntry]:
+        found = {scenario.pillar: PillarEntry(scenario.pillar) for scenario in self.scenarios.values()}
+        for behaviour in self.behaviours:
+            pillar = behaviour.code.partition("-")[0]
+            found[pillar] = PillarEntry(pillar)
+        for stated in self.pillars:
+            found[stated.code] = PillarEntry(stated.code, stated.name, stated.description)
+        return found.values()
+
+    def _behaviour_entries(self) -> Iterable[BehaviourEntry]:
+        stated = {scenario.behaviour: Behaviour(scenario.behaviour) for scenario in self.scenarios.values()}
+        stated |= {behaviour.code: behaviour for behaviour in self.behaviours}
+        weights = self.scoring.weights if self.scoring is not None else {}
+        for code, behaviour in stated.items():
+            texts = (behaviour.title, behaviour.description, behaviour.compliance_criteria)
+            yield BehaviourEntry(code, *texts, float(weights.get(code, 1)))
+
+
+def _scenario_entry(scenario: Scenario) -> ScenarioEntry:
+    return ScenarioEntry(
+        code=scenario.code.rpartition("-")[2],
+        full_code=scenario.code,
+        family=scenario.family,
+        about=scenario.rule.data(),
+        title=scenario.title,
+        behaviour=scenario.behaviour,
+        category=scenario.category,
+        schema=scenario.response_format,
+        text=scenario.body,
+        conditions=_part_entries(scenario.conditions),
+        user_contexts=_part_entries(scenario.user_contexts),
+        perturbations=_part_entries(scenario.perturbations),
+    )
+
+
+def _part_entries(parts: Iterable[Component]) -> tuple[PartEntry, ...]:
+    return tuple(PartEntry(part.code, part.full_code, part.weight, part.body) for part in parts)

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.row_outline import PackOutline
+from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.reports.case_texts import quoted_texts
 from pytest_helmbench.store.runs import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
@@ -221,7 +221,7 @@ def test_other_runs_have_no_such_columns_and_are_no_runs_of_the_app(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "helmbench.db"
-    pack = PackOutline(tmp_path, "quiz", "1", "", "cd" * 32, {})
+    pack = RowOutline(tmp_path, "quiz", "1", "", "cd" * 32, {}, "pack")
     store = Store.open(path)
     (run_id,) = store.open_runs("s", [RunRecord(pack, "m", "test", None, "whole", 1, None, {}, "0.1.0", AT)])
     store.record_result(result(run_id, "row", Outcome(Verdict.SKIPPED, "budget")))

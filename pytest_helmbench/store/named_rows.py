@@ -1,0 +1,95 @@
+"""Rows of SQL tables by the names of their columns: written from values, read back into values.
+
+No statement here lists columns by hand. A table has the columns that the migrations of `schema` have given it; a value
+is written to, or read from, those columns that its fields are named like.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields
+from enum import Enum
+from functools import cache
+from typing import Any, TypeAlias
+
+from pytest_helmbench.store.cells import safe_text, whole_number
+
+__all__ = ["Cell", "Table", "columns_of", "insert_into", "named_rows"]
+
+Cell: TypeAlias = str | int | float | bytes | None
+
+
+class Table:
+    """A table as it stands in one file.
+
+    Args:
+        conn: To the file.
+        name: Of the table.
+    """
+
+    def __init__(self, conn: sqlite3.Connection, name: str) -> None:
+        self.name = name
+        self.columns = columns_of(conn, name)
+        self._shared: dict[type, tuple[str, ...]] = {}
+
+    def cells(self, *values: Any) -> dict[str, Cell]:
+        """Return the fields of dataclasses that are named like a column and fit into one; later values win.
+
+        Texts become safe, members of an enumeration their values, numbers that fit no column NULL.
+        """
+        found: dict[str, Cell] = {}
+        for value in values:
+            for name in self._shared.get(type(value)) or self._names(type(value)):
+                part = getattr(value, name)
+                if isinstance(part, str):
+                    found[name] = safe_text(part.value if isinstance(part, Enum) else part)
+                elif isinstance(part, int):
+                    found[name] = whole_number(int(part))
+                elif part is None or isinstance(part, float | bytes):
+                    found[name] = part
+        return found
+
+    def insert(self, conn: sqlite3.Connection, rows: Collection[Mapping[str, Cell]]) -> None:
+        """Insert rows by name, all with the same columns."""
+        for row in rows:
+            conn.executemany(insert_into(self.name, row), rows)
+            return
+
+    def replace(self, conn: sqlite3.Connection, rows: Collection[Mapping[str, Cell]]) -> None:
+        """Give the rows of their `id` these cells, all with the same columns."""
+        for row in rows:
+            changes = ", ".join(f"{name} = :{name}" for name in row if name != "id")
+            conn.executemany(f"UPDATE {self.name} SET {changes} WHERE id = :id", rows)
+            return
+
+    def _names(self, kind: type) -> tuple[str, ...]:
+        names = tuple(field.name for field in fields(kind) if field.name in self.columns)
+        self._shared[kind] = names
+        return names
+
+
+def columns_of(conn: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    """Return the columns that a table has in this file; empty for no such table.
+
+    Who only reads may not migrate, so an older file may lack some.
+    """
+    return tuple(name for (name,) in conn.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+
+
+def insert_into(table: str, columns: Collection[str]) -> str:
+    """Return the statement that inserts a row with these columns, for a mapping by name."""
+    return _insert(table, tuple(columns))
+
+
+@cache
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    places = ", ".join(f":{name}" for name in columns)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+
+
+def named_rows(cursor: sqlite3.Cursor) -> Iterator[dict[str, Cell]]:
+    """Yield rows by the names that their statement gives to its columns."""
+    names = [name for name, *_ in cursor.description]
+    for row in cursor:
+        yield dict(zip(names, row, strict=True))
