@@ -12,8 +12,9 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore, RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.gateway import Gateway, Patience
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.reply_cache import RecordedUse
+from pytest_helmbench.gateway.retries import Patience
 
 __all__ = ["CaseEngine", "CaseEngineSettings", "Resumed", "Share"]
 

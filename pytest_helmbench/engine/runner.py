@@ -16,19 +16,15 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.job import CaseJob, Route, RunIds
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, Work, fault_outcome
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend
+from pytest_helmbench.gateway.call import Call, Origin
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gateway import (
-    NOT_ON_RECORD,
-    Call,
-    CallFailedError,
-    CaseClock,
-    Gateway,
-    Origin,
-    utc_now,
-)
+from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, Gateway
 from pytest_helmbench.gateway.limiter import ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
+from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.judging.case_evaluation import (
     evaluate_judged,
     judged_outcome,

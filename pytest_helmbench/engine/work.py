@@ -9,11 +9,14 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.gateway.call import Origin, Watch
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Origin, Watch
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import ModelStoppedError, NotStoredError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.conversation import Sums
+from pytest_helmbench.gateway.retries import CallFailedError
 
 __all__ = ["CaseContext", "UnjudgedError", "Work", "fault_outcome", "with_sums"]
 

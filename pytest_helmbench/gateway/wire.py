@@ -13,7 +13,8 @@ from typing import Any
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.faults import Fault, FaultKind, classify, error_fault, excerpt
+from pytest_helmbench.gateway.error_answers import classify, error_fault
+from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["ParsedReply", "encode", "parse_reply", "passed_body", "request_body", "request_hash"]

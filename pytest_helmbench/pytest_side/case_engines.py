@@ -9,8 +9,8 @@ from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, 
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.settings import Settings

@@ -16,7 +16,7 @@ from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import CaseJob, Loaded, Target
-from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.resume import Continued, Resumption, find_resumption

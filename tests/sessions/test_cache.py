@@ -25,9 +25,11 @@ from wired import Onlooker, Wired, wired
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Origin, Patience
+from pytest_helmbench.gateway.call import Call, Origin
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse, ReplyCache, Wanted
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
 from pytest_helmbench.session.settings import resolve_settings
 from pytest_helmbench.session.targets import resolve_targets

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.writer import Store
 

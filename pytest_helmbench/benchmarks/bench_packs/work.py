@@ -31,7 +31,7 @@ from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Reply, Ver
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
-from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.item_clock import ItemClock

@@ -29,7 +29,7 @@ from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
-from pytest_helmbench.gateway.gateway import CaseClock
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxError

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, CallFailedError
+from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.limiter import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.retries import CallFailedError
 
 __all__ = ["BadRequestError", "ItemEndedError", "check_request", "error_body", "failure_of", "read_request"]
 

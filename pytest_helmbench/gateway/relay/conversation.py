@@ -14,8 +14,10 @@ from typing import Any, Self
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.gateway.call import Call, Origin, Watch
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
-from pytest_helmbench.gateway.gateway import Call, CallFailedError, CaseClock, Gateway, Origin, Watch
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.client_errors import (
@@ -24,6 +26,7 @@ from pytest_helmbench.gateway.relay.client_errors import (
     check_request,
     failure_of,
 )
+from pytest_helmbench.gateway.retries import CallFailedError
 
 __all__ = ["ClientGaveUpError", "Conversation", "ItemLine", "RawReply", "Sums"]
 

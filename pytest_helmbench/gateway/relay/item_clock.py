@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pytest_helmbench.gateway.gateway import CaseClock, Patience
+from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.retries import Patience
 
 __all__ = ["ItemClock"]
 

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.gateway.faults import Fault, FaultKind, RateHeaders, classify, excerpt, rate_headers
+from pytest_helmbench.gateway.error_answers import classify
+from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
+from pytest_helmbench.gateway.rate_headers import RateHeaders, rate_headers
+from pytest_helmbench.gateway.retries import is_retried
 
 NOW = 1_763_700_000.0
 KEY = "sk-hidden-SECRET-0123456789"
@@ -50,7 +53,7 @@ def said(message: str, **more: Any) -> dict[str, Any]:
 def test_what_passes_by_itself_is_tried_again(status: int) -> None:
     found = fault(status)
     assert (found.kind, found.status) == (FaultKind.TRANSIENT, status)
-    assert found.kind.retries
+    assert is_retried(found.kind)
 
 
 def test_a_message_says_whose_fault_it_was() -> None:
@@ -94,7 +97,7 @@ def test_a_quota_per_minute_is_waited_for() -> None:
 def test_a_fault_of_key_name_or_account_ends_the_model(status: int, body: object, reason: str) -> None:
     found = fault(status, body)
     assert (found.kind, found.reason) == (FaultKind.DEAD_MODEL, reason)
-    assert not found.kind.retries
+    assert not is_retried(found.kind)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,7 @@ def test_moderation_blocks_that_case_only(status: int, body: object) -> None:
 def test_other_refusals_are_not_tried_again(status: int) -> None:
     found = fault(status)
     assert found.kind is FaultKind.REJECTED
-    assert not found.kind.retries
+    assert not is_retried(found.kind)
     assert found.retry_after_s is None
 
 

@@ -22,9 +22,9 @@ from pytest_helmbench.engine.job import Route, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import RunnerSettings
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.gateway import Patience
 from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import load_template
 
 _MODEL, _JUDGE = "test/good", "test/judge"

@@ -12,8 +12,9 @@ from wired import Onlooker, Wired, call_to, wired
 
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Patience
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import (
     Limiter,
     ModelLimits,
@@ -21,6 +22,7 @@ from pytest_helmbench.gateway.limiter import (
     PermitRequest,
     SessionLimits,
 )
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 
 
 async def _ask(

@@ -27,11 +27,13 @@ from wired import Onlooker
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
-from pytest_helmbench.gateway.gateway import CaseClock, Gateway, Patience
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import BudgetSpentError, Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.relay.relay import RelayAddress, RelayBounds
+from pytest_helmbench.gateway.retries import Patience
 
 _TOOLS: Any = [
     {

@@ -16,9 +16,10 @@ from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import Fault, FaultKind
-from pytest_helmbench.gateway.gateway import CallFailedError, CaseClock, Gateway, Patience
+from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import (
     BudgetSpentError,
     Limiter,
@@ -31,6 +32,7 @@ from pytest_helmbench.gateway.limiter import (
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.relay.client_errors import BadRequestError, ItemEndedError, failure_of
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation, RawReply
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.gateway.wire import ParsedReply, parse_reply, passed_body
 
 _TOOL_CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}

@@ -21,9 +21,11 @@ from pytest_helmbench.benchmarks.packs.agent.transcript import Stop, Transcript
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, CallFailedError, utc_now
+from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.sandbox.box import Box, Limits
 
 __all__ = ["AGENT_LIMITS", "AGENT_VERSION", "AgentLimits", "run_agent"]

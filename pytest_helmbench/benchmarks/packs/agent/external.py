@@ -18,7 +18,7 @@ from pathlib import Path
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
-from pytest_helmbench.gateway.gateway import utc_now
+from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.box import Command
 from pytest_helmbench.sandbox.local import LocalPrograms, launched

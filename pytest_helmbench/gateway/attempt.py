@@ -1,0 +1,113 @@
+"""An attempt: a call as it is sent, and the row that records what came of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.gateway.call import Call
+from pytest_helmbench.gateway.client import RawAnswer
+from pytest_helmbench.gateway.faults import Fault
+from pytest_helmbench.gateway.reply_cache import Wanted
+from pytest_helmbench.gateway.wire import encode, request_body, request_hash
+
+__all__ = ["Attempt", "PreparedCall", "prepared", "utc_now"]
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601 UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class PreparedCall:
+    """A call with its body, encoded and hashed once for all attempts."""
+
+    __slots__ = ("body", "call", "encoded", "hash")
+
+    def __init__(self, call: Call, body: JsonObject, encoded: bytes, number: int = 1) -> None:
+        self.call = call
+        self.body = body
+        self.encoded = encoded
+        self.hash = request_hash(encoded, number)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What to look for among the recorded replies."""
+        origin = self.call.origin
+        return Wanted(origin.run_id, origin.code, origin.repetition, self.hash)
+
+
+def prepared(call: Call) -> PreparedCall:
+    """Return a call as it goes out."""
+    sampling, forwarded = call.entry.sampling, call.forwarded
+    if forwarded is not None:
+        body, encoded = forwarded.sent(call.endpoint, sampling, call.origin.repetition)
+        return PreparedCall(call, body, encoded, forwarded.number)
+    body = request_body(
+        call.endpoint,
+        sampling,
+        call.messages,
+        call.response_format,
+        repetition=call.origin.repetition,
+    )
+    return PreparedCall(call, body, encode(body))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that is out, until it becomes a row."""
+
+    request: PreparedCall
+    number: int
+    started_at: str
+    started: float
+
+    @classmethod
+    def begun(cls, request: PreparedCall, number: int) -> Self:
+        """Return an attempt that starts now.
+
+        Args:
+            request: What is sent.
+            number: From 1; 0 for an answer taken from the record.
+        """
+        return cls(request, number, utc_now(), time.perf_counter())
+
+    def record(
+        self,
+        *,
+        answer: RawAnswer | None = None,
+        reply: Reply | None = None,
+        fault: Fault | None = None,
+        error: str | None = None,
+    ) -> AttemptRecord:
+        """Return the row of this attempt."""
+        call = self.request.call
+        finish_reason = reply.finish_reason if reply else fault.finish_reason if fault else None
+        return AttemptRecord(
+            run_id=call.origin.run_id,
+            code=call.origin.code,
+            repetition=call.origin.repetition,
+            criterion=call.criterion,
+            purpose=call.purpose,
+            sequence=call.sequence,
+            attempt=self.number,
+            status_code=answer.status if answer else None,
+            finish_reason=finish_reason,
+            error=error,
+            latency_ms=answer.latency_ms if answer else (time.perf_counter() - self.started) * 1000,
+            usage=reply.usage if reply else fault.usage if fault else Usage(),
+            provider_model=reply.provider_model if reply else None,
+            request_hash=self.request.hash,
+            request_body=self.request.encoded,
+            response_body=answer.body if answer else None,
+            text=scrub(reply.text) if reply else None,
+            reply_key=reply.key if reply else None,
+            from_cache=False,
+            started_at=self.started_at,
+            received_at=utc_now(),
+        )

@@ -1,0 +1,70 @@
+"""A call: one question to one model, whose it is, and who watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+
+__all__ = ["Call", "Origin", "Watch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose call it is."""
+
+    run_id: int
+    code: str
+    repetition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to one model.
+
+    Args:
+        origin: Whose it is.
+        entry: The model, with its sampling options.
+        endpoint: Where it is reached.
+        messages: In order.
+        response_format: Wire form of the wanted reply; None for plain text.
+        purpose: `case`, `judge`, `pack` or `agent`.
+        criterion: Of a judge call; empty otherwise.
+        sequence: The n-th call of this purpose inside the case, from 1.
+        forwarded: The body of somebody else that is sent instead of messages and format; None for our own.
+        timeout_s: Per attempt; None for that of everybody.
+        accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
+    """
+
+    origin: Origin
+    entry: ModelEntry
+    endpoint: Endpoint
+    messages: Sequence[Message]
+    response_format: JsonObject | None
+    purpose: str = "case"
+    criterion: str = ""
+    sequence: int = 1
+    forwarded: ForwardedRequest | None = None
+    timeout_s: float | None = None
+    accepts: Callable[[Reply], bool] = lambda _reply: True
+
+
+class Watch(Protocol):
+    """Whoever keeps count of what a call is doing."""
+
+    def check(self) -> None:
+        """Raise `asyncio.CancelledError` when nothing more may be sent."""
+
+    def asleep(self) -> AbstractContextManager[None]:
+        """Entered while the call waits for a retry and holds nothing."""
+
+    def on_the_wire(self) -> AbstractContextManager[None]:
+        """Entered while a request is out."""

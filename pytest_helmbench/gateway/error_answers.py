@@ -1,0 +1,258 @@
+"""Error answers: the class of a fault by what a provider's answer says, with its sentence and its hint."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from pytest_helmbench.gateway.error_bodies import LONGEST_READ, ErrorBody, read_error, read_error_body
+from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.rate_headers import asked_pause_s
+from pytest_helmbench.gateway.retries import is_retried
+
+__all__ = ["classify", "error_fault"]
+
+_NO_CREDIT = frozenset(
+    {
+        "insufficient_quota",
+        "insufficient_credits",
+        "insufficient_balance",
+        "billing_not_active",
+        "billing_hard_limit_reached",
+        "billing_error",
+        "payment_required",
+        "exceeded_current_quota_error",
+    }
+)
+_BAD_KEY = frozenset(
+    {
+        "invalid_api_key",
+        "incorrect_api_key",
+        "api_key_invalid",
+        "invalid_authentication_error",
+        "authentication_error",
+        "account_deactivated",
+        "account_disabled",
+        "permission_error",
+        "unauthenticated",
+    }
+)
+_UNKNOWN_MODEL = frozenset(
+    {
+        "model_not_found",
+        "model_not_available",
+        "model_decommissioned",
+        "unknown_model",
+        "invalid_model",
+        "deploymentnotfound",
+    }
+)
+_MODERATION = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "responsibleaipolicyviolation",
+        "moderation_blocked",
+        "moderation",
+        "data_inspection_failed",
+        "invalid_prompt",
+        "content_filtered",
+    }
+)
+_CODE_OF_WORD: Mapping[str, int] = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "rate_limited": 429,
+    "too_many_requests": 429,
+    "resource_exhausted": 429,
+    "invalid_request_error": 400,
+    "invalid_argument": 400,
+    "bad_request": 400,
+    "not_found_error": 404,
+    "not_found": 404,
+    "permission_denied": 403,
+}
+_NO_CREDIT_TEXT = re.compile(
+    r"credit balance is too low|exceeded your current quota, please check your plan", re.IGNORECASE
+)
+_BAD_KEY_TEXT = re.compile(
+    r"\bapi[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|invalid api[ _-]?key", re.IGNORECASE
+)
+_UNKNOWN_MODEL_TEXT = re.compile(r"is not a valid model id", re.IGNORECASE)
+_MODERATION_TEXT = re.compile(
+    r"\bflagged\b|\bmoderation\b|content[ _-](?:policy|filter|management)|usage polic|safety (?:system|filter|polic)",
+    re.IGNORECASE,
+)
+_ABOUT_THE_KEY = re.compile(
+    r"\bkeys?\b|credential|authori[sz]|authenticat|permission|access|not allowed|not available in|country|region"
+    r"|quota|billing|account|suspended|disabled|limit",
+    re.IGNORECASE,
+)
+_NO_SUCH_PARAMETERS = re.compile(r"no endpoints found that (?:can handle|support)", re.IGNORECASE)
+_ABOUT_THE_SCHEMA = re.compile(
+    r"response_?format|json_?schema|schema|structured[ _]output|guided_json", re.IGNORECASE
+)
+
+
+def classify(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    endpoint: Endpoint | None,
+    *,
+    sent_schema: bool,
+    clock: Callable[[], float] = time.time,
+) -> Fault:
+    """Return the fault behind an answer that is no reply.
+
+    Args:
+        status: HTTP status.
+        headers: Names in lower case.
+        body: As received.
+        endpoint: Who was asked; None when unknown (a stored answer).
+        sent_schema: The request had a response schema.
+        clock: Seconds since 1970, for dates in headers.
+    """
+    said = read_error_body(body)
+    return _fault_of(_Answer(status, status, headers), said, endpoint, sent_schema, clock)
+
+
+def error_fault(
+    status: int,
+    headers: Mapping[str, str],
+    error: object,
+    endpoint: Endpoint | None,
+    *,
+    sent_schema: bool,
+    clock: Callable[[], float] = time.time,
+) -> Fault:
+    """Return the fault that an `error` inside a successful answer describes: the class of its code."""
+    said = read_error({"error": error})
+    code = said.status if said.status is not None else _status_of_words(said.words)
+    return _fault_of(_Answer(status, code, headers), said, endpoint, sent_schema, clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int  # of HTTP
+    code: int | None  # what it stands for: the code of an error body inside a 200
+    headers: Mapping[str, str]
+
+
+def _fault_of(
+    answer: _Answer,
+    said: ErrorBody,
+    endpoint: Endpoint | None,
+    sent_schema: bool,
+    clock: Callable[[], float],
+) -> Fault:
+    kind, reason = _class_of(answer.code, said)
+    if kind is FaultKind.REJECTED and sent_schema and _ABOUT_THE_SCHEMA.search(said.message):
+        reason = "schema_rejected"
+    retry_after_s = asked_pause_s(answer.headers, clock()) if is_retried(kind) else None
+    return Fault(
+        kind=kind,
+        status=answer.status,
+        reason=reason,
+        message=_sentence(answer, said, kind, endpoint),
+        retry_after_s=retry_after_s,
+        hint=_hint(reason, answer, endpoint),
+        parameter=excerpt(said.parameter, endpoint) if said.parameter else None,
+    )
+
+
+def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
+    """Return the class and its word, by body first and then by status."""
+    text = said.message[:LONGEST_READ]
+    asked_wrong = code is not None and 400 <= code < 500 and code != 429
+    if said.words & _NO_CREDIT or code == 402 or (asked_wrong and _NO_CREDIT_TEXT.search(text)):
+        return FaultKind.DEAD_MODEL, "no_credit"
+    if said.words & _BAD_KEY or code == 401 or (asked_wrong and _BAD_KEY_TEXT.search(text)):
+        return FaultKind.DEAD_MODEL, "bad_key"
+    if said.moderated or said.words & _MODERATION or (code in (400, 403) and _MODERATION_TEXT.search(text)):
+        return FaultKind.BLOCKED, "moderation"
+    if said.words & _UNKNOWN_MODEL or (asked_wrong and _UNKNOWN_MODEL_TEXT.search(text)):
+        return FaultKind.DEAD_MODEL, "unknown_model"
+    if code is None:
+        return FaultKind.TRANSIENT, "provider_error"
+    return _class_of_status(code, text)
+
+
+def _class_of_status(code: int, text: str) -> tuple[FaultKind, str]:
+    match code:
+        case 403:
+            about_key = _ABOUT_THE_KEY.search(text) is not None
+            return (FaultKind.DEAD_MODEL, "no_access") if about_key else (FaultKind.REJECTED, "forbidden")
+        case 404 if _NO_SUCH_PARAMETERS.search(text):
+            return FaultKind.REJECTED, "unsupported_parameters"
+        case 404:
+            return FaultKind.DEAD_MODEL, "unknown_model"
+        case 429:
+            return FaultKind.RATE_LIMITED, "rate_limited"
+        case 503 | 529:
+            return FaultKind.TRANSIENT, "overloaded"
+        case 408 | 409 | 425:
+            return FaultKind.TRANSIENT, "provider_error"
+        case 413:
+            return FaultKind.REJECTED, "prompt_too_large"
+        case _ if code >= 500:
+            return FaultKind.TRANSIENT, "provider_error"
+        case _ if code < 400:
+            return FaultKind.REJECTED, "redirected"
+        case _:
+            return FaultKind.REJECTED, "rejected"
+
+
+def _status_of_words(words: frozenset[str]) -> int | None:
+    return next((code for word, code in _CODE_OF_WORD.items() if word in words), None)
+
+
+def _sentence(answer: _Answer, said: ErrorBody, kind: FaultKind, endpoint: Endpoint | None) -> str:
+    what = str(answer.status)
+    if answer.status != answer.code:
+        what += f" with an error{'' if answer.code is None else f' {answer.code}'}"
+    detail = excerpt(said.message, endpoint) or _phrase(answer.code)
+    detail = f" ({detail})" if detail else ""
+    if kind is FaultKind.BLOCKED:
+        return f"the provider's moderation refused the prompt: it answered {what}{detail}"
+    return f"the provider answered {what}{detail}"
+
+
+def _phrase(code: int | None) -> str:
+    try:
+        return HTTPStatus(code).phrase.lower() if code is not None else ""
+    except ValueError:
+        return ""
+
+
+def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
+    match reason:
+        case "bad_key" | "no_access" if endpoint is not None and endpoint.key_env is None:
+            return "no key was sent: name its variable with --helmbench-api-key-env"
+        case "bad_key" | "no_access":
+            return f"check the key in {endpoint.key_env}" if endpoint else "check the key"
+        case "no_credit":
+            return "add credit with the provider, or choose another model"
+        case "unknown_model" if endpoint is not None and endpoint.provider == "ollama":
+            return f"ollama pull {endpoint.wire_model}"
+        case "unknown_model" if endpoint is not None:
+            return f"check the model's name {endpoint.wire_model!r} and the address {endpoint.base_url}"
+        case "schema_rejected":
+            return (
+                "it rejects the response schema: choose a model with structured outputs, or change the "
+                "scenario's schema file (strict mode wants every property in `required` and "
+                "`additionalProperties: false`)"
+            )
+        case "unsupported_parameters":
+            return "no server of this model takes the schema or sampling options: leave them out, or change the model"
+        case "redirected":
+            target = excerpt(answer.headers.get("location", ""), endpoint)
+            return f"the base URL has moved{f' to {target}' if target else ''}: give the new one"
+        case "prompt_too_large":
+            return "shorten the prompt, or choose a model with a longer context"
+        case _:
+            return ""

@@ -1,0 +1,145 @@
+"""Retries: which faults are tried again, how often, after what pause, and how long everybody waits for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.rate_headers import rate_headers
+
+__all__ = ["CallFailedError", "Patience", "Retries", "is_retried"]
+
+_RETRIED = frozenset(
+    {FaultKind.RATE_LIMITED, FaultKind.TRANSIENT, FaultKind.TIMEOUT, FaultKind.MALFORMED},
+)
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 30.0
+_MOST_DOUBLINGS = 10
+
+
+def is_retried(kind: FaultKind) -> bool:
+    """Return whether another attempt may succeed."""
+    return kind in _RETRIED
+
+
+class CallFailedError(HelmbenchError):
+    """A call that brought no reply, after all retries.
+
+    Args:
+        fault: The last fault.
+        attempts: How many attempts were sent.
+        out_of_time: The case's time limit ended it, not the number of attempts.
+    """
+
+    def __init__(self, fault: Fault, attempts: int, *, out_of_time: bool = False) -> None:
+        self.fault = fault
+        after = f" after {attempts} attempts" if attempts > 1 else ""
+        limit = ", at the time limit of the case" if out_of_time else ""
+        hint = f"\n  hint: {fault.hint}" if fault.hint else ""
+        super().__init__(f"{fault.message}{after}{limit}{hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often.
+
+    Args:
+        timeout_s: Per attempt.
+        case_timeout_s: Per case, our own waiting for limits apart; None for 3 × timeout after the first
+            attempt.
+        max_retries: Attempts after the first; a 429 uses none up.
+    """
+
+    timeout_s: float = 120.0
+    case_timeout_s: float | None = None
+    max_retries: int = 5
+
+    @property
+    def longest_pause_s(self) -> float:
+        """How long a provider may make everybody wait: as long as one case may take."""
+        return self.case_timeout_s or 3 * self.timeout_s
+
+    def announced_pause_s(self, headers: Mapping[str, str]) -> float:
+        """Return how long a provider wants to be left alone whose window is used up; 0 for not at all."""
+        said = rate_headers(headers)
+        waits = [
+            reset_s
+            for remaining, reset_s in (
+                (said.remaining_requests, said.reset_requests_s),
+                (said.remaining_tokens, said.reset_tokens_s),
+            )
+            if remaining is not None and remaining < 1 and reset_s is not None
+        ]
+        return min(max(waits, default=0.0), self.longest_pause_s)
+
+    def pause_after_s(self, fault: Fault, headers: Mapping[str, str]) -> float:
+        """Return how long nobody asks a provider that has answered with a fault; 0 for not at all."""
+        if fault.kind is FaultKind.RATE_LIMITED:
+            return min(fault.retry_after_s or 0.0, self.longest_pause_s)
+        return self.announced_pause_s(headers)
+
+
+class Retries:
+    """The attempts of one call: whether another one follows, and when.
+
+    Args:
+        patience: How long and how often.
+        jitter: A number in [0, 1), so that calls which failed together do not come back together.
+    """
+
+    __slots__ = ("_jitter", "_patience", "_retries", "_waits")
+
+    def __init__(self, patience: Patience, jitter: Callable[[], float]) -> None:
+        self._patience = patience
+        self._jitter = jitter
+        self._retries = 0
+        self._waits = 0
+
+    @property
+    def attempts(self) -> int:
+        """Attempts that have failed so far."""
+        return self._retries + self._waits
+
+    def check_time(self, left_s: float) -> None:
+        """Refuse to go on when the case has no time left.
+
+        Raises:
+            CallFailedError: It has none.
+        """
+        if left_s > 0:
+            return
+        sentence = f"the case has used up its {self._patience.longest_pause_s:g} s"
+        fault = Fault(FaultKind.TIMEOUT, None, "timeout", sentence, hint="raise --helmbench-case-timeout")
+        raise CallFailedError(fault, self.attempts)
+
+    def next_pause_s(self, fault: Fault, left_s: float) -> float:
+        """Count a failed attempt; return how long to wait before the next one.
+
+        Args:
+            fault: What came instead of a reply.
+            left_s: What is left of the time of the case.
+
+        Raises:
+            CallFailedError: No other attempt follows.
+        """
+        limited = fault.kind is FaultKind.RATE_LIMITED
+        if limited:
+            self._waits += 1
+        else:
+            self._retries += 1
+        if not is_retried(fault.kind) or self._retries > self._patience.max_retries:
+            raise CallFailedError(fault, self.attempts)
+        pause_s = self._pause_s(fault, self._waits if limited else self._retries)
+        if pause_s >= left_s:
+            raise CallFailedError(fault, self.attempts, out_of_time=True)
+        return pause_s
+
+    def _pause_s(self, fault: Fault, count: int) -> float:
+        doubled_s = _FIRST_BACKOFF_S * 2.0 ** min(count - 1, _MOST_DOUBLINGS)
+        backoff_s = min(_LONGEST_BACKOFF_S, doubled_s) * (0.5 + self._jitter() / 2)
+        if fault.retry_after_s is None:
+            return backoff_s
+        # A little more than asked for, and not all at the same moment.
+        return fault.retry_after_s + self._jitter() * min(1.0, 0.1 + fault.retry_after_s / 10)
