@@ -16,8 +16,9 @@ from pytest_helmbench.benchmarks.bench_packs.places import is_bench_pack
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_tree
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.places import is_tree
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.cli.hosted import loaded_bench_pack
 from pytest_helmbench.cli.output import (

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome
-from pytest_helmbench.core.outline import Outline
-from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.work import Work
-from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [
-    "Broken",
     "CaseJob",
-    "Loaded",
     "Route",
     "RunIds",
     "Target",
@@ -190,63 +183,6 @@ class CaseJob(ABC):
             "latency_ms": None if outcome.latency_ms is None else round(outcome.latency_ms, 1),
         }
         return [(name, value) for name, value in values.items() if value is not None]
-
-
-Broken = tuple[tuple[str, tuple[Problem, ...]], ...]
-"""Broken things that a file stands for: what each is named by, and all that is wrong with it."""
-
-
-class Loaded(Protocol):
-    """A benchmark of any kind with the models it runs on."""
-
-    @property
-    def root(self) -> Path:
-        """Its folder."""
-
-    @property
-    def targets(self) -> tuple[Target, ...]:
-        """One per model, in order."""
-
-    @property
-    def outline(self) -> Outline:
-        """What the record keeps of it."""
-
-    @property
-    def work(self) -> Work | None:
-        """See `CaseJob.work`."""
-
-    @property
-    def scoring(self) -> Scoring | None:
-        """Weights and floors; None for none."""
-
-    @property
-    def item_limits(self) -> Iterable[ModelLimits]:
-        """Limits on how many of its cases run at a time, beyond their model's."""
-
-    @property
-    def warnings(self) -> Sequence[Problem]:
-        """What is odd but usable."""
-
-    def cases_in(self, path: Path) -> bool:
-        """Return whether healthy cases stand in a file."""
-
-    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[CaseJob]:
-        """Yield the jobs of a file, in natural order; nothing is composed."""
-
-    def checked_in(self, path: Path) -> Sequence[str]:
-        """Return the codes in a file that `--helmbench-self-check` can check."""
-
-    def broken_in(self, path: Path) -> Broken:
-        """Return what is broken and stands in a file, or for want of one is shown there."""
-
-    def count(self, *, add_no_context: bool) -> int:
-        """Return the number of healthy cases."""
-
-    def scenario_of(self, code: str) -> str:
-        """Return the scenario of a case: what its history and its judge calls go by."""
-
-    def judge_calls(self, scenario: str) -> int:
-        """Return the judge calls that one case of a scenario needs."""
 
 
 def escaped_id(text: str) -> str:

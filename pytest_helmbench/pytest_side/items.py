@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pack
-from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
+from pytest_helmbench.benchmarks.kind import Broken, Loaded
+from pytest_helmbench.benchmarks.places import closed_files
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.engine.job import Broken, CaseJob, Loaded, escaped_id, escaped_path
+from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.reports.case_texts import error_text, failure_text
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = [
     "CaseFile",
     "CaseItem",
     "CaseText",
-    "PackFolder",
+    "ClosedFolder",
     "job_of",
     "ran_on_demand",
 ]
@@ -100,7 +100,7 @@ class CaseFile(pytest.File):
         yield from _broken_items(self, self.loaded.broken_in(self.path))
 
     def _checks(self) -> Iterator[pytest.Item]:
-        """Yield one item per row of a pack; a scenario tree has no answers of its own to check."""
+        """Yield one item per case that has answers of its own to check."""
         for code in self.loaded.checked_in(self.path):
             name = escaped_id(code)
             item: SelfCheckItem = SelfCheckItem.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}")
@@ -130,14 +130,13 @@ class SelfCheckItem(pytest.Item):
         return escaped_path(str(self.path)), 0, self.name
 
 
-class PackFolder(pytest.File):
-    """The folder of a pack. It is no `pytest.Directory`, whose conftest.py pytest would run."""
+class ClosedFolder(pytest.File):
+    """The folder of a closed benchmark. It is no `pytest.Directory`, whose conftest.py pytest would run."""
 
     def collect(self) -> Iterator[pytest.Collector]:
-        """Yield the manifest where it has problems, then the files with rows; of a Bench Pack its manifest."""
+        """Yield the files that its kind names."""
         ihook = self.ihook
-        rows = (*manifests_of(self.path), *row_files_of(self.path))
-        for path in (self.path / MANIFEST,) if is_bench_pack(self.path) else rows:
+        for path in closed_files(self.path):
             yield from ihook.pytest_collect_file(file_path=path, parent=self)
 
 

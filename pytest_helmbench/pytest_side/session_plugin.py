@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
-from pytest_helmbench.benchmarks.packs.places import manifests_of
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed, is_prompt_file
-from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
+from pytest_helmbench.benchmarks.kind import Broken, Loaded
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
+from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.codes import scenario_code_of
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError
-from pytest_helmbench.engine.job import Broken, Loaded, escaped_path
+from pytest_helmbench.engine.job import escaped_path
 from pytest_helmbench.plugin import TURN_FIXTURE
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
@@ -29,7 +28,7 @@ from pytest_helmbench.pytest_side.items import (
     CaseFile,
     CaseItem,
     CaseText,
-    PackFolder,
+    ClosedFolder,
     SelfCheckItem,
     job_of,
     ran_on_demand,
@@ -116,8 +115,8 @@ class SessionPlugin:
             self._garbage.after_items()
 
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a pack as one thing, so that nothing in it is imported: no conftest, no tester file."""
-        return PackFolder.from_parent(parent, path=path) if is_closed(path) else None
+        """Collect a closed benchmark as one thing, so that nothing in it is imported: no conftest, no tester file."""
+        return ClosedFolder.from_parent(parent, path=path) if is_closed(path) else None
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file of a benchmark."""
@@ -125,11 +124,12 @@ class SessionPlugin:
             loaded = self._library.of_file(file_path)
         except UnreadableBenchmarkError as error:
             folder = file_path.parent
-            if is_closed(folder):
+            places = places_of(folder)
+            if places is not None and places.is_closed:
                 # One pack among others: its own item errors, and the others run.
                 broken = ((folder.name, error.problems),)
-                manifests = (folder / MANIFEST, *manifests_of(folder))
-                return BrokenFile.build(parent, file_path, broken) if file_path in manifests else None
+                is_manifest = file_path in places.manifests(folder)
+                return BrokenFile.build(parent, file_path, broken) if is_manifest else None
             raise pytest.Collector.CollectError(self._text_of(error)) from error
         except HelmbenchError as error:
             raise pytest.Collector.CollectError(self._text_of(error)) from error
@@ -321,14 +321,7 @@ class SessionPlugin:
         """A healthy file whose scenario or pack is broken elsewhere must not run silently empty."""
         if path.resolve() not in self._named_files:
             return ()
-        if loaded.outline.kind == "pack":
-            return loaded.broken_in(manifests_of(loaded.root)[0])
-        if not is_prompt_file(path):
-            return ()
-        if not isinstance(loaded, LoadedTree):
-            return ()
-        codes = {code for broken, code in loaded.outline.broken.items() if path.parent in broken.parents}
-        return tuple((code, loaded.problems_of_code(code)) for code in sorted(codes))
+        return loaded.broken_around(path)
 
     def _scope(self, selected: int) -> str:
         """Return `evaluation_runs.scope`: paths, options and marks all narrow what is selected."""

@@ -166,7 +166,7 @@ class XdistController(SessionRole):
         coordinator = self._coordinator
         try:
             if plan.python_tests is not None:
-                coordinator.library.hand_written(plan.python_tests)
+                coordinator.library.adopt(plan.python_tests)
             for run in plan.runs:
                 coordinator.library.load(Path(run.benchmark))
             coordinator.prepare(plan)

@@ -1,34 +1,35 @@
-"""The benchmarks of a session: found once, loaded once."""
+"""The benchmarks of a session: found once, loaded once, each by its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_helmbench.benchmarks.bench_packs.places import is_bench_pack
-from pytest_helmbench.benchmarks.packs.places import is_pack
+from pytest_helmbench.benchmarks.kind import (
+    Adopter,
+    KindPlaces,
+    Loaded,
+    Loader,
+    RunFollower,
+    SelfChecker,
+    SessionValues,
+)
 from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
+from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import RowOutline
-from pytest_helmbench.engine.job import Loaded, RunIds
+from pytest_helmbench.engine.job import RunIds
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import resolve_targets
-
-if TYPE_CHECKING:
-    from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
-    from pytest_helmbench.benchmarks.packs.loading import PackLoader
-    from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
-    from pytest_helmbench.store.writer import Store
+from pytest_helmbench.store.writer import Store
 
 __all__ = ["Library"]
 
 
 class Library:
-    """Loads benchmarks on first use.
+    """Loads benchmarks on first use; a kind is imported when a benchmark of it is met.
 
     Args:
         settings: Of the session.
@@ -43,9 +44,8 @@ class Library:
         self._roots: dict[Path, Path | None] = {}
         self._loaded: dict[Path, Loaded] = {}
         self._unreadable: dict[Path, UnreadableBenchmarkError] = {}
-        self._pack_loader: PackLoader | None = None
-        self._bench_pack_loader: BenchPackLoader | None = None
-        self._tests: HandWritten | None = None
+        self._loaders: dict[str, Loader] = {}
+        self._loader_of: dict[Path, Loader] = {}
         self._loop: LoopThread | None = None
 
     @property
@@ -75,7 +75,7 @@ class Library:
             HelmbenchError: Its models.yml or an id in it cannot be used, or the folder cannot be read.
         """
         if root in self._unreadable:
-            raise self._unreadable[root]  # a Bench Pack may take its time to fail
+            raise self._unreadable[root]  # some kinds take their time to fail
         if root not in self._loaded:
             try:
                 self._loaded[root] = self._read(root)
@@ -84,68 +84,68 @@ class Library:
                 raise
         return self._loaded[root]
 
-    def hand_written(self, outline: RowOutline) -> HandWritten:
-        """Return the hand-written tests of the session, as a benchmark among the others.
+    def adopt(self, outline: RowOutline) -> Loaded:
+        """Return cases that pytest itself has collected, as a benchmark among the others.
 
         Args:
-            outline: See `HandWritten.outline`.
+            outline: What the record keeps of them; its root stands below the folder whose models.yml counts.
 
         Raises:
-            HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
+            HelmbenchError: The models.yml or an id in it cannot be used.
         """
-        if self._tests is None:
-            from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten  # noqa: PLC0415 - few sessions have any
-
-            targets = resolve_targets(outline.root.parent, self._settings, self._environ)
-            self._tests = HandWritten(outline, targets)
-            self._loaded[outline.root] = self._tests
-        self._tests.outline = outline
-        return self._tests
+        root = outline.root
+        known = self._loaded.get(root)
+        targets = (
+            resolve_targets(root.parent, self._settings, self._environ) if known is None else known.targets
+        )
+        loader = self._loader(places_named(outline.kind))
+        if not isinstance(loader, Adopter):
+            raise TypeError(f"{outline.kind}: pytest does not collect its cases")
+        self._loader_of[root] = loader
+        self._loaded[root] = loader.adopt(outline, targets)
+        return self._loaded[root]
 
     def _read(self, root: Path) -> Loaded:
         targets = resolve_targets(root, self._settings, self._environ)
-        if is_bench_pack(root):
-            return self._hosts().load(root, targets)
-        if is_pack(root):
-            return self._packs().load(root, targets)
-        return LoadedTree(load_tree(root), targets)
+        places = places_of(root)
+        if places is None:
+            raise UnreadableBenchmarkError(
+                (Problem(root, None, "it is no benchmark of a kind that is known"),)
+            )
+        self._loader_of[root] = loader = self._loader(places)
+        return loader.load(root, targets)
 
-    def _packs(self) -> PackLoader:
-        if self._pack_loader is None:
-            from pytest_helmbench.benchmarks.packs.loading import PackLoader  # noqa: PLC0415 - trees do without
-
-            self._pack_loader = PackLoader(self._settings, self._note)
-        return self._pack_loader
-
-    def _hosts(self) -> BenchPackLoader:
-        if self._bench_pack_loader is None:
-            from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader  # noqa: PLC0415 - only Bench Packs need it
-
-            self._bench_pack_loader = BenchPackLoader(self._settings, self._environ, self.loop, self._note)
-        return self._bench_pack_loader
+    def _loader(self, places: KindPlaces) -> Loader:
+        if places.name not in self._loaders:
+            session = SessionValues(self._settings, self._environ, lambda: self.loop, self._note)
+            self._loaders[places.name] = kind_of(places).open(session)
+        return self._loaders[places.name]
 
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
-        """Return what is wrong with a row of a pack, or why it could not be checked.
+        """Return what is wrong with a case by its own answers, or why it could not be checked.
 
         Raises:
-            ConfigError: The row cannot be read.
+            HelmbenchError: The case cannot be read.
         """
-        return await self._packs().self_check(loaded, code)
+        loader = self._loader_of[loaded.root]
+        if not isinstance(loader, SelfChecker):
+            return (), "it has no answers of its own"
+        return await loader.self_check(loaded, code)
 
     def note_starts(self, store: Store, run_ids: RunIds) -> None:
-        """Put on record that the runs of Bench Packs have started."""
-        if self._bench_pack_loader is not None:
-            self._bench_pack_loader.note_starts(store, run_ids)
+        """Tell the kinds that follow runs that these are open."""
+        for follower in self._followers():
+            follower.note_starts(store, run_ids)
 
     def store_totals(self, store: Store, run_ids: RunIds) -> None:
-        """Put on record what Bench Packs make of their runs; what was recorded is on disk by now."""
-        if self._bench_pack_loader is not None:
-            self._bench_pack_loader.store_totals(store, run_ids)
+        """Tell the kinds that follow runs that nothing more comes; what was recorded is on disk by now."""
+        for follower in self._followers():
+            follower.store_totals(store, run_ids)
 
     def write_runs(self, run_ids: RunIds) -> None:
-        """Write the runs of Bench Packs as the BenchLocal app stores them, where that is asked for."""
-        if self._bench_pack_loader is not None:
-            self._bench_pack_loader.write_runs(run_ids)
+        """Tell the kinds that follow runs that these are closed."""
+        for follower in self._followers():
+            follower.write_runs(run_ids)
 
     def end(self) -> None:
         """Close what a session has left open that never ran, or was broken off."""
@@ -155,9 +155,11 @@ class Library:
 
     async def close(self) -> None:
         """Remove what was made for the cases of its benchmarks."""
-        if self._pack_loader is not None:
-            await self._pack_loader.close()
-        if self._bench_pack_loader is not None:
-            await self._bench_pack_loader.close()
-        if self._tests is not None:
-            await self._tests.close()
+        async with AsyncExitStack() as stack:  # one that cannot be ended keeps no other from its end
+            for loader in self._loaders.values():
+                stack.push_async_callback(loader.close)
+
+    def _followers(self) -> Iterator[RunFollower]:
+        for loader in self._loaders.values():
+            if isinstance(loader, RunFollower):
+                yield loader

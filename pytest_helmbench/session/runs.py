@@ -12,10 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Parse, ResultRecord, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
-from pytest_helmbench.engine.job import CaseJob, Loaded, Target
+from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.scoring.run_score import RunScore

@@ -11,8 +11,18 @@ from paths import ROOT
 
 _PACKAGE = ROOT / "pytest_helmbench"
 _ROOMS = {
-    "benchmarks": {"benchmarks/bench_packs", "benchmarks/packs", "core"},
+    "benchmarks": {
+        "benchmarks/bench_packs",
+        "benchmarks/packs",
+        "benchmarks/python_tests",
+        "benchmarks/scenario_trees",
+        "core",
+        "engine",
+        "gateway",
+        "store",
+    },
     "benchmarks/bench_packs": {
+        "benchmarks",
         "core",
         "engine",
         "files",
@@ -22,8 +32,9 @@ _ROOMS = {
         "session",
         "store",
     },
-    "benchmarks/packs": {"core", "engine", "files", "gateway", "judging", "sandbox", "session"},
+    "benchmarks/packs": {"benchmarks", "core", "engine", "files", "gateway", "judging", "sandbox", "session"},
     "benchmarks/python_tests": {
+        "benchmarks",
         "core",
         "engine",
         "gateway",
@@ -112,10 +123,7 @@ _LATE = {
         "pytest_helmbench.benchmarks.python_tests.fixtures",
     ),  # for hand-written tests, as the two below
     ("session_plugin", "pytest_helmbench.benchmarks.python_tests.fixtures"),
-    ("library", "pytest_helmbench.benchmarks.python_tests.jobs"),
     ("fixtures", "openai"),  # for tests that ask for a client
-    ("library", "pytest_helmbench.benchmarks.packs.loading"),  # sessions of scenario trees do without
-    ("library", "pytest_helmbench.benchmarks.bench_packs.loading"),  # only Bench Packs need it
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay.server"),  # for items whose code is not ours
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),  # for Bench Packs with verifiers

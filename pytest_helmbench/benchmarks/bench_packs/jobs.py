@@ -16,10 +16,11 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     ScenarioMeta,
 )
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
+from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.engine.job import Broken, CaseJob, Target
+from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.judge import JudgeTemplate
 
@@ -161,11 +162,15 @@ class LoadedBenchPack:
                 for repetition in range(1, repeat + 1):
                     yield BenchPackJob(target, repetition, False, file_id, self, scenario, number)
 
-    def checked_in(self, path: Path) -> Sequence[str]:  # noqa: ARG002 - a pack's
+    def checked_in(self, _path: Path) -> Sequence[str]:
         """Return nothing: a Bench Pack keeps its answers to itself."""
         return ()
 
-    def broken_in(self, path: Path) -> Broken:  # noqa: ARG002 - a tree's
+    def broken_around(self, _path: Path) -> Broken:
+        """Return nothing, as `broken_in`."""
+        return ()
+
+    def broken_in(self, _path: Path) -> Broken:
         """Return nothing: what is wrong with a Bench Pack is wrong with all of it."""
         return ()
 
@@ -177,7 +182,7 @@ class LoadedBenchPack:
         """Return the scenario's id."""
         return code
 
-    def judge_calls(self, scenario: str) -> int:  # noqa: ARG002 - a tree's
+    def judge_calls(self, _scenario: str) -> int:
         """Return 0: the pack judges."""
         return 0
 

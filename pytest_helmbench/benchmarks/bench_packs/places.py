@@ -5,7 +5,9 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-__all__ = ["MANIFEST", "is_bench_pack"]
+from pytest_helmbench.benchmarks.kind import KindPlaces
+
+__all__ = ["MANIFEST", "PLACES", "is_bench_pack"]
 
 MANIFEST = "benchlocal.pack.json"
 
@@ -16,3 +18,19 @@ def is_bench_pack(path: Path) -> bool:
         return stat.S_ISREG((path / MANIFEST).stat().st_mode)
     except (OSError, ValueError):
         return False
+
+
+def _manifest(path: Path) -> tuple[Path, ...]:
+    """Return the manifest: all scenarios stand in it, since only the pack's own code knows them."""
+    return (path / MANIFEST,)
+
+
+PLACES = KindPlaces(
+    name="bench_pack",
+    module="pytest_helmbench.benchmarks.bench_packs.kind",
+    signs=(MANIFEST,),
+    detect=is_bench_pack,
+    files=_manifest,
+    manifests=_manifest,
+    is_outermost=True,
+)

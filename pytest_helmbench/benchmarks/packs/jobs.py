@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.benchmarks.packs.evaluation import pack_rule_hash
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
 from pytest_helmbench.benchmarks.packs.format.prompt_texts import messages_of
@@ -16,7 +17,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.engine.job import Broken, CaseJob, Target
+from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
@@ -172,6 +173,10 @@ class LoadedPack:
     def checked_in(self, path: Path) -> Sequence[str]:
         """See `Loaded.checked_in`."""
         return [ref.id for ref in self._rows.get(path, ())]
+
+    def broken_around(self, _path: Path) -> Broken:
+        """Return what is wrong with the pack itself."""
+        return self.broken_in(self.pack.manifest.path)
 
     def broken_in(self, path: Path) -> Broken:
         """See `Loaded.broken_in`."""

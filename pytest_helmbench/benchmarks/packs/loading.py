@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand
 from pytest_helmbench.benchmarks.packs.agent_work import AgentWork
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
@@ -15,7 +16,7 @@ from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.benchmarks.packs.self_check import SelfCheck
 from pytest_helmbench.benchmarks.packs.work import PackSettings, PackWork
 from pytest_helmbench.core.problem import Problem
-from pytest_helmbench.engine.job import Loaded, Target
+from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.session.settings import PackRules, Settings
 
@@ -56,7 +57,7 @@ class PackLoader:
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row, or why it could not be checked."""
         if not isinstance(loaded, LoadedPack):
-            return (), "a scenario tree has no answers of its own"
+            raise TypeError(f"{loaded.root}: no pack")
         found = await SelfCheck(self._sandboxes).check(loaded, loaded.outline.rows[code])
         return found.findings, found.skipped
 

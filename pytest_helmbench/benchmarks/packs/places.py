@@ -9,9 +9,10 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.kind import KindPlaces
 from pytest_helmbench.core.codes import natural_key
 
-__all__ = ["FOREIGN_VERSION", "MANIFEST_NAMES", "is_pack", "manifests_of", "row_files_of"]
+__all__ = ["FOREIGN_VERSION", "MANIFEST_NAMES", "PLACES", "is_pack", "manifests_of", "row_files_of"]
 
 MANIFEST_NAMES = ("manifest.yaml", "manifest.yml", "manifest.json")
 FOREIGN_VERSION = "2.0"
@@ -115,3 +116,24 @@ def _scalar(written: str) -> str | int | None:
     if bare.lower() in _NO_TEXT or _NUMBER.match(bare) or bare[:1] in ("[", "{"):
         return None
     return bare
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the manifest, for its problems, then the files with rows."""
+    return [*manifests_of(path), *row_files_of(path)]
+
+
+def _is_meant(path: Path) -> bool:
+    """A pack without id or version."""
+    return bool(manifests_of(path) and row_files_of(path))
+
+
+PLACES = KindPlaces(
+    name="pack",
+    module="pytest_helmbench.benchmarks.packs.kind",
+    signs=MANIFEST_NAMES,
+    detect=is_pack,
+    files=_files,
+    manifests=manifests_of,
+    is_meant=_is_meant,
+)

@@ -20,6 +20,7 @@ import pytest
 
 from pytest_helmbench.benchmarks.python_tests.jobs import (
     Finding,
+    HandWritten,
     HandWrittenJob,
     HandWrittenTest,
     HandWrittenWork,
@@ -121,7 +122,10 @@ class HandWrittenTests:
         self._role = role
         self._note = note
         self._tick = tick
-        self._loaded = library.hand_written(outline_of_tests(config.rootpath))
+        loaded = library.adopt(outline_of_tests(config.rootpath))
+        if not isinstance(loaded, HandWritten):
+            raise TypeError(f"{loaded.root}: no hand-written tests")
+        self._loaded = loaded
         repeat = config.stash[PLUGIN].settings.repeat
         self._choices = [
             _Choice(target, repetition)
@@ -171,7 +175,7 @@ class HandWrittenTests:
         """Take note of what is selected, before the session is planned."""
         jobs = (_job_of(item) for item in session.items)
         tests = [job.test for job in jobs if job is not None]
-        self._library.hand_written(outline_of_tests(self._config.rootpath, tests))
+        self._library.adopt(outline_of_tests(self._config.rootpath, tests))
 
     # Running
 

@@ -9,12 +9,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.engine.job import Broken, CaseJob, Route, Target, escaped_path
+from pytest_helmbench.engine.job import CaseJob, Route, Target, escaped_path
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
@@ -230,12 +231,16 @@ class HandWritten:
         self.collected: set[str] = set()
         """Codes, selected or not."""
 
+    def narrow(self, outline: RowOutline) -> None:
+        """Take note of what the record keeps of them, once it is known which are selected."""
+        self.outline = outline
+
     @property
     def root(self) -> Path:
         """Stands for the tests below rootdir where other benchmarks have a folder."""
         return self.outline.root
 
-    def cases_in(self, path: Path) -> bool:  # noqa: ARG002 - pytest collects them
+    def cases_in(self, _path: Path) -> bool:
         """See `Loaded.cases_in`: pytest's own modules are their files."""
         return False
 
@@ -243,11 +248,15 @@ class HandWritten:
         """See `Loaded.jobs`."""
         return iter(())
 
-    def checked_in(self, path: Path) -> Sequence[str]:  # noqa: ARG002 - they have no answers
-        """See `Loaded.checked_in`."""
+    def checked_in(self, _path: Path) -> Sequence[str]:
+        """Return nothing: they have no answers."""
         return ()
 
-    def broken_in(self, path: Path) -> Broken:  # noqa: ARG002 - pytest says what is broken
+    def broken_around(self, _path: Path) -> Broken:
+        """Return nothing: pytest says what is broken."""
+        return ()
+
+    def broken_in(self, _path: Path) -> Broken:
         """See `Loaded.broken_in`."""
         return ()
 
@@ -259,8 +268,8 @@ class HandWritten:
         """Return the test's code."""
         return code
 
-    def judge_calls(self, scenario: str) -> int:  # noqa: ARG002 - their assertions judge
-        """See `Loaded.judge_calls`."""
+    def judge_calls(self, _scenario: str) -> int:
+        """Return 0: their assertions judge."""
         return 0
 
     async def close(self) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.kind import Broken
+from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.weighting import Scoring
-from pytest_helmbench.engine.job import Broken, CaseJob, Target
+from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.judging.rubric import JudgeRule
@@ -140,9 +142,16 @@ class LoadedTree:
                 for repetition in range(1, repeat + 1):
                     yield TreeJob(target, repetition, neutral, file_id, combination)
 
-    def checked_in(self, path: Path) -> Sequence[str]:  # noqa: ARG002 - a pack's
-        """See `Loaded.checked_in`."""
+    def checked_in(self, _path: Path) -> Sequence[str]:
+        """Return nothing: a scenario tree has no answers of its own to check."""
         return ()
+
+    def broken_around(self, path: Path) -> Broken:
+        """Return what is broken elsewhere in the scenario of a prompt file."""
+        if not is_prompt_file(path):
+            return ()
+        codes = {code for broken, code in self.outline.broken.items() if path.parent in broken.parents}
+        return tuple((code, self.problems_of_code(code)) for code in sorted(codes))
 
     def broken_in(self, path: Path) -> Broken:
         """See `Loaded.broken_in`."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_prompt_file
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 
 
 @pytest.mark.parametrize("folder", ["P1-B1-S1", "P1-B2-S3A--calm-user", "P1", "P2--crisis"])

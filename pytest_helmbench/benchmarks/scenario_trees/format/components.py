@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
     leaked_frontmatter,
     linted_headings,
@@ -17,6 +16,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import Split, split_component, split_file
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
+from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component
 from pytest_helmbench.core.codes import BARE_CODE, natural_key
 from pytest_helmbench.files.source import Fault, Reader

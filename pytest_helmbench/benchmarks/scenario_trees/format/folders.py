@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.places import bare_name, words_of_suffix
+from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
 from pytest_helmbench.files.source import Fault, Findings
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from frontmatter.default_handlers import YAMLHandler
 
-from pytest_helmbench.benchmarks.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Heading, outline, trimmed
+from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
 from pytest_helmbench.core.codes import natural_key
 

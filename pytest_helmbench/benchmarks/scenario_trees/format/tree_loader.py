@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.places import bare_name, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.format.benchmark_file import (
     BenchmarkFile,
@@ -41,6 +40,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.rule_text import (
     load_criterion,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
+from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     Component,

@@ -1,0 +1,217 @@
+"""The protocol of a kind of benchmark: whatever differs between kinds is asked here, and nowhere by a kind's name.
+
+A kind is a folder of `benchmarks/` (or a distribution of somebody else) with two modules: `places.py` says by names
+of files alone where its benchmarks stand, and `kind.py` does everything else. The second is imported when a session
+or a command has met such a benchmark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_helmbench.core.outline import Outline
+    from pytest_helmbench.core.problem import Problem
+    from pytest_helmbench.core.row_outline import RowOutline
+    from pytest_helmbench.core.weighting import Scoring
+    from pytest_helmbench.engine.job import CaseJob, RunIds, Target
+    from pytest_helmbench.engine.loop import LoopThread
+    from pytest_helmbench.gateway.limiter import ModelLimits
+    from pytest_helmbench.store.writer import Store
+
+__all__ = [
+    "Adopter",
+    "BenchmarkKind",
+    "Broken",
+    "KindPlaces",
+    "Loaded",
+    "Loader",
+    "RunFollower",
+    "SelfChecker",
+    "SessionValues",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class KindPlaces:
+    """Where the benchmarks of a kind stand: told by names of files, so that asking costs nothing.
+
+    Each kind has one in its `places.py`; those of other distributions are named by an entry point of the group
+    `pytest_helmbench.kinds`.
+
+    Args:
+        name: Of the kind: what the record keeps as `benchmarks.kind`.
+        module: The module with its `KIND`, a `BenchmarkKind`; imported when a benchmark of the kind is met.
+        signs: Names of files or folders, one of which every benchmark of the kind has.
+        detect: Returns whether a folder is one.
+        files: Returns the files of a benchmark that items stand in, where it is closed: collected as one thing, in
+            which nothing else is looked for and no Python file is run. None for an open one, through which pytest
+            walks.
+        manifests: Returns the files of a folder that stand for a benchmark that cannot be read.
+        own_folders: Folders of an open one that hold no other benchmark.
+        is_outermost: Whatever lies inside is part of it, even what looks like a benchmark.
+        is_meant: Returns whether a folder that is none was meant as one, so that `check` says what is wrong with it.
+    """
+
+    name: str
+    module: str
+    signs: tuple[str, ...]
+    detect: Callable[[Path], bool]
+    files: Callable[[Path], Sequence[Path]] | None = None
+    manifests: Callable[[Path], Sequence[Path]] = lambda _root: ()
+    own_folders: tuple[str, ...] = ()
+    is_outermost: bool = False
+    is_meant: Callable[[Path], bool] = lambda _root: False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing else is looked for in a benchmark of the kind."""
+        return self.files is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionValues:
+    """What a kind is given by the session, or by the command, that it works for.
+
+    Args:
+        settings: Of the session.
+        environ: Where programs and keys are looked up.
+        loop: Returns the event loop of the process, which is started when it is needed first.
+        note: Says something in the summary.
+    """
+
+    settings: Any
+    environ: Mapping[str, str]
+    loop: Callable[[], LoopThread]
+    note: Callable[[str], None]
+
+
+class BenchmarkKind(Protocol):
+    """A kind of benchmark. It keeps no state: what lasts for a session is in the `Loader` that it opens."""
+
+    @property
+    def name(self) -> str:
+        """See `KindPlaces.name`."""
+
+    def open(self, session: SessionValues) -> Loader:
+        """Return what loads the benchmarks of one session.
+
+        Raises:
+            HelmbenchError: An option of the kind cannot be used.
+        """
+
+
+class Loader(Protocol):
+    """Loads the benchmarks of one kind in one session, and keeps what they share."""
+
+    def load(self, root: Path, targets: tuple[Target, ...]) -> Loaded:
+        """Return the benchmark at a folder.
+
+        Raises:
+            UnreadableBenchmarkError: Nothing of it can be used.
+        """
+
+    async def close(self) -> None:
+        """Remove what was made for its cases."""
+
+
+@runtime_checkable
+class RunFollower(Protocol):
+    """What a `Loader` may be besides: told how the runs of its benchmarks fare."""
+
+    def note_starts(self, store: Store, run_ids: RunIds) -> None:
+        """Take note that the runs are open: they begin now."""
+
+    def store_totals(self, store: Store, run_ids: RunIds) -> None:
+        """Take note that no more results come; what was recorded is on disk by now."""
+
+    def write_runs(self, run_ids: RunIds) -> None:
+        """Take note that the runs are closed."""
+
+
+@runtime_checkable
+class SelfChecker(Protocol):
+    """What a `Loader` may be besides: able to hold cases to their own answers (`--helmbench-self-check`)."""
+
+    async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
+        """Return what is wrong with a case of `Loaded.checked_in`, or why it could not be checked.
+
+        Raises:
+            HelmbenchError: It cannot be read.
+        """
+
+
+@runtime_checkable
+class Adopter(Protocol):
+    """What a `Loader` may be besides: it makes benchmarks of cases that pytest itself has collected."""
+
+    def adopt(self, outline: RowOutline, targets: tuple[Target, ...]) -> Loaded:
+        """Return the benchmark with these cases; the same one for the same folder.
+
+        Args:
+            outline: What the record keeps of the cases that are selected, once that is known.
+            targets: One per model, in order.
+        """
+
+
+Broken: TypeAlias = "tuple[tuple[str, tuple[Problem, ...]], ...]"
+"""Broken things that a file stands for: what each is named by, and all that is wrong with it."""
+
+
+class Loaded(Protocol):
+    """A benchmark of any kind with the models it runs on."""
+
+    @property
+    def root(self) -> Path:
+        """Its folder."""
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """One per model, in order."""
+
+    @property
+    def outline(self) -> Outline:
+        """What the record keeps of it."""
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """Weights and floors; None for none."""
+
+    @property
+    def item_limits(self) -> Iterable[ModelLimits]:
+        """Limits on how many of its cases run at a time, beyond their model's."""
+
+    @property
+    def warnings(self) -> Sequence[Problem]:
+        """What is odd but usable."""
+
+    def cases_in(self, path: Path) -> bool:
+        """Return whether healthy cases stand in a file."""
+
+    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[CaseJob]:
+        """Yield the jobs of a file, in natural order; nothing is composed."""
+
+    def broken_in(self, path: Path) -> Broken:
+        """Return what is broken and stands in a file, or for want of one is shown there."""
+
+    def broken_around(self, path: Path) -> Broken:
+        """Return what is broken elsewhere in that to which a file belongs.
+
+        Asked for a file without healthy cases that the command line names: it must not run silently empty.
+        """
+
+    def checked_in(self, path: Path) -> Sequence[str]:
+        """Return the codes in a file that `--helmbench-self-check` can check."""
+
+    def count(self, *, add_no_context: bool) -> int:
+        """Return the number of healthy cases."""
+
+    def scenario_of(self, code: str) -> str:
+        """Return the scenario of a case: what its history and its judge calls go by."""
+
+    def judge_calls(self, scenario: str) -> int:
+        """Return the judge calls that one case of a scenario needs."""

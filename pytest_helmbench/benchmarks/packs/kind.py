@@ -1,0 +1,22 @@
+"""Benchmark packs as a kind of benchmark."""
+
+from __future__ import annotations
+
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.packs.loading import PackLoader
+from pytest_helmbench.benchmarks.packs.places import PLACES
+
+__all__ = ["KIND", "Packs"]
+
+
+class Packs:
+    """See `BenchmarkKind`."""
+
+    name = PLACES.name
+
+    def open(self, session: SessionValues) -> PackLoader:
+        """See `BenchmarkKind.open`."""
+        return PackLoader(session.settings, session.note)
+
+
+KIND = Packs()

@@ -1,0 +1,52 @@
+"""Hand-written tests as a kind of benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
+from pytest_helmbench.benchmarks.python_tests.places import PLACES
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.engine.job import Target
+
+__all__ = ["KIND", "PythonTests"]
+
+
+class PythonTests:
+    """See `BenchmarkKind`."""
+
+    name = PLACES.name
+
+    def open(self, _session: SessionValues) -> TestAdopter:
+        """See `BenchmarkKind.open`."""
+        return TestAdopter()
+
+
+class TestAdopter:
+    """Makes the tests of a project a benchmark among the others. There is one per session."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._tests: HandWritten | None = None
+
+    def load(self, root: Path, _targets: tuple[Target, ...]) -> HandWritten:
+        """See `Loader.load`; no folder is one."""
+        raise UnreadableBenchmarkError((Problem(root, None, "hand-written tests are collected by pytest"),))
+
+    def adopt(self, outline: RowOutline, targets: tuple[Target, ...]) -> HandWritten:
+        """See `Adopter.adopt`."""
+        if self._tests is None:
+            self._tests = HandWritten(outline, targets)
+        self._tests.narrow(outline)
+        return self._tests
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._tests is not None:
+            await self._tests.close()
+
+
+KIND = PythonTests()

@@ -1,0 +1,14 @@
+"""Where hand-written tests stand: nowhere that a folder would show. pytest collects them, as it does any test."""
+
+from __future__ import annotations
+
+from pytest_helmbench.benchmarks.kind import KindPlaces
+
+__all__ = ["PLACES"]
+
+PLACES = KindPlaces(
+    name="python_tests",
+    module="pytest_helmbench.benchmarks.python_tests.kind",
+    signs=(),
+    detect=lambda _path: False,
+)

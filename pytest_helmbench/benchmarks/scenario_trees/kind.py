@@ -1,0 +1,37 @@
+"""Scenario trees as a kind of benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
+from pytest_helmbench.benchmarks.scenario_trees.places import PLACES
+from pytest_helmbench.engine.job import Target
+
+__all__ = ["KIND", "ScenarioTrees"]
+
+
+class ScenarioTrees:
+    """See `BenchmarkKind`."""
+
+    name = PLACES.name
+
+    def open(self, _session: SessionValues) -> TreeLoader:
+        """See `BenchmarkKind.open`."""
+        return TreeLoader()
+
+
+class TreeLoader:
+    """Loads scenario trees; they share nothing."""
+
+    def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedTree:
+        """See `Loader.load`."""
+        return LoadedTree(load_tree(root), targets)
+
+    async def close(self) -> None:
+        """Nothing was made."""
+
+
+KIND = ScenarioTrees()
