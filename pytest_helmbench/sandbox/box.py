@@ -1,16 +1,16 @@
-"""What every sandbox is: the engine, its boxes, commands with their limits, and how they ended."""
+"""What every sandbox is: its engine, the boxes that it opens, commands with their limits, and how they ended."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
-from pytest_helmbench.sandbox.modes import SandboxMode
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 __all__ = [
@@ -21,8 +21,9 @@ __all__ = [
     "Engine",
     "Limits",
     "Mount",
+    "SandboxEngine",
     "SandboxError",
-    "SandboxMode",
+    "SandboxSearch",
     "Streams",
     "Unavailable",
     "disk_breach",
@@ -168,19 +169,69 @@ class Streams:
     stdout: int | None = None
 
 
-class Engine(ABC):
-    """Something that can run foreign code here."""
+@dataclass(frozen=True, slots=True)
+class SandboxSearch:
+    """What an engine is looked for with.
+
+    Args:
+        pull: Whether images may be fetched.
+        image_engines: Names of the engines that run container images, as messages say who could.
+    """
+
+    pull: bool
+    image_engines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxEngine:
+    """A way to run foreign code: all that is known of it before it is tried.
+
+    Args:
+        name: What `--helmbench-sandbox` calls it, and what results say.
+        finder: Tries it; returns what runs boxes, or why nothing does.
+        runs_images: Boxes are made of container images; else of this machine's own programs.
+        auto_place: Where it stands in the order of `auto`, among those that run images and among the others; None
+            where it must be asked for.
+        no_images: What is said, behind the engines that it needs, of an image that this one cannot use.
+        warning: What the summary says when it was used; empty where it protects.
+    """
 
     name: str
-    """`docker`, `podman`, `bwrap`, `none`; several joined with `+` where rows may go to either."""
+    finder: SandboxFinder
     runs_images: bool
-    """Whether container images can be used."""
-    protects = True
-    """False for `none`: the caller owes the user a warning, once."""
+    auto_place: int | None = None
+    no_images: str = ""
+    warning: str = ""
 
-    def __init__(self) -> None:
+    async def find(self, search: SandboxSearch) -> Engine | Unavailable:
+        """Return the engine as it works here, or why it does not; what its killed sessions left is removed."""
+        return await self.finder(self, search)
+
+
+SandboxFinder: TypeAlias = "Callable[[SandboxEngine, SandboxSearch], Awaitable[Engine | Unavailable]]"
+
+
+class Engine(ABC):
+    """A sandbox engine that was found to work here.
+
+    Args:
+        kind: Which one.
+    """
+
+    def __init__(self, kind: SandboxEngine) -> None:
+        self.kind = kind
         self.places = asyncio.Semaphore(_PLACES)
         """Commands at one time: more would only slow each other down, and time limits are wall time."""
+
+    @property
+    def name(self) -> str:
+        """`docker`, `podman`, `bwrap`, `none`; several joined with `+` where rows may go to either."""
+        return self.kind.name
+
+    @property
+    def protects(self) -> bool:
+        """False where the caller owes the user its kind's warning, once."""
+        return not self.kind.warning
 
     @abstractmethod
     async def obstacle(self, image: str | None) -> Unavailable | None:
@@ -212,7 +263,7 @@ class Engine(ABC):
                 raise
         return box
 
-    async def fill(self, spec: BoxSpec, workspace: Workspace) -> None:  # noqa: ARG002 - images need it
+    async def fill(self, spec: BoxSpec, _workspace: Workspace, /) -> None:
         """Copy what the image holds at the box's workdir into the workspace.
 
         Raises:
@@ -228,11 +279,11 @@ class Engine(ABC):
             SandboxError: The sandbox could not be made.
         """
 
-    def python(self, image: str | None) -> str:  # noqa: ARG002 - images have their own
+    def python(self, _image: str | None, /) -> str:
         """Return the Python of boxes of this image (None: of this machine), as a command calls it."""
         return "python3"
 
-    def inside(self, path: str, spec: BoxSpec, workspace: Workspace) -> str:  # noqa: ARG002 - `none` needs them
+    def inside(self, path: str, _spec: BoxSpec, _workspace: Workspace, /) -> str:
         """Return what commands call a path of the box."""
         return path
 

@@ -9,7 +9,7 @@ import shutil
 from asyncio.subprocess import Process
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,8 @@ from pytest_helmbench.sandbox.box import (
     Engine,
     Limits,
     Mount,
+    SandboxEngine,
+    SandboxSearch,
     Streams,
     Unavailable,
 )
@@ -30,7 +32,14 @@ from pytest_helmbench.sandbox.processes import Launch, kill_one, run_tool, super
 from pytest_helmbench.sandbox.watch import watch_disk
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
-__all__ = ["DEFAULT_IMAGE", "ContainerEngine", "find_containers", "last_words", "left_behind"]
+__all__ = [
+    "DEFAULT_IMAGE",
+    "ContainerEngine",
+    "ContainerProgram",
+    "find_containers",
+    "last_words",
+    "left_behind",
+]
 
 DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
 """For boxes that name no image, where there is no bubblewrap."""
@@ -59,25 +68,45 @@ _FOUND_BY = (  # what the command lines need to find their servers, stores and r
     ),
     *("HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
 )
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerProgram:
+    """What the command line of a container engine does in its own way.
+
+    Args:
+        rootless_question: What `info --format` is asked to learn whether root in a container is the user who runs us.
+        rootless_sign: What stands in the answer when it is.
+        private: Flags of `run` that keep from a container what the engine would give it unasked.
+        machine_question: What `info --format` is asked to learn whether containers run in a machine of their own;
+            empty where they never do.
+        machine_sign: What stands in the answer when they do.
+    """
+
+    rootless_question: str
+    rootless_sign: str
+    private: tuple[str, ...]
+    machine_question: str = ""
+    machine_sign: str = ""
 
 
 class ContainerEngine(Engine):
     """Runs each command in a container of its own.
 
     Args:
-        name: `docker` or `podman`.
-        program: Path of its command line.
+        kind: Which engine it is.
+        program: What its command line does in its own way.
+        path: Of its command line.
         rootless: Whether root in a container is the user who runs us.
         pull: Whether images may be fetched.
     """
 
-    runs_images = True
-
-    def __init__(self, name: str, program: str, *, rootless: bool, pull: bool) -> None:
-        super().__init__()
-        self.name = name
-        self._program = program
+    def __init__(
+        self, kind: SandboxEngine, program: ContainerProgram, path: str, *, rootless: bool, pull: bool
+    ) -> None:
+        super().__init__(kind)
+        self.program = program
+        self._path = path
         self.rootless = rootless
         self._user = "0:0" if rootless else f"{os.getuid()}:{os.getgid()}"
         self._pull = pull
@@ -103,7 +132,7 @@ class ContainerEngine(Engine):
         path.mkdir(mode=0o700)
         return Workspace(path)
 
-    async def fill(self, spec: BoxSpec, workspace: Workspace) -> None:
+    async def fill(self, spec: BoxSpec, workspace: Workspace, /) -> None:
         """Copy what the image holds at the box's workdir into the workspace."""
         name = self.new_name()
         image = spec.image or DEFAULT_IMAGE
@@ -124,7 +153,7 @@ class ContainerEngine(Engine):
         """Run a command in a fresh container."""
         limits = command.limits or spec.limits
         name = self.new_name()
-        argv = [self._program, "run", "--name", name, *self._flags(spec, limits)]
+        argv = [self._path, "run", "--name", name, *self._flags(spec, limits)]
         if streams.given != b"":
             argv.append("--interactive")
         argv += ["--workdir", command.workdir or spec.workdir]
@@ -195,11 +224,7 @@ class ContainerEngine(Engine):
         yield from ("--pids-limit", str(limits.pids), "--cpus", f"{min(limits.cpus, os.cpu_count() or 1):g}")
         for limit in _process_limits(limits):
             yield from ("--ulimit", limit)
-        if self.name == "podman":
-            yield from ("--read-only-tmpfs=false", "--http-proxy=false")
-        else:  # its configuration may name proxies, with passwords in them
-            for proxy in _PROXIES:
-                yield from ("--env", f"{proxy}=", "--env", f"{proxy.lower()}=")
+        yield from self.program.private
         if Path("/sys/fs/selinux/enforce").exists():
             yield from ("--security-opt", "label=disable")
         yield from self.labels(spec)
@@ -261,30 +286,42 @@ class ContainerEngine(Engine):
         finally:
             self._removal = None
 
+    async def has_own_machine(self) -> bool:
+        """Return whether containers run in a machine of their own, whose networks are none of ours."""
+        if not self.program.machine_question:
+            return False
+        info = await self.tool("info", "--format", self.program.machine_question)
+        return self.program.machine_sign in info.stdout.decode(errors="replace")
+
     async def tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:
         """Run the command line, with no more of the environment than it needs to find its engine."""
-        return await run_tool((self._program, *arguments), _tool_environment(), wall_s=wall_s)
+        return await run_tool((self._path, *arguments), _tool_environment(), wall_s=wall_s)
 
 
-async def find_containers(name: str, *, pull: bool) -> ContainerEngine | Unavailable:
+async def find_containers(
+    kind: SandboxEngine, search: SandboxSearch, *, program: ContainerProgram
+) -> ContainerEngine | Unavailable:
     """Return the engine, or why there is none; containers of killed sessions are removed.
 
     Args:
-        name: `docker` or `podman`.
-        pull: Whether images may be fetched.
+        kind: Which engine; its command line has its name.
+        search: Whether images may be fetched.
+        program: What its command line does in its own way.
     """
-    program = shutil.which(name)
-    if program is None:
+    name = kind.name
+    path = shutil.which(name)
+    if path is None:
         return Unavailable(f"{name} is not installed")
-    rootless = "{{.SecurityOptions}}" if name == "docker" else "{{.Host.Security.Rootless}}"
+    asked = (path, "info", "--format", program.rootless_question)
     try:
-        info = await run_tool((program, "info", "--format", rootless), _tool_environment(), wall_s=_TOOL_S)
+        info = await run_tool(asked, _tool_environment(), wall_s=_TOOL_S)
     except SandboxError as error:
         return Unavailable(str(error))
     said = info.stdout.decode(errors="replace").strip()
     if info.exit_code != 0 or not said:
         return Unavailable(f"{name} does not work here ({last_words(info)})")
-    engine = ContainerEngine(name, program, rootless=said == "true" or "rootless" in said, pull=pull)
+    rootless = program.rootless_sign in said
+    engine = ContainerEngine(kind, program, path, rootless=rootless, pull=search.pull)
     await engine.remove_leftovers()
     return engine
 

@@ -1,70 +1,92 @@
-"""Which sandbox there is: found by trying, in a fixed order."""
+"""Which sandbox engine works here: each is tried, in a fixed order."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 
+from pytest_helmbench.sandbox import engines
 from pytest_helmbench.sandbox.box import (
     Box,
     BoxSpec,
     Command,
     Ended,
     Engine,
-    SandboxMode,
+    SandboxEngine,
+    SandboxSearch,
     Streams,
     Unavailable,
 )
-from pytest_helmbench.sandbox.bubblewrap import find_bubblewrap
-from pytest_helmbench.sandbox.containers import find_containers
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
-from pytest_helmbench.sandbox.unprotected import UnprotectedEngine
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["find_engine"]
+__all__ = ["AUTO", "find_engine", "image_engines", "sandbox_engines"]
+
+AUTO = "auto"
+"""The value of `--helmbench-sandbox` that takes what works."""
 
 
-async def find_engine(mode: SandboxMode, *, pull: bool) -> Engine | Unavailable:
+@cache
+def sandbox_engines() -> tuple[SandboxEngine, ...]:
+    """Return all engines that there are, those first that `auto` takes, in its order."""
+    found: list[SandboxEngine] = [
+        import_module(f"{engines.__name__}.{module.name}").ENGINE for module in iter_modules(engines.__path__)
+    ]
+    return tuple(sorted(found, key=lambda kind: (kind.auto_place is None, kind.auto_place or 0, kind.name)))
+
+
+def image_engines() -> tuple[SandboxEngine, ...]:
+    """Return the engines that run container images, in the order of `auto`."""
+    return tuple(kind for kind in sandbox_engines() if kind.runs_images)
+
+
+async def find_engine(name: str, *, pull: bool) -> Engine | Unavailable:
     """Return what runs foreign code in this session, or why nothing does; what killed sessions left is removed.
 
     Args:
-        mode: `auto` takes docker, else podman, for rows with an image, and bubblewrap for rows without; where only
-            one kind works, it takes that.
+        name: Of an engine; `auto` takes one for rows with an image and one for rows without, and where only one of
+            them works, that one.
         pull: Whether images may be fetched.
     """
     if sys.platform == "win32":
         return Unavailable("sandboxes need Linux or macOS")
     await asyncio.to_thread(remove_leftover_folders)
-    match mode:
-        case SandboxMode.NONE:
-            return UnprotectedEngine()
-        case SandboxMode.BWRAP:
-            return await find_bubblewrap()
-        case SandboxMode.DOCKER | SandboxMode.PODMAN:
-            return await find_containers(mode.value, pull=pull)
-    containers = await find_containers("docker", pull=pull)
-    reasons = []
-    if isinstance(containers, Unavailable):
-        reasons.append(containers.reason)
-        containers = await find_containers("podman", pull=pull)
-    local = await find_bubblewrap()
-    if isinstance(containers, Unavailable) and isinstance(local, Unavailable):
-        return Unavailable("no sandbox: " + "; ".join((*reasons, containers.reason, local.reason)))
-    if isinstance(containers, Unavailable):
-        return local
-    return containers if isinstance(local, Unavailable) else _EitherEngine(containers, local)
+    search = SandboxSearch(pull, tuple(kind.name for kind in image_engines()))
+    if name != AUTO:
+        return await next(kind for kind in sandbox_engines() if kind.name == name).find(search)
+    containers, why_no_containers = await _first(search, runs_images=True)
+    local, why_no_local = await _first(search, runs_images=False)
+    if containers is not None and local is not None:
+        return _EitherEngine(containers, local)
+    return containers or local or Unavailable("no sandbox: " + "; ".join((*why_no_containers, *why_no_local)))
+
+
+async def _first(search: SandboxSearch, *, runs_images: bool) -> tuple[Engine | None, tuple[str, ...]]:
+    """Return the first engine that works of those that `auto` takes, and why those before it do not."""
+    reasons: list[str] = []
+    for kind in sandbox_engines():
+        if kind.runs_images is runs_images and kind.auto_place is not None:
+            found = await kind.find(search)
+            if isinstance(found, Engine):
+                return found, tuple(reasons)
+            reasons.append(found.reason)
+    return None, tuple(reasons)
 
 
 class _EitherEngine(Engine):
     """Containers for boxes with an image, programs of this machine for the others."""
 
-    runs_images = True
-
     def __init__(self, containers: Engine, local: Engine) -> None:
-        super().__init__()
-        self.name = f"{containers.name}+{local.name}"
+        super().__init__(containers.kind)
         self._containers = containers
         self._local = local
+
+    @property
+    def name(self) -> str:
+        return f"{self._containers.name}+{self._local.name}"
 
     async def obstacle(self, image: str | None) -> Unavailable | None:
         return await self._one(image).obstacle(image)
@@ -78,7 +100,7 @@ class _EitherEngine(Engine):
     async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
         return await self._one(spec.image).execute(spec, workspace, command, streams)
 
-    def python(self, image: str | None) -> str:
+    def python(self, image: str | None, /) -> str:
         return self._one(image).python(image)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Programs of this machine in a sandbox: which Python they have, and the launcher that takes their limits on."""
+"""Programs of this machine in a sandbox: what their engines share, their Python, and the launcher with their limits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from pytest_helmbench.sandbox.box import Command, Limits
+from pytest_helmbench.sandbox.box import Command, Engine, Limits, SandboxEngine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.workspace import remove_tree
 
-__all__ = ["LocalPrograms", "host_python", "launched", "limits_text", "local_environment"]
+__all__ = ["LocalEngine", "LocalPrograms", "host_python", "launched", "limits_text", "local_environment"]
 
 _OPEN_FILES = 1024
 _SLACK_PIDS = 2  # the sandbox's own first process, and the launcher
@@ -42,6 +42,35 @@ class LocalPrograms:
     def close(self) -> None:
         """Remove the folder."""
         remove_tree(self.folder)
+
+
+class LocalEngine(Engine):
+    """Runs programs of this machine; images are nothing to it.
+
+    Args:
+        kind: Which engine it is.
+        search: What it was looked for with.
+    """
+
+    def __init__(self, kind: SandboxEngine, search: SandboxSearch) -> None:
+        super().__init__(kind)
+        self._image_engines = search.image_engines
+        self._local = LocalPrograms()
+
+    async def obstacle(self, image: str | None) -> Unavailable | None:
+        """Return that images cannot be used, when one is asked for."""
+        if image is None:
+            return None
+        needed = " or ".join(self._image_engines)
+        return Unavailable(f"the image {image} needs {needed}{self.kind.no_images}")
+
+    def python(self, _image: str | None, /) -> str:
+        """Return the Python that runs us."""
+        return str(host_python())
+
+    async def close(self) -> None:
+        """Remove the folders."""
+        self._local.close()
 
 
 @cache

@@ -22,7 +22,6 @@ from pytest_helmbench.sandbox.box import (
     Ended,
     Engine,
     Limits,
-    SandboxMode,
     Unavailable,
 )
 from pytest_helmbench.sandbox.detection import find_engine
@@ -76,7 +75,7 @@ def engine_loop() -> Iterator[LoopThread]:
 
 
 def _engine(loop: LoopThread, mode: str, image: str | None) -> Iterator[Running]:
-    found = loop.run(find_engine(SandboxMode(mode), pull=False))
+    found = loop.run(find_engine(mode, pull=False))
     if isinstance(found, Unavailable):
         missing(found.reason)
     obstacle = loop.run(found.obstacle(image))

@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from pytest_helmbench.sandbox.box import Engine, SandboxMode, Unavailable
+from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 
 __all__ = ["Sandboxes"]
-
-_UNPROTECTED = (
-    "--helmbench-sandbox=none: code of models and packs ran unprotected, with the rights of this user"
-)
 
 
 class Sandboxes:
@@ -24,7 +20,7 @@ class Sandboxes:
         note: Says something in the summary.
     """
 
-    def __init__(self, mode: SandboxMode, *, pull: bool, note: Callable[[str], None]) -> None:
+    def __init__(self, mode: str, *, pull: bool, note: Callable[[str], None]) -> None:
         self._mode = mode
         self._pull = pull
         self._note = note
@@ -47,5 +43,5 @@ class Sandboxes:
     async def _find(self) -> Engine | Unavailable:
         engine = await find_engine(self._mode, pull=self._pull)
         if not isinstance(engine, Unavailable) and not engine.protects:
-            self._note(_UNPROTECTED)
+            self._note(engine.kind.warning)
         return engine

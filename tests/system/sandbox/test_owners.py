@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.sandbox.box import Command, SandboxMode, Unavailable
+from pytest_helmbench.sandbox.box import Command, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.owners import Owner, new_folder, remove_leftover_folders, this_process
 from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 
 _SESSION = """
 import asyncio, os, sys
-from pytest_helmbench.sandbox.box import BoxSpec, Command, SandboxMode
+from pytest_helmbench.sandbox.box import BoxSpec, Command
 from pytest_helmbench.sandbox.detection import find_engine
 
 async def main(mode, image, mark):
-    engine = await find_engine(SandboxMode(mode), pull=False)
+    engine = await find_engine(mode, pull=False)
     box = await engine.open(BoxSpec(image=image or None))
     running = asyncio.create_task(box.run(Command(("sh", "-c", f"echo > up; exec sleep {mark}"))))
     while box.workspace.get("up", limit_bytes=9) is None:
@@ -50,7 +50,7 @@ def _killed_session(mode: str, image: str, mark: str) -> Path:
     return folder
 
 
-def _start_session(room: Running, mode: SandboxMode) -> None:
+def _start_session(room: Running, mode: str) -> None:
     engine = room.wait(find_engine(mode, pull=False))
     assert not isinstance(engine, Unavailable)
     room.wait(engine.close())
@@ -84,7 +84,7 @@ def test_a_killed_session_takes_its_commands_with_it_and_the_next_removes_its_fo
     assert _ends(mark)
     own = new_folder()
 
-    _start_session(bwrap, SandboxMode.BWRAP)
+    _start_session(bwrap, "bwrap")
 
     assert not folder.exists()
     assert own.is_dir()
@@ -101,7 +101,7 @@ def test_containers_of_a_killed_session_are_removed_by_the_next_and_no_others(po
     try:
         while box.workspace.get("up", limit_bytes=9) is None:
             time.sleep(0.01)
-        _start_session(podman, SandboxMode.PODMAN)
+        _start_session(podman, "podman")
         # Other workers of the suite have containers, too, and may have been the ones that removed the dead one's.
         left = _podman("ps", "-a", "--format", "{{.Names}}").split()
         assert foreign in left

@@ -16,13 +16,13 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import build_image, pull_image
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
-from pytest_helmbench.sandbox.box import BoxSpec, Ended, Unavailable
-from pytest_helmbench.sandbox.containers import ContainerEngine, find_containers, last_words, left_behind
+from pytest_helmbench.sandbox.box import BoxSpec, Ended, Engine, SandboxSearch, Unavailable
+from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind
+from pytest_helmbench.sandbox.detection import image_engines
 from pytest_helmbench.sandbox.owners import this_process
 
 __all__ = ["ContainerVerifier", "Containers"]
 
-_ENGINES = ("docker", "podman")
 _OWNER = "helmbench.owner"
 _HOST_NAME = "host.docker.internal"
 _MEMORY = 2 * 2**30
@@ -36,7 +36,6 @@ _LOG_LINES = "20"
 _END_S = 24 * 3600.0
 _HINT = "--helmbench-verifier=process runs the pack's own server on this machine, or give its URL"
 _OPEN_NOTE = "its container can reach other machines: {} publishes no port of a closed network here"
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 
 Health = Callable[[str], Awaitable[str | None]]
 Tell = Callable[[str, str], None]
@@ -85,7 +84,7 @@ class Containers:
     """The containers of one process: engines are looked for once, networks made when they are needed."""
 
     def __init__(self) -> None:
-        self._found: dict[str, ContainerEngine | Unavailable] = {}
+        self._found: dict[str, Engine | Unavailable] = {}
         self._networks: dict[str, _Network] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -93,7 +92,7 @@ class Containers:
         """Return an engine.
 
         Args:
-            wanted: `docker` or `podman`; None for whichever answers.
+            wanted: Name of one that runs images; None for whichever answers.
 
         Raises:
             AbsentVerifierError: It does not answer.
@@ -102,17 +101,19 @@ class Containers:
             raise AbsentVerifierError(
                 "missing_dependency", "needs a container, which needs Linux or macOS", _HINT
             )
-        names = _ENGINES if wanted is None else (wanted,)
+        kinds = [kind for kind in image_engines() if wanted in (None, kind.name)]
+        names = [kind.name for kind in kinds]
         async with self._one_at_a_time:
-            for name in names:
-                if name not in self._found:
-                    self._found[name] = await find_containers(name, pull=False)
-                found = self._found[name]
+            for kind in kinds:
+                if kind.name not in self._found:
+                    self._found[kind.name] = await kind.find(SandboxSearch(False, tuple(names)))
+                found = self._found[kind.name]
                 if isinstance(found, ContainerEngine):
                     return found
         reasons = [found.reason for name in names if isinstance(found := self._found[name], Unavailable)]
         installed = not all(reason.endswith("is not installed") for reason in reasons)
-        needs = "needs docker or podman, and neither answers here" if wanted is None else f"needs {wanted}"
+        none = ", and neither answers here" if len(names) == 2 else ", and none answers here"
+        needs = f"needs {' or '.join(names)}{none if wanted is None else ''}"
         raise AbsentVerifierError(
             "dependency_not_running" if installed else "missing_dependency",
             f"{needs} ({'; '.join(reasons)})",
@@ -224,10 +225,7 @@ async def _reaches_containers(engine: ContainerEngine) -> bool:
     """Return whether containers are on a network of this machine, and in no machine of their own."""
     if sys.platform != "linux" or engine.rootless:
         return False
-    if engine.name == "podman":
-        return True
-    info = await engine.tool("info", "--format", "{{.OperatingSystem}}")
-    return b"Docker Desktop" not in info.stdout
+    return not await engine.has_own_machine()
 
 
 def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port: int) -> Iterator[str]:
@@ -252,11 +250,7 @@ def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port:
     # Named only because podman asks for more than it may set otherwise; the container bounds its own.
     yield from ("--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}")
     yield from ("--log-driver", "json-file", "--log-opt", f"max-size={_LOG_BYTES}", "--stop-signal", "KILL")
-    if engine.name == "podman":
-        yield from ("--read-only-tmpfs=false", "--http-proxy=false")
-    else:  # its configuration may name proxies, with passwords in them
-        for proxy in _PROXIES:
-            yield from ("--env", f"{proxy}=", "--env", f"{proxy.lower()}=")
+    yield from engine.program.private
 
 
 async def _address(engine: ContainerEngine, name: str, network: _Network, port: int) -> str:

@@ -21,13 +21,14 @@ from pytest_helmbench.sandbox.box import (
     BoxSpec,
     Command,
     Ended,
-    Engine,
     Limits,
+    SandboxEngine,
+    SandboxSearch,
     Streams,
     Unavailable,
 )
 from pytest_helmbench.sandbox.local import (
-    LocalPrograms,
+    LocalEngine,
     host_python,
     launched,
     limits_text,
@@ -38,7 +39,7 @@ from pytest_helmbench.sandbox.seccomp import filter_program
 from pytest_helmbench.sandbox.watch import watch_disk, watch_family
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
-__all__ = ["BubblewrapEngine", "Way", "find_bubblewrap", "ways"]
+__all__ = ["ENGINE", "BubblewrapEngine", "Way", "ways"]
 
 _OWN = "/.helmbench"  # in a box: what is ours
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
@@ -77,16 +78,18 @@ class Way:
     drops: bool
 
 
-class BubblewrapEngine(Engine):
-    """Runs programs of this machine; images are nothing to it."""
+class BubblewrapEngine(LocalEngine):
+    """Runs programs of this machine in namespaces.
 
-    name = "bwrap"
-    runs_images = False
+    Args:
+        kind: Which engine it is.
+        search: What it was looked for with.
+        way: How bubblewrap works here.
+    """
 
-    def __init__(self, way: Way) -> None:
-        super().__init__()
+    def __init__(self, kind: SandboxEngine, search: SandboxSearch, way: Way) -> None:
+        super().__init__(kind, search)
         self._way = way
-        self._local = LocalPrograms()
         self._numbers = count()
         self._seccomp: Path | None = None
         program = filter_program()
@@ -94,12 +97,6 @@ class BubblewrapEngine(Engine):
             self._seccomp = self._local.folder / "seccomp"
             self._seccomp.write_bytes(program)
         self._system = tuple(self._system_flags())
-
-    async def obstacle(self, image: str | None) -> Unavailable | None:
-        """Return that images cannot be used, when one is asked for."""
-        if image is None:
-            return None
-        return Unavailable(f"the image {image} needs docker or podman; only bubblewrap is used here")
 
     def new_workspace(self, image: str | None = None) -> Workspace:
         """Make an empty folder; as root it belongs to a user that nobody else is."""
@@ -109,11 +106,6 @@ class BubblewrapEngine(Engine):
             number = next(self._numbers) % _UIDS_PER_PROCESS
             uid = _FIRST_UID + (os.getpid() % 2**18) * _UIDS_PER_PROCESS + number
         return Workspace(self._local.new_folder(), uid=uid)
-
-    def python(self, image: str | None) -> str:
-        """Return the Python that runs us."""
-        del image
-        return str(host_python())
 
     async def execute(self, spec: BoxSpec, workspace: Workspace, command: Command, streams: Streams) -> Ended:
         """Run a command in fresh namespaces."""
@@ -147,10 +139,6 @@ class BubblewrapEngine(Engine):
             status.close()
             for descriptor in descriptors[1:]:
                 os.close(descriptor)
-
-    async def close(self) -> None:
-        """Remove the folders."""
-        self._local.close()
 
     def _system_flags(self) -> Iterable[str]:
         """Return what every box sees of this machine."""
@@ -252,14 +240,14 @@ def _bind(source: Path, target: str, *, read_only: bool = True) -> Iterable[str]
     yield from ("--ro-bind" if read_only else "--bind", str(source), target)
 
 
-async def find_bubblewrap() -> BubblewrapEngine | Unavailable:
-    """Return the engine, or why there is none: every way that bubblewrap may work is tried with a command."""
+async def _find(kind: SandboxEngine, search: SandboxSearch) -> BubblewrapEngine | Unavailable:
+    """Try every way in which bubblewrap may work with a command."""
     program = shutil.which("bwrap")
     if program is None or not sys.platform.startswith("linux"):
         return Unavailable("bwrap is not installed")
     why = ""
     for way in ways(program):
-        engine = BubblewrapEngine(way)
+        engine = BubblewrapEngine(kind, search, way)
         try:
             async with await engine.open(BoxSpec()) as box:
                 ended = await box.run(Command((box.python, "-ISE", "-c", "print('works')")))
@@ -278,3 +266,12 @@ def ways(program: str) -> Iterable[Way]:
         yield Way(program, _AS_ROOT, drops=True)
     yield Way(program, (*_AS_USER, "--disable-userns"), drops=False)
     yield Way(program, _AS_USER, drops=False)  # before 0.8
+
+
+ENGINE = SandboxEngine(
+    name="bwrap",
+    finder=_find,
+    runs_images=False,
+    auto_place=1,
+    no_images="; only bubblewrap is used here",
+)

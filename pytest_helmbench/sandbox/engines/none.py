@@ -10,10 +10,17 @@ from contextlib import suppress
 from functools import partial
 from pathlib import PurePosixPath
 
-from pytest_helmbench.sandbox.box import BoxSpec, Command, Ended, Engine, Streams, Unavailable
+from pytest_helmbench.sandbox.box import (
+    BoxSpec,
+    Command,
+    Ended,
+    Engine,
+    SandboxEngine,
+    SandboxSearch,
+    Streams,
+)
 from pytest_helmbench.sandbox.local import (
-    LocalPrograms,
-    host_python,
+    LocalEngine,
     launched,
     limits_text,
     local_environment,
@@ -22,39 +29,20 @@ from pytest_helmbench.sandbox.processes import Launch, supervise
 from pytest_helmbench.sandbox.watch import HAS_PROC, watch_disk, watch_family
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["UnprotectedEngine"]
+__all__ = ["ENGINE", "UnprotectedEngine"]
 
 _GRACE_S = 1.0
 
 
-class UnprotectedEngine(Engine):
+class UnprotectedEngine(LocalEngine):
     """Runs commands as this user, with resource limits and an empty environment, and nothing else between."""
-
-    name = "none"
-    runs_images = False
-    protects = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._local = LocalPrograms()
-
-    async def obstacle(self, image: str | None) -> Unavailable | None:
-        """Return that images cannot be used, when one is asked for."""
-        if image is None:
-            return None
-        return Unavailable(f"the image {image} needs docker or podman, and the sandbox is `none`")
 
     def new_workspace(self, image: str | None = None) -> Workspace:
         """Make an empty folder."""
         del image  # there is one kind
         return Workspace(self._local.new_folder())
 
-    def python(self, image: str | None) -> str:
-        """Return the Python that runs us."""
-        del image
-        return str(host_python())
-
-    def inside(self, path: str, spec: BoxSpec, workspace: Workspace) -> str:
+    def inside(self, path: str, spec: BoxSpec, workspace: Workspace, /) -> str:
         """Return where a path of the box really lies: in the workspace, or where a mount comes from."""
         asked = PurePosixPath(path)
         places = [(PurePosixPath(spec.workdir), workspace.path)]
@@ -83,9 +71,9 @@ class UnprotectedEngine(Engine):
             )
             return await supervise(launch, streams, limits)
 
-    async def close(self) -> None:
-        """Remove the folders."""
-        self._local.close()
+
+async def _find(kind: SandboxEngine, search: SandboxSearch) -> Engine:
+    return UnprotectedEngine(kind, search)
 
 
 async def _kill(process: Process) -> None:
@@ -97,3 +85,12 @@ async def _kill(process: Process) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
+
+
+ENGINE = SandboxEngine(
+    name="none",
+    finder=_find,
+    runs_images=False,
+    no_images=", and the sandbox is `none`",
+    warning="--helmbench-sandbox=none: code of models and packs ran unprotected, with the rights of this user",
+)

@@ -1,0 +1,1 @@
+"""The sandbox engines: each module has one `SandboxEngine` named `ENGINE`, and is found by standing here."""

@@ -1,0 +1,31 @@
+"""Docker as a sandbox engine: what its command line does in its own way."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pytest_helmbench.sandbox.box import SandboxEngine
+from pytest_helmbench.sandbox.containers import ContainerProgram, find_containers
+
+__all__ = ["ENGINE"]
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+
+ENGINE = SandboxEngine(
+    name="docker",
+    finder=partial(
+        find_containers,
+        program=ContainerProgram(
+            rootless_question="{{.SecurityOptions}}",
+            rootless_sign="rootless",
+            # Its configuration may name proxies, with passwords in them.
+            private=tuple(
+                word for name in _PROXIES for word in ("--env", f"{name}=", "--env", f"{name.lower()}=")
+            ),
+            machine_question="{{.OperatingSystem}}",
+            machine_sign="Docker Desktop",
+        ),
+    ),
+    runs_images=True,
+    auto_place=1,
+)

@@ -1,0 +1,24 @@
+"""Podman as a sandbox engine: what its command line does in its own way."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pytest_helmbench.sandbox.box import SandboxEngine
+from pytest_helmbench.sandbox.containers import ContainerProgram, find_containers
+
+__all__ = ["ENGINE"]
+
+ENGINE = SandboxEngine(
+    name="podman",
+    finder=partial(
+        find_containers,
+        program=ContainerProgram(
+            rootless_question="{{.Host.Security.Rootless}}",
+            rootless_sign="true",
+            private=("--read-only-tmpfs=false", "--http-proxy=false"),
+        ),
+    ),
+    runs_images=True,
+    auto_place=2,
+)

@@ -1,0 +1,62 @@
+"""The sandbox engines that there are, their order, and what one more takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.sandbox import engines
+from pytest_helmbench.sandbox.box import Engine, SandboxEngine, Unavailable
+from pytest_helmbench.sandbox.detection import AUTO, find_engine, image_engines, sandbox_engines
+
+_ONE_MORE = """
+from pytest_helmbench.sandbox.box import SandboxEngine, Unavailable
+
+async def _find(kind, search):
+    return Unavailable(f"{kind.name}: pull is {search.pull}, images run in {search.image_engines}")
+
+ENGINE = SandboxEngine(name="jail", finder=_find, runs_images=True, auto_place=0)
+"""
+
+
+@pytest.fixture
+def jail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An engine more, whose module stands beside the others, and none of the others on PATH."""
+    (tmp_path / "jail.py").write_text(_ONE_MORE)
+    monkeypatch.setattr(engines, "__path__", [*engines.__path__, str(tmp_path)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox_engines.cache_clear()
+    yield
+    sandbox_engines.cache_clear()
+
+
+def test_auto_takes_the_engines_in_their_order_and_only_one_protects_nothing() -> None:
+    assert [kind.name for kind in image_engines()] == ["docker", "podman"]
+    local = [kind for kind in sandbox_engines() if not kind.runs_images]
+    assert [(kind.name, kind.auto_place is None) for kind in local] == [("bwrap", False), ("none", True)]
+    assert [kind.name for kind in sandbox_engines() if kind.warning] == ["none"]
+
+
+@pytest.mark.usefixtures("jail")
+def test_an_engine_is_a_module_among_the_engines() -> None:
+    found = asyncio.run(find_engine("jail", pull=True))
+    assert found == Unavailable("jail: pull is True, images run in ('jail', 'docker', 'podman')")
+    assert asyncio.run(find_engine(AUTO, pull=False)) == Unavailable(
+        "no sandbox: jail: pull is False, images run in ('jail', 'docker', 'podman'); docker is not installed;"
+        " podman is not installed; bwrap is not installed"
+    )
+
+    async def obstacle() -> Unavailable | None:
+        engine = await find_engine("none", pull=False)
+        assert isinstance(engine, Engine)
+        assert isinstance(engine.kind, SandboxEngine)
+        try:
+            return await engine.obstacle("x:1")
+        finally:
+            await engine.close()
+
+    sentence = "the image x:1 needs jail or docker or podman, and the sandbox is `none`"
+    assert asyncio.run(obstacle()) == Unavailable(sentence)
