@@ -10,7 +10,8 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.core.model import ModelEntry, ModelsFile
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.job import Route, Target
+from pytest_helmbench.engine.job import Target
+from pytest_helmbench.engine.route import Route
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.limiter import ModelLimits

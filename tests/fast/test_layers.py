@@ -71,7 +71,7 @@ _ROOMS = {
         "store",
     },
     "core": {"benchmarks/bench_packs"},
-    "engine": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core", "gateway", "judging"},
+    "engine": {"core", "gateway", "judging"},
     "files": {"core"},
     "gateway": {"core"},
     "judging": {"core"},

@@ -13,7 +13,10 @@ from pytest_helmbench.benchmarks.packs.task import Family, PackRule, PackTask
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judge
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
+from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
+from pytest_helmbench.judging.rubric import JudgeRule
 from pytest_helmbench.sandbox.box import Engine, SandboxError, Unavailable
 
 __all__ = ["PackSettings", "PackWork", "image_of"]
@@ -49,10 +52,29 @@ class PackWork:
         self._sandboxes = sandboxes
         self._agents = agents
 
-    async def obstacle(self, case: Case) -> Outcome | None:
-        """See `Work.obstacle`."""
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
+        """See `Work.perform`."""
         rule = case.rule
-        if not isinstance(rule, PackRule) or rule.task.family is None or not rule.task.family.runs_code:
+        if isinstance(rule, JudgeRule):
+            judge = usable_judge(context)
+            reply = await one_reply(case, context)
+            return judged_outcome(reply, await judged_evaluations(case, reply, judge, context))
+        if not isinstance(rule, PackRule):
+            raise TypeError(f"{case.code}: no row of a pack")
+        obstacle = await self._obstacle(rule)
+        if obstacle is not None:
+            return obstacle
+        if rule.task.family in _AGENT_FAMILIES:
+            return await self._agents.run(case, rule, await self._engine(), context)
+        reply = await one_reply(case, context)
+        try:
+            return judged_outcome(reply, (await self._evaluation(rule, reply),))
+        except UnjudgedError as stop:
+            raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
+
+    async def _obstacle(self, rule: PackRule) -> Outcome | None:
+        """Return why a row cannot be judged here, before its model is asked; None when it can."""
+        if rule.task.family is None or not rule.task.family.runs_code:
             return None
         if rule.task.family is Family.TERMINAL_TASK:
             denied = denied_commands(rule.task, self._agents.allow_commands)
@@ -62,21 +84,10 @@ class PackWork:
         found = engine if isinstance(engine, Unavailable) else await engine.obstacle(image_of(rule.task))
         return None if found is None else Outcome(Verdict.SKIPPED, "no_sandbox", found.reason)
 
-    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
-        """See `Work.evaluate`."""
-        rule = case.rule
-        if not isinstance(rule, PackRule):
-            raise TypeError(f"{case.code}: no row of a pack")
+    async def _evaluation(self, rule: PackRule, reply: Reply) -> Evaluation:
         if rule.task.family is Family.CODE_COMPLETION:
-            return (await self._run_code(rule, reply),)
-        return (evaluate_row(rule, reply, show_hidden=self.settings.show_hidden),)
-
-    async def perform(self, case: Case, context: CaseContext) -> Outcome | None:
-        """See `Work.perform`."""
-        rule = case.rule
-        if not isinstance(rule, PackRule) or rule.task.family not in _AGENT_FAMILIES:
-            return None
-        return await self._agents.run(case, rule, await self._engine(), context)
+            return await self._run_code(rule, reply)
+        return evaluate_row(rule, reply, show_hidden=self.settings.show_hidden)
 
     async def _run_code(self, rule: PackRule, reply: Reply) -> Evaluation:
         engine = await self._engine()
