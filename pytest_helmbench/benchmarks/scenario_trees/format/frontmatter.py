@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.yaml_text import Document, parse_yaml
 
-__all__ = ["KNOWN_KEYS", "Split", "split_component", "split_file"]
+__all__ = ["KNOWN_KEYS", "Split", "key_line", "split_component", "split_file"]
 
 KNOWN_KEYS = ("severity", "difficulty", "category", "evaluation")
 """Keys whose text would give an answer or a score away."""
@@ -86,6 +87,13 @@ def split_component(text: str, first_line: int) -> Split:
         hint = f"frontmatter of a component holds {KNOWN_KEYS[0]!r} or {KNOWN_KEYS[1]!r}"
         return Split(None, 0, (Fault(line, message, hint, usable=True),))
     return Split(None, 0)
+
+
+def key_line(path: Path, key: str) -> int | None:
+    """Return the first line of a file that starts with a frontmatter key; None where there is none."""
+    text = path.read_text(encoding="utf-8-sig")
+    found = re.search(rf"^{key}[ \t]*:", text, re.MULTILINE | re.IGNORECASE)
+    return None if found is None else text.count("\n", 0, found.start()) + 1
 
 
 def _line_of(opening: re.Match[str], first_line: int) -> int:

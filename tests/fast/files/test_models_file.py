@@ -1,20 +1,14 @@
-"""models.yml, scoring.yaml, benchmark.yml and the JSON Schemas that ship with the package."""
+"""`models.yml`: what is read from it, and what is said of a broken one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
 from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
-from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.files.models_file import load_models
-from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
-from pytest_helmbench.files.source import Findings, Reader
-from pytest_helmbench.files.yaml_text import parse_yaml
 
 
 def models(folder: Path, text: str) -> ModelsFile:
@@ -140,37 +134,3 @@ def test_a_key_pasted_where_its_variables_name_belongs_is_not_repeated(tmp_path:
 def test_a_missing_models_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnreadableBenchmarkError, match="the file cannot be read: No such file"):
         load_models(tmp_path / "models.yml")
-
-
-def test_scoring_gives_weights_floors_and_cap(tmp_path: Path) -> None:
-    path = tmp_path / "scoring.yaml"
-    path.write_text("Weights: {P1-B1: 12, P1-B2: 0.5}\nfloors: {P1: 0.7}\ncap: 0.4\n")
-    findings = Findings()
-    found = load_scoring(Reader(findings), path, ["P1-B1", "P1-B2"])
-    assert found == Scoring({"P1-B1": 12, "P1-B2": 0.5}, {"P1": 0.7}, 0.4)
-    assert (findings.problems, findings.warnings) == ([], [])
-
-
-@pytest.mark.parametrize("name", SCHEMA_NAMES)
-def test_the_shipped_schemas_are_valid_and_handed_out_fresh(name: str) -> None:
-    Draft202012Validator.check_schema(schema(name))
-    schema(name).clear()
-    assert schema(name)["title"]
-
-
-def test_an_unknown_schema_name_is_refused() -> None:
-    with pytest.raises(
-        KeyError, match="no schema is named 'model'; known: bench_pack, benchmark, component, criteria"
-    ):
-        schema("model")
-
-
-@pytest.mark.parametrize("text", ["a: " + "[" * 100_000, "- " * 5000, "a: &x [*x]"])
-def test_yaml_made_to_crash_a_reader_is_a_fault(text: str) -> None:
-    assert parse_yaml(text).faults
-
-
-def test_yaml_made_to_swell_is_read_at_once() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
-    assert len(parse_yaml("\n".join(lines)).data) == 20
