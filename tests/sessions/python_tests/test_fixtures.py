@@ -633,10 +633,7 @@ class TestOld(unittest.TestCase):
     result.assert_outcomes(errors=2, failed=1, passed=1)
     text = result.stdout.str()
     assert text.count(_NOTHING_NAMED) == 2
-    assert (
-        "the package openai is not installed, which this fixture gives a client of\n  hint: pip install openai"
-        in text
-    )
+    assert "ModuleNotFoundError: import of openai halted" in text
     assert _results(pytester) == [
         ("test_client", 1, "error", "setup_failed"),
         ("test_id", 1, "passed", None),
