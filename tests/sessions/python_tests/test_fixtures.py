@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import run_command
 from inner_pytest import run_pytest, run_pytest_apart
 from provider import Provider, Request
 from sessions import Session, until
@@ -662,7 +662,5 @@ def test_tests_and_cases_of_a_benchmark_in_the_same_folder_are_two_runs(
     ]
     result.stdout.fnmatch_lines(["test/good on twice (twice) *2/2", "test/good on twice ([*].py) *1/1"])
 
-    rescored = pytester.run(
-        sys.executable, "-m", "pytest_helmbench", "rescore", "2", "--db=twice/helmbench.db"
-    )
+    rescored = run_command(pytester, "rescore", "2", "--db=twice/helmbench.db")
     rescored.stderr.fnmatch_lines(["*run 2 is of hand-written tests, which alone can judge their replies*"])
