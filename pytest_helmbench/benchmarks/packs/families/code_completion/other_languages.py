@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
 from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
-from pytest_helmbench.benchmarks.packs.task import CodeTests, PackTask
+from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.sandbox.box import BoxSpec, Command, Engine, Limits

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices, folded_choice
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.row import ChoiceRow
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.statements import (
     GUESS,
     Statement,
@@ -38,7 +39,6 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import lowered, retrac
 from pytest_helmbench.benchmarks.packs.families.text.echo import without_listing, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
-from pytest_helmbench.benchmarks.packs.families.text.rows import ChoiceRow
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import unmarked
 from pytest_helmbench.benchmarks.packs.task import ConfigError
