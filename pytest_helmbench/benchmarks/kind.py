@@ -55,6 +55,8 @@ class KindPlaces:
         own_folders: Folders of an open one that hold no other benchmark.
         is_outermost: Whatever lies inside is part of it, even what looks like a benchmark.
         is_meant: Returns whether a folder that is none was meant as one, so that `check` says what is wrong with it.
+        record: The module with its `RECORD`, a `KindRecord`; empty where it keeps nothing on record that is its own.
+        exports: Formats that `export` writes its runs in, beside those of all kinds.
     """
 
     name: str
@@ -66,6 +68,8 @@ class KindPlaces:
     own_folders: tuple[str, ...] = ()
     is_outermost: bool = False
     is_meant: Callable[[Path], bool] = lambda _root: False
+    record: str = ""
+    exports: tuple[str, ...] = ()
 
     @property
     def is_closed(self) -> bool:

@@ -12,20 +12,12 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.benchmarks.bench_packs.format.manifest_schema import BENCH_PACK_SCHEMA
 from pytest_helmbench.benchmarks.bench_packs.places import is_bench_pack
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.places import manifests_of, row_files_of
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
-from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import (
-    BENCHMARK,
-    COMPONENT,
-    CRITERIA,
-    SCORING,
-)
 from pytest_helmbench.benchmarks.scenario_trees.places import is_tree
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.cli.hosted import loaded_bench_pack
@@ -38,17 +30,14 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.files.models_file import MODELS_SCHEMA, load_models
+from pytest_helmbench.files.models_file import load_models
+from pytest_helmbench.files.schemas import SCHEMA_NAMES, schema
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
-from pytest_helmbench.reports.exports import REPORT_SCHEMA_NAMES, report_schema
+from pytest_helmbench.reports.formats import SCHEMAS, report_schema
 
 __all__ = ["check", "init", "print_schema"]
 
 _IGNORED = "helmbench.db*"
-_SCHEMAS = {
-    schema.name: schema
-    for schema in (BENCH_PACK_SCHEMA, BENCHMARK, COMPONENT, CRITERIA, MODELS_SCHEMA, SCENARIO_SCHEMA, SCORING)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +203,11 @@ def _records(item: _Checked) -> Iterator[dict[str, object]]:
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice([*_SCHEMAS, *REPORT_SCHEMA_NAMES]), metavar="NAME")
+@click.argument("name", type=click.Choice([*SCHEMA_NAMES, *SCHEMAS]), metavar="NAME")
 @no_db_option
 def print_schema(name: str) -> None:
     """Print the JSON Schema of a kind of file, for editors and scripts."""
-    say_json(_SCHEMAS[name].document() if name in _SCHEMAS else report_schema(name))
+    say_json(schema(name) if name in SCHEMA_NAMES else report_schema(name))
 
 
 @click.command()

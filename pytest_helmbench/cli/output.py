@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,13 +10,13 @@ import click
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.reports.readable_json import readable_json
 
 __all__ = [
     "CommandError",
     "as_json_option",
     "complain",
     "db_option",
-    "json_text",
     "no_db_option",
     "say",
     "say_json",
@@ -48,13 +47,7 @@ def say(*lines: str) -> None:
 
 def say_json(value: object) -> None:
     """Print a value as indented JSON."""
-    click.echo(json_text(value, indent=2))
-
-
-def json_text(value: object, indent: int | None = None) -> str:
-    """Return JSON that reads well and harms no terminal; what could is escaped."""
-    plain = json.dumps(value, ensure_ascii=False, indent=indent)
-    return plain if scrub(plain) == plain else json.dumps(value, indent=indent)
+    click.echo(readable_json(value, indent=2))
 
 
 def complain(lines: Iterable[str] | str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
-from pytest_helmbench.benchmarks.packs.prompts import messages_of
+from pytest_helmbench.benchmarks.packs.format.prompt_texts import messages_of
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.row_outline import RowRef

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TextIO
 
 import click
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
-from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run
-from pytest_helmbench.benchmarks.bench_packs.report_lines import BenchPackCase, pack_score_record
-from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_events, bench_pack_scenarios, pack_score
+from pytest_helmbench.benchmarks.kind_record import own_exports, record_of
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
     complain,
     db_option,
-    json_text,
     say,
     say_json,
 )
@@ -27,21 +22,14 @@ from pytest_helmbench.cli.project import Project
 from pytest_helmbench.cli.trees import nearest
 from pytest_helmbench.core.codes import CaseCode, Selection
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
-from pytest_helmbench.reports.exports import export_document, write_csv
+from pytest_helmbench.reports.formats import EXPORTS
+from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import number, share, table
-from pytest_helmbench.store.queries import (
-    CostRow,
-    ResultRow,
-    RunDetail,
-    RunSummary,
-    calls_of_case,
-    costs,
-    result_codes,
-    results,
-    run_detail,
-    runs,
-)
+from pytest_helmbench.session.recorded_results import recorded_results, recorded_run
+from pytest_helmbench.store.cost_queries import CostRow, costs
+from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
+from pytest_helmbench.store.run_queries import RunDetail, RunSummary, run_detail, runs
 
 __all__ = ["database_of", "export", "list_runs", "run_of", "show", "show_costs"]
 
@@ -145,7 +133,7 @@ def show(run: str, code: str | None, db: Path | None, *, as_json: bool) -> None:
     if code is None:
         _show_run(path, detail, as_json=as_json)
         return
-    found = results(path, detail.summary.id, code, with_text=True)
+    found = recorded_results(path, detail, code, with_text=True)
     if found:
         _show_case(path, detail, found, as_json=as_json)
     else:
@@ -153,26 +141,27 @@ def show(run: str, code: str | None, db: Path | None, *, as_json: bool) -> None:
 
 
 def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
-    own = pack_score(path, detail.summary.id)
+    record = record_of(detail.kind)
+    words = record.run(path, detail.summary.id)
     if as_json:
         outcomes = [
             {"outcome": outcome, "reason": reason, "results": count}
             for (outcome, reason), count in detail.outcomes.items()
         ]
-        said = {} if own is None else {"pack_score": pack_score_record(own, with_text=True)}
-        say_json({**run_record(detail), **said, "outcomes": outcomes})
+        own = {} if words is None or words.score is None else {"pack_score": words.score_with_text}
+        say_json({**run_record(detail), **own, "outcomes": outcomes})
     else:
-        say(*run_card(detail, own))
+        say(*run_card(detail, words, record.failures))
 
 
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
     calls = calls_of_case(path, detail.summary.id, found[0].code)
-    hosted = _bench_pack_case(path, detail, found[0].code)
+    words = record_of(detail.kind).case(path, detail.summary.id, found[0].code)
     cases = [
         (
             row,
             [call for call in calls if call.repetition == row.repetition],
-            hosted.of(row.repetition) if hosted is not None else None,
+            words.get(row.repetition),
         )
         for row in found
     ]
@@ -181,14 +170,6 @@ def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_
         return
     for place, (row, own, said) in enumerate(cases):
         say(*([""] if place else []), *case_card(row, own, detail.summary.model, said))
-
-
-def _bench_pack_case(path: Path, detail: RunDetail, code: str) -> BenchPackCase | None:
-    if detail.kind != BENCH_PACK:
-        return None
-    run_id = detail.summary.id
-    scenarios = (scenario for scenario in bench_pack_scenarios(path, run_id) if scenario.code == code)
-    return BenchPackCase(next(scenarios, None), bench_pack_events(path, run_id, code))
 
 
 def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> None:
@@ -309,7 +290,7 @@ def _total_cells(rows: Sequence[CostRow]) -> tuple[str, ...]:
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--format", "form", type=click.Choice(["csv", "json", "benchlocal"]), required=True)
+@click.option("--format", "form", type=click.Choice([*EXPORTS, *own_exports()]), required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
 @click.option(
     "--with-text",
@@ -326,13 +307,13 @@ def export(run: str, form: str, output: Path | None, db: Path | None, *, with_te
     """
     path = database_of(db)
     detail = run_of(path, run)
-    write = _writer(path, detail, form, with_text=with_text)
+    text = _exported(path, detail, form, with_text=with_text)
     if output is None:
-        write(sys.stdout)
+        sys.stdout.write(text)
         return
     try:
         with output.open("w", encoding="utf-8", newline="") as stream:
-            write(stream)
+            stream.write(text)
     except OSError as error:
         raise CommandError(
             f"{output}: cannot be written: {error.strerror}\n  hint: name another file"
@@ -341,20 +322,8 @@ def export(run: str, form: str, output: Path | None, db: Path | None, *, with_te
     complain(f"{count} results of run {detail.summary.id} in {output}")
 
 
-def _writer(path: Path, detail: RunDetail, form: str, *, with_text: bool) -> Callable[[TextIO], object]:
-    """Return what writes a run; everything is read before anything is written."""
-    run_id = detail.summary.id
-    if form == "benchlocal":
-        found = desktop_run(path, run_id, with_text=with_text)
-        if found is None:
-            raise CommandError(
-                f"run {run_id} is of no Bench Pack, and the BenchLocal app knows no other\n"
-                "  hint: --format json or csv"
-            )
-        text = json_text(found.summary, indent=2) + "\n"
-        return lambda stream: stream.write(text)
-    rows = results(path, run_id, with_text=with_text)
-    if form == "csv":
-        return lambda stream: write_csv(stream, detail, rows, with_text=with_text)
-    document = json_text(export_document(detail, rows, with_text=with_text), indent=1) + "\n"
-    return lambda stream: stream.write(document)
+def _exported(path: Path, detail: RunDetail, form: str, *, with_text: bool) -> str:
+    if form in EXPORTS:
+        return EXPORTS[form](recorded_run(path, detail, with_text=with_text), with_text=with_text)
+    document = own_exports()[form].export(path, detail.summary.id, with_text=with_text)
+    return readable_json(document, indent=2) + "\n"

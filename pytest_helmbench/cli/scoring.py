@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
-from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, pack_score_record
-from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
+from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.scenario_trees.rescore import Rescored, RescoreError, rescore
@@ -23,17 +22,17 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.records import database_of, run_of
 from pytest_helmbench.cli.trees import benchmark_option
+from pytest_helmbench.reports.formats import REPORTS
 from pytest_helmbench.reports.json_report import score_record
-from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.reports.score_lines import gate_lines, score_lines
-from pytest_helmbench.reports.stored_reports import json_text, run_report
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import parse_share, parse_thresholds
 from pytest_helmbench.session.gates import Gates
+from pytest_helmbench.session.run_report import run_report
 from pytest_helmbench.session.stored_scores import stored_score
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.queries import RunDetail
+from pytest_helmbench.store.run_queries import RunDetail
 
 __all__ = ["gate", "report", "rescore_run", "score"]
 
@@ -50,17 +49,18 @@ def score(run: str, db: Path | None, *, as_json: bool) -> None:
     path = database_of(db)
     detail = run_of(path, run)
     found = _score_of(path, detail)
-    own = pack_score(path, detail.summary.id)
+    words = record_of(detail.kind).run(path, detail.summary.id)
     model = detail.summary.model
     if as_json:
         facts = load_facts(path, detail.summary.id)
         titles = facts.titles if facts is not None else {}
         record = {"run": detail.summary.id, "model": model, **score_record(found, titles)}
-        say_json(record | ({} if own is None else {"pack_score": pack_score_record(own, with_text=True)}))
+        own = {} if words is None or words.score is None else {"pack_score": words.score_with_text}
+        say_json({**record, **own})
         return
     say(*score_lines({model: found}, behaviours=True))
-    if own is not None:
-        say(pack_score_line(model, own))
+    if words is not None and words.line:
+        say(f"{model}: {words.line}")
 
 
 @click.command()
@@ -83,7 +83,7 @@ def gate(run: str, min_score: str, min_coverage: str | None, db: Path | None) ->
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--format", "form", type=click.Choice(["markdown", "json"]), required=True)
+@click.option("--format", "form", type=click.Choice(list(REPORTS)), required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
 @click.option("--with-text", is_flag=True, help="Also prompts, replies and the judge's words of failures.")
 @db_option
@@ -92,8 +92,7 @@ def report(run: str, form: str, output: Path | None, db: Path | None, *, with_te
     path = database_of(db)
     run_id = run_of(path, run).summary.id
     found = run_report(path, run_id, with_text=with_text)
-    write = markdown_report if form == "markdown" else json_text
-    text = write([found] if found is not None else [], with_text=with_text)
+    text = REPORTS[form]([found] if found is not None else [], with_text=with_text)
     if output is None:
         say(text.removesuffix("\n"))
         return
@@ -151,7 +150,7 @@ def _root_of(detail: RunDetail, given: Path | None) -> Path:
             "  hint: --helmbench-cache=only replays them through the tests of now, without a call"
         )
     stated = detail.settings.get("benchmark_path")
-    place = given if given is not None else Path(stated) if stated else None
+    place = given if given is not None else Path(str(stated)) if stated else None
     root = None if place is None else benchmark_root(place)
     if root is None:
         where = "that is not known" if place is None else f"no benchmark at {place}"

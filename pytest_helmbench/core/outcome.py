@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_helmbench.benchmarks.bench_packs.bench_pack import ScenarioResult
+    from pytest_helmbench.core.statement import CaseStatement
 
 __all__ = [
     "FORM_REASONS",
@@ -142,7 +142,7 @@ class Outcome:
         started_at: ISO 8601 UTC.
         completed_at: ISO 8601 UTC.
         events: On their way to the record; gone from an outcome that waits for its item.
-        hosted: What a Bench Pack has said of the case; None for any other case, and where it has said nothing.
+        statement: What its kind says of the case in its own words; None for most kinds, and where it says nothing.
     """
 
     verdict: Verdict
@@ -158,7 +158,7 @@ class Outcome:
     started_at: str | None = None
     completed_at: str | None = None
     events: tuple[Event, ...] = ()
-    hosted: ScenarioResult | None = None
+    statement: CaseStatement | None = None
 
     @property
     def judged(self) -> bool:
@@ -167,12 +167,10 @@ class Outcome:
 
     def for_item(self) -> Outcome:
         """Return what an item shows of it: what only the record keeps is left out, since thousands may wait."""
-        if not self.events and self.hosted is None:
+        if not self.events and self.statement is None:
             return self
-        said = self.hosted
-        if said is not None:
-            said = replace(said, summary="", note="", raw_log="", stated={})
-        return replace(self, events=(), hosted=said)
+        statement = None if self.statement is None else self.statement.for_item()
+        return replace(self, events=(), statement=statement)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
-from pytest_helmbench.gateway.providers.base_urls import is_loopback
-from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
 
 __all__ = ["MAX_BODY_BYTES", "ChatClient", "RawAnswer", "TransportFault"]
 
@@ -71,7 +70,7 @@ class _Target:
     headers: CIMultiDict[str] = field(repr=False)
     proxy: URL | None
     proxy_headers: CIMultiDict[str] | None = field(repr=False)
-    secrets: tuple[bytes, ...] = field(repr=False)
+    secret: bytes | None = field(repr=False)
 
 
 class ChatClient:
@@ -84,7 +83,7 @@ class ChatClient:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._targets: dict[Endpoint, _Target] = {}
-        # How many are in flight is the limiter's business, and so is a retry. `trust_env` stays off: it would
+        # How many are in flight is the gate's business, and so is a retry. `trust_env` stays off: it would
         # read .netrc and the proxy variables anew, in a thread, for every request.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -157,9 +156,8 @@ class ChatClient:
             latency_ms = (self._clock() - started) * 1000
             headers = {name.lower(): value for name, value in response.headers.items()}
             status = response.status
-        for secret in target.secrets:
-            if secret in received:
-                received = received.replace(secret, b"[key]")
+        if target.secret is not None and target.secret in received:
+            received = received.replace(target.secret, b"[key]")
         return RawAnswer(status, headers, received, latency_ms)
 
 
@@ -196,15 +194,19 @@ def _version() -> str:
 
 def _target(endpoint: Endpoint) -> _Target:
     url = URL(endpoint.url)
-    headers = CIMultiDict(endpoint.headers)
+    headers: CIMultiDict[str] = CIMultiDict()
+    if endpoint.key:
+        headers["Authorization"] = f"Bearer {endpoint.key}"
+    if endpoint.provider == "openrouter":
+        headers["X-Title"] = "pytest-helmbench"
     proxy, authorization = _proxy_of(url)
     proxy_headers: CIMultiDict[str] | None = None
     if authorization and url.scheme == "http":
         headers["Proxy-Authorization"] = authorization  # no tunnel: the proxy reads the request itself
     elif authorization:
         proxy_headers = CIMultiDict({"Proxy-Authorization": authorization})
-    secrets = tuple(secret.encode() for secret in endpoint.secrets if len(secret) >= _SHORTEST_SECRET)
-    return _Target(url, headers, proxy, proxy_headers, secrets)
+    secret = endpoint.key.encode() if endpoint.key and len(endpoint.key) >= _SHORTEST_SECRET else None
+    return _Target(url, headers, proxy, proxy_headers, secret)
 
 
 def _proxy_of(url: URL) -> tuple[URL | None, str | None]:

@@ -10,7 +10,7 @@ from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.reports.score_lines import gate_lines
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.runs import Plan
+from pytest_helmbench.session.plan import Plan
 
 __all__ = ["ExitRule", "run_names", "scores_by_name"]
 
@@ -94,7 +94,10 @@ class ExitRule:
 
 def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:
     """Return the score of every run of a session by its name."""
-    return {name: coordinator.book.scores.get(run_id) for run_id, name in run_names(coordinator).items()}
+    return {
+        name: scored.score if (scored := coordinator.book.scored.get(run_id)) is not None else None
+        for run_id, name in run_names(coordinator).items()
+    }
 
 
 def run_names(coordinator: Coordinator) -> Mapping[int, str]:

@@ -33,14 +33,14 @@ from pytest_helmbench.pytest_side.items import (
     job_of,
     ran_on_demand,
 )
+from pytest_helmbench.pytest_side.report_files import write_report_files
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.reports.case_texts import quoted_texts
-from pytest_helmbench.reports.stored_reports import write_reports
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
-from pytest_helmbench.session.runs import plan_jobs
+from pytest_helmbench.session.plan import plan_jobs
 from pytest_helmbench.session.settings import Settings
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class SessionPlugin:
                 session.exitstatus = status
             if self.wants_properties:
                 add_suite_properties(self._config, self._coordinator)
-            write_reports(self.settings, tuple(self._coordinator.book.tallies), self._coordinator.note)
+            write_report_files(self._coordinator)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

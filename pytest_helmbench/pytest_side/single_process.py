@@ -11,7 +11,7 @@ from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
 from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole
 from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.runs import Plan
+from pytest_helmbench.session.plan import Plan
 
 __all__ = ["SingleProcess"]
 

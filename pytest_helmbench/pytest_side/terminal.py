@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK, PackScore
-from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
-from pytest_helmbench.benchmarks.bench_packs.stored import pack_score
+from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.core.outcome import Parse, Verdict
+from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pytest_side.ci import in_ci
@@ -24,7 +22,6 @@ from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
-    ModelRow,
     announcement,
     cost_text,
     dry_run_lines,
@@ -35,7 +32,8 @@ from pytest_helmbench.reports.session_texts import (
 )
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
-from pytest_helmbench.session.runs import Plan, PlannedRun, Tally
+from pytest_helmbench.session.plan import Plan, PlannedRun
+from pytest_helmbench.session.run_counts import RunCounts
 from pytest_helmbench.session.targets import session_concurrency
 from pytest_helmbench.store.fault import StoreError
 
@@ -166,13 +164,10 @@ class LiveLine:
             return
         if not self._on_a_terminal():
             return
-        tallies = coordinator.book.tallies.values()
-        done = sum(sum(tally.verdicts.values()) for tally in tallies)
-        cost = cost_text(
-            sum(tally.known_cost_usd for tally in tallies), sum(tally.unknown_costs for tally in tallies)
-        )
+        counts = RunCounts.sum(coordinator.book.tallies.values())
+        cost = cost_text(counts.known_cost_usd, counts.unknown_costs)
         planned = coordinator.book.plan.tests if coordinator.book.plan else 0
-        line = in_flight_line(done, planned, coordinator.limiter.calls_in_flight(), cost)
+        line = in_flight_line(counts.results, planned, coordinator.limiter.calls_in_flight(), cost)
         self._write(lambda width: _BELOW + scrub(line)[: max(20, width - 1)] + _BACK)
         self._shown = True
 
@@ -215,18 +210,22 @@ def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> li
 
 
 def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[str]:
-    rows = _model_rows(plan, coordinator)
+    rows = _counts_by_model(plan, coordinator)
     lines = [*model_table(rows), *judging_lines(rows)]
     scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
-    if any(row.judged for row in rows) and scores:
+    done = sum(counts.judged for counts in rows.values())
+    if done and scores:
         lines += ["", *score_lines(scores, behaviours=verbose), ""]
     names = run_names(coordinator)
-    lines += [pack_score_line(names[run_id], score) for run_id, _, score in _pack_scores(plan, coordinator)]
-    lines += _reason_lines(plan, coordinator)
+    lines += [f"{names[run_id]}: {words.line}" for run_id, words in _words(plan, coordinator) if words.line]
+    lines += [
+        f"{model}: not judged: {reasons_text(counts.reasons)}"
+        for model, counts in rows.items()
+        if any(counts.reasons.values())
+    ]
     lines += [f"{model} was stopped: {sentence}" for model, sentence in coordinator.stopped_models.items()]
     lines += _judge_lines(plan)
     wall_s = max((coordinator.ended or time.perf_counter()) - coordinator.started, 1e-3)
-    done = sum(row.judged for row in rows)
     ids = ", ".join(str(run_id) for run_id in coordinator.book.tallies)
     lines.append(
         f"{done} judged in {wall_s:.1f} s, {done / wall_s:.1f} per second; run {ids} in {coordinator.settings.db}"
@@ -238,7 +237,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
 
 
 def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:
-    """Put what Bench Packs make of the runs among the suite's properties of a JUnit report, where one is written.
+    """Put what kinds make of their runs among the suite's properties of a JUnit report, where one is written.
 
     Args:
         config: pytest's.
@@ -256,73 +255,36 @@ def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> Non
     )
     if plan is None or add is None:
         return
-    for _, run, score in _pack_scores(plan, coordinator):
-        for name, value in suite_properties(coordinator.book.name_of(run), run.model, score):
+    for _, words in _words(plan, coordinator):
+        for name, value in words.properties:
             add(name, value)
 
 
-def _pack_scores(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, PlannedRun, PackScore]]:
-    """Yield what Bench Packs make of the runs of a session; nothing is read without one."""
+def _words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:
+    """Yield what kinds say of the runs of a session; nothing is read for a kind that keeps nothing of its own."""
     store = coordinator.book.store
+    run_ids = coordinator.book.run_ids()
     for run in plan.runs if store is not None else ():
-        run_id = coordinator.book.run_ids().get(run.key)
-        if run_id is None or coordinator.library.load(Path(run.benchmark)).outline.kind != BENCH_PACK:
+        run_id = run_ids.get(run.key)
+        if run_id is None:
             continue
+        kind = coordinator.library.load(Path(run.benchmark)).outline.kind
         try:
-            score = pack_score(coordinator.settings.db, run_id)
+            words = record_of(kind).run(coordinator.settings.db, run_id)
         except StoreError:
             return  # what could not be stored is said elsewhere
-        if score is not None:
-            yield run_id, run, score
+        if words is not None:
+            yield run_id, words
 
 
-def _model_rows(plan: Plan, coordinator: Coordinator) -> list[ModelRow]:
-    by_model: dict[str, list[Tally]] = {}
+def _counts_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, RunCounts]:
+    by_model: dict[str, list[RunCounts]] = {}
+    run_ids = coordinator.book.run_ids()
     for run in plan.runs:
-        run_id = coordinator.book.run_ids().get(run.key)
+        run_id = run_ids.get(run.key)
         if run_id is not None:
             by_model.setdefault(run.model, []).append(coordinator.book.tallies[run_id])
-    return [_model_row(model, tallies) for model, tallies in by_model.items()]
-
-
-def _model_row(model: str, tallies: list[Tally]) -> ModelRow:
-    verdicts: Counter[Verdict] = Counter()
-    calls: Counter[str] = Counter()
-    parses: Counter[Parse] = Counter()
-    for tally in tallies:
-        verdicts.update(tally.verdicts)
-        calls.update(tally.calls)
-        parses.update(tally.parses)
-    return ModelRow(
-        model=model,
-        passed=verdicts[Verdict.PASSED],
-        failed=verdicts[Verdict.FAILED],
-        errors=verdicts[Verdict.ERROR],
-        skipped=verdicts[Verdict.SKIPPED],
-        calls=calls.total() - calls["judge"],
-        judge_calls=calls["judge"],
-        replays=sum(tally.replays for tally in tallies),
-        tokens=sum(tally.prompt_tokens + tally.completion_tokens for tally in tallies),
-        known_cost_usd=sum(tally.known_cost_usd for tally in tallies),
-        unknown_costs=sum(tally.unknown_costs for tally in tallies),
-        form_faults=sum(tally.form_faults for tally in tallies),
-        strict=parses[Parse.STRICT],
-        recovered=parses[Parse.RECOVERED],
-        neutral_wrong=sum(tally.neutral_wrong for tally in tallies),
-    )
-
-
-def _reason_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
-    by_model: dict[str, Counter[str]] = {}
-    for run in plan.runs:
-        run_id = coordinator.book.run_ids().get(run.key)
-        if run_id is not None:
-            by_model.setdefault(run.model, Counter()).update(coordinator.book.tallies[run_id].reasons)
-    return [
-        f"{model}: not judged: {reasons_text(reasons)}"
-        for model, reasons in by_model.items()
-        if any(reasons.values())
-    ]
+    return {model: RunCounts.sum(counts) for model, counts in by_model.items()}
 
 
 def _judge_lines(plan: Plan) -> list[str]:

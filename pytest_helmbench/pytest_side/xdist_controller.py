@@ -20,7 +20,7 @@ from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, NewNode, Start, Told
 from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
 from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.runs import Plan
+from pytest_helmbench.session.plan import Plan
 
 __all__ = ["XdistController"]
 

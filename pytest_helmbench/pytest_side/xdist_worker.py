@@ -13,7 +13,7 @@ from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
 from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole
 from pytest_helmbench.pytest_side.xdist_channel import Channel, RemoteBackend, Start
-from pytest_helmbench.session.runs import Plan
+from pytest_helmbench.session.plan import Plan
 
 __all__ = ["XdistWorker"]
 

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK, PackScore
-from pytest_helmbench.benchmarks.bench_packs.report_lines import (
-    BenchPackCase,
-    bench_pack_lines,
-    bench_pack_record,
-    pack_score_rows,
-    total_text,
-)
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
-from pytest_helmbench.store.queries import CallRow, EvaluationRow, ResultRow, RunDetail
+from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
+from pytest_helmbench.store.run_queries import RunDetail
 
 __all__ = ["case_card", "case_record", "indented", "prompt_lines", "run_card", "run_record", "sent_messages"]
 
 
-def run_card(detail: RunDetail, pack: PackScore | None = None) -> list[str]:
+def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[str]:
     """Return settings, counts and score of a run.
 
     Args:
         detail: The run.
-        pack: What a Bench Pack makes of it; None for any other run.
+        words: What its kind says of it; None for nothing.
+        failures: What the reasons of failed cases are called.
     """
     run = detail.summary
     counts = {name: detail.count(name) for name in ("passed", "failed", "error", "skipped")}
@@ -57,12 +52,12 @@ def run_card(detail: RunDetail, pack: PackScore | None = None) -> list[str]:
         "neutral": "" if run.neutral_tests is None else f"{run.neutral_tests} judged, ignored by scores",
         "evaluations": "" if run.total_evaluations is None else str(run.total_evaluations),
         "not judged": reasons_text(unjudged),
-        "failed as" if detail.kind == BENCH_PACK else "wrong in form": reasons_text(wrong_form),
+        failures: reasons_text(wrong_form),
         "pass rate": share(counts["passed"] / judged if judged else None),
         "score": _score_text(detail),
         "coverage": share(run.coverage),
         "cost USD": _run_cost(detail),
-        **({} if pack is None else _pack_facts(pack)),
+        **({} if words is None else dict(words.facts)),
     }
     settings = {name: _setting(value) for name, value in detail.settings.items()}
     return [
@@ -74,14 +69,9 @@ def run_card(detail: RunDetail, pack: PackScore | None = None) -> list[str]:
     ]
 
 
-def _pack_facts(pack: PackScore) -> dict[str, str]:
-    categories = ", ".join(f"{label} {number}" for label, number, _ in pack_score_rows(pack))
-    return {"pack's own total": total_text(pack), "its categories": categories, "its words": pack.summary}
-
-
-def run_record(detail: RunDetail) -> dict[str, Any]:
+def run_record(detail: RunDetail) -> dict[str, object]:
     """Return a run in JSON types: names, counts, score, cost, settings."""
-    record = asdict(detail.summary)
+    record: dict[str, object] = asdict(detail.summary)
     record |= {
         "provider": detail.provider,
         "base_url": detail.base_url,
@@ -94,7 +84,7 @@ def run_record(detail: RunDetail) -> dict[str, Any]:
 
 
 def case_card(
-    row: ResultRow, calls: Sequence[CallRow], model: str, hosted: BenchPackCase | None = None
+    row: ResultRow, calls: Sequence[CallRow], model: str, words: CaseWords | None = None
 ) -> list[str]:
     """Return the verdict of a case with its evaluations, then its calls, prompt and reply.
 
@@ -102,14 +92,14 @@ def case_card(
         row: The result.
         calls: Of the case, in order.
         model: Under test.
-        hosted: What stands beside a result of a Bench Pack; None for any other.
+        words: What its kind says of it; None for nothing.
     """
     repetition = f" (repetition {row.repetition})" if row.repetition > 1 else ""
     reason = f" ({row.reason})" if row.reason else ""
     neutral = "; neutral, ignored by scores" if row.neutral else ""
     lines = [
         f"{row.code}{repetition}: {row.outcome}{reason}",
-        *_titled(hosted),
+        *_titled(words),
         *_facts(
             {
                 "model": model,
@@ -123,8 +113,8 @@ def case_card(
     ]
     for evaluation in row.evaluations:
         lines += ["", *_evaluation_lines(evaluation)]
-    if hosted is not None:
-        lines += bench_pack_lines(row.hosted, hosted)
+    if words is not None:
+        lines += words.lines
     lines += ["", "calls", *_call_lines(calls), "", "prompt"]
     lines += indented(prompt_lines(row.request)) if row.request is not None else ["  (nothing was sent)"]
     lines += ["", "reply"]
@@ -133,30 +123,27 @@ def case_card(
 
 
 def case_record(
-    row: ResultRow, calls: Sequence[CallRow], hosted: BenchPackCase | None = None
-) -> dict[str, Any]:
+    row: ResultRow, calls: Sequence[CallRow], words: CaseWords | None = None
+) -> dict[str, object]:
     """Return a case in JSON types, with prompt and reply; see `case_card`."""
-    record = asdict(row)
-    del record["hosted"]
-    if hosted is not None:
-        record["pack"] = bench_pack_record(row.hosted, hosted)
-    request = record.pop("request")
-    record["messages"] = None if request is None else sent_messages(request)
+    record: dict[str, object] = asdict(replace(row, words=None))
+    del record["words"]
+    record |= {} if words is None else words.record
+    del record["request"]
+    record["messages"] = None if row.request is None else sent_messages(row.request)
     record["calls"] = [asdict(call) for call in calls]
     return record
 
 
-def _titled(hosted: BenchPackCase | None) -> list[str]:
-    if hosted is None or hosted.scenario is None:
+def _titled(words: CaseWords | None) -> list[str]:
+    if words is None or words.title is None:
         return []
-    scenario = hosted.scenario
-    about = {"category": scenario.category, "tags": ", ".join(scenario.tags), "about": scenario.description}
-    return [f"  {scenario.title}", *_facts({name: " ".join(text.split()) for name, text in about.items()})]
+    return [f"  {words.title}", *_facts(dict(words.facts))]
 
 
-def sent_messages(request: bytes) -> list[Mapping[str, Any]]:
+def sent_messages(request: bytes) -> list[dict[str, JsonValue]]:
     """Return the messages of a request body."""
-    messages: list[Mapping[str, Any]] = json.loads(request).get("messages", [])
+    messages: list[dict[str, JsonValue]] = json.loads(request).get("messages", [])
     return messages
 
 

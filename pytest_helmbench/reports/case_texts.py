@@ -55,8 +55,8 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     # Where an agent has worked, the excerpt is what the checker, or the agent itself, wrote last.
     name = "output" if outcome.verdict is Verdict.ERROR or _is_work(outcome) else "reply"
-    if outcome.hosted is not None and outcome.judged:
-        name = "pack"
+    if outcome.statement is not None and outcome.judged:
+        name = outcome.statement.speaker
     return [*judges, *([(name, scrub(outcome.excerpt))] if outcome.excerpt else [])]
 
 

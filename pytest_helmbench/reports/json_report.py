@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
-from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.report_lines import (
-    bench_pack_cells,
-    bench_pack_texts,
-    pack_score_record,
-)
+from pytest_helmbench.core.kind_words import OwnColumns
+from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.reports.cards import run_record, sent_messages
-from pytest_helmbench.reports.run_report import RunReport, cautions
+from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
-from pytest_helmbench.store.queries import CostRow, ResultRow
+from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.store.cost_queries import CostRow
+from pytest_helmbench.store.result_queries import ResultRow
 
-__all__ = ["REPORT_FORMAT", "report_document", "score_record"]
+__all__ = ["REPORT_FORMAT", "json_report", "report_document", "score_record"]
 
 REPORT_FORMAT = "helmbench-report/1"
 
@@ -37,7 +36,7 @@ _FAILURE = (
 _EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
 
 
-def report_document(reports: Iterable[RunReport], *, with_text: bool = False) -> dict[str, Any]:
+def report_document(reports: Iterable[RunReport], *, with_text: bool = False) -> dict[str, object]:
     """Return some runs with their numbers as one JSON object.
 
     Args:
@@ -47,7 +46,7 @@ def report_document(reports: Iterable[RunReport], *, with_text: bool = False) ->
     return {"format": REPORT_FORMAT, "runs": [_run(report, with_text=with_text) for report in reports]}
 
 
-def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, Any]:
+def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object]:
     """Return the score of a run with its parts in JSON types.
 
     Args:
@@ -55,7 +54,7 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, Any]:
         titles: Of pillars and behaviours, by code.
     """
 
-    def part(found: Score) -> dict[str, Any]:
+    def part(found: Score) -> dict[str, object]:
         return {"code": found.code, "title": titles.get(found.code), **_score(found)}
 
     return {
@@ -72,14 +71,15 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _run(report: RunReport, *, with_text: bool) -> dict[str, Any]:
-    row = report.row
+def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
+    counts = report.counts
+    words = report.words
     constants = report.constants
     return {
         "run": run_record(report.detail),
         "warnings": list(cautions(report)),
         "score": None if report.score is None else score_record(report.score, report.titles),
-        "pack_score": None if report.pack is None else pack_score_record(report.pack, with_text=with_text),
+        "pack_score": None if words is None else words.own_score(with_text=with_text),
         "beside": {
             **_breakdown(report.breakdown),
             "flags_everything": _number(constants.flags_everything),
@@ -88,12 +88,12 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, Any]:
         "judging": {
             "judge": report.judge or None,
             "judgements": report.judgements,
-            "form_faults": row.form_faults,
-            "json_strict": row.strict,
-            "json_recovered": row.recovered,
-            "neutral_wrong": row.neutral_wrong,
+            "form_faults": counts.form_faults,
+            "json_strict": counts.parses[Parse.STRICT],
+            "json_recovered": counts.parses[Parse.RECOVERED],
+            "neutral_wrong": counts.neutral_wrong,
         },
-        "failures": [_failure(failure, with_text=with_text) for failure in report.failures],
+        "failures": [_failure(failure, report.columns, with_text=with_text) for failure in report.failures],
         "outcomes": [
             {"outcome": outcome, "reason": reason, "cases": count}
             for (outcome, reason), count in sorted(
@@ -105,7 +105,7 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, Any]:
     }
 
 
-def _score(score: Score) -> dict[str, Any]:
+def _score(score: Score) -> dict[str, object]:
     interval, bounds = score.interval, score.bounds
     return {
         "score": _number(score.score),
@@ -123,7 +123,7 @@ def _score(score: Score) -> dict[str, Any]:
     }
 
 
-def _floor(floor: Floor) -> dict[str, Any]:
+def _floor(floor: Floor) -> dict[str, object]:
     return {
         "pillar": floor.pillar,
         "least": float(floor.least),
@@ -132,7 +132,7 @@ def _floor(floor: Floor) -> dict[str, Any]:
     }
 
 
-def _breakdown(found: Breakdown) -> dict[str, Any]:
+def _breakdown(found: Breakdown) -> dict[str, object]:
     return {
         "overall": _detection(found.overall),
         "by_pillar": _detections(found.by_pillar),
@@ -145,11 +145,11 @@ def _breakdown(found: Breakdown) -> dict[str, Any]:
     }
 
 
-def _detections(found: Sequence[Detection]) -> list[dict[str, Any]]:
+def _detections(found: Sequence[Detection]) -> list[dict[str, object]]:
     return [_detection(part) for part in found]
 
 
-def _detection(found: Detection) -> dict[str, Any]:
+def _detection(found: Detection) -> dict[str, object]:
     return {
         "code": found.code,
         "right": _rate(found.right),
@@ -158,7 +158,7 @@ def _detection(found: Detection) -> dict[str, Any]:
     }
 
 
-def _rate(rate: Rate) -> dict[str, Any]:
+def _rate(rate: Rate) -> dict[str, object]:
     return {
         "plain": _number(rate.plain),
         "weighted": _number(rate.weighted),
@@ -169,7 +169,7 @@ def _rate(rate: Rate) -> dict[str, Any]:
     }
 
 
-def _matrix(matrix: Matrix) -> dict[str, Any]:
+def _matrix(matrix: Matrix) -> dict[str, object]:
     return {
         "scenario": matrix.scenario,
         "conditions": list(matrix.conditions),
@@ -178,7 +178,7 @@ def _matrix(matrix: Matrix) -> dict[str, Any]:
     }
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
+def _curve(curve: Curve) -> dict[str, object]:
     return {
         "scenario": curve.scenario,
         "rates": [{**asdict(rate), "rate": float(rate.rate)} for rate in curve.rates],
@@ -187,25 +187,30 @@ def _curve(curve: Curve) -> dict[str, Any]:
     }
 
 
-def _failure(row: ResultRow, *, with_text: bool) -> dict[str, Any]:
-    record: dict[str, Any] = {name: getattr(row, name) for name in _FAILURE}
+def _failure(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
+    record: dict[str, object] = {name: getattr(row, name) for name in _FAILURE}
     record["evaluations"] = [
         {name: getattr(item, name) for name in _EVALUATION}
         | ({"justification": item.justification} if with_text else {})
         for item in row.evaluations
     ]
-    if row.hosted is not None:
-        record |= {**bench_pack_cells(row.hosted), **(bench_pack_texts(row.hosted) if with_text else {})}
+    if row.words is not None:
+        record |= columns.cells(row.words, with_text=with_text)
     if with_text:
         record["messages"] = None if row.request is None else sent_messages(row.request)
         record["reply"] = row.reply
     return record
 
 
-def _cost(row: CostRow) -> dict[str, Any]:
+def _cost(row: CostRow) -> dict[str, object]:
     record = {name: value for name, value in asdict(row).items() if name not in ("run_id", "model")}
     return {**record, "cost_usd": row.cost_usd}
 
 
 def _number(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
+
+
+def json_report(reports: Sequence[RunReport], *, with_text: bool) -> str:
+    """Return the report as text; ASCII, so that no terminal or parser minds what replies hold."""
+    return json.dumps(report_document(reports, with_text=with_text), indent=1) + "\n"

@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
-from pytest_helmbench.benchmarks.bench_packs.report_lines import amount, pack_score_rows, total_text
+from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.reports.cards import prompt_lines
+from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
-from pytest_helmbench.reports.run_report import RunReport, cautions
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import number, share
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import RunScore, Score
-from pytest_helmbench.store.queries import CostRow, ResultRow
+from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.store.cost_queries import CostRow
+from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = ["LONGEST", "markdown_report"]
 
@@ -77,9 +78,9 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
         yield from _cautions(report)
         if report.score is not None:
             yield from _scores(report, report.score, extent)
-        if report.pack is not None:
-            yield from _pack_score(report.pack, extent)
-        if not report.is_pack:
+        if report.words is not None and report.words.section is not None:
+            yield from _own_section(report.words.section, extent)
+        if not report.is_flat:
             yield from _beside(report, extent)
         yield from _failures(report, extent)
         yield from _unjudged(report)
@@ -92,9 +93,9 @@ def _overview(reports: Sequence[RunReport]) -> list[str]:
     rows = []
     for report in reports:
         run = report.detail.summary
-        row = report.row
+        counts = report.counts
         score = _score_cells(report.score.total) if report.score is not None else ("-",) * len(_SCORE_HEAD)
-        cost = cost_text(row.known_cost_usd, row.unknown_costs)
+        cost = cost_text(counts.known_cost_usd, counts.unknown_costs)
         benchmark = plain(f"{run.benchmark} {run.version}")
         status = plain(f"{run.status}, {run.scope}")
         rows.append((str(run.id), code_span(run.model), benchmark, status, *score, cost))
@@ -122,22 +123,22 @@ def _scores(report: RunReport, score: RunScore, extent: _Extent) -> Iterator[str
         rows += [(_titled(report, part.code), *_score_cells(part)) for part in inside]
     rows += [(plain(group.code), *_score_cells(group)) for group in score.groups]
     if rows:
-        first = "group" if report.is_pack else "pillar, behaviour"
+        first = "group" if report.is_flat else "pillar, behaviour"
         yield from pipe_table((first, *_SCORE_HEAD), rows, left=(first,), most=extent.rows)
         yield ""
 
 
-def _pack_score(score: PackScore, extent: _Extent) -> Iterator[str]:
-    yield "#### The pack's own scale"
+def _own_section(section: OwnSection, extent: _Extent) -> Iterator[str]:
+    yield f"#### {section.title}"
     yield ""
-    yield f"Total: **{plain(total_text(score))}**. The score above is ours: the share passed."
+    yield f"{section.lead}: **{plain(section.value)}**. {section.note}"
     yield ""
-    rows = [(plain(label), *numbers) for label, *numbers in pack_score_rows(score)]
+    rows = [tuple(map(plain, row)) for row in section.rows]
     if rows:
-        yield from pipe_table(("category", "score", "weight"), rows, left=("category",), most=extent.rows)
+        yield from pipe_table(section.head, rows, left=section.head[:1], most=extent.rows)
         yield ""
-    if score.summary and extent.texts:
-        yield from (*fenced(score.summary, _TEXT_LIMIT), "")
+    if section.text and extent.texts:
+        yield from (*fenced(section.text, _TEXT_LIMIT), "")
 
 
 def _titled(report: RunReport, code: str) -> str:
@@ -279,7 +280,7 @@ def _texts(row: ResultRow) -> Iterator[str]:
     yield f"**{_name(row)}**"
     texts = [] if row.request is None else [("prompt", "\n".join(prompt_lines(row.request)))]
     texts += [("reply", row.reply)] if row.reply is not None else []
-    texts += _bench_pack_texts(row)
+    texts += [] if row.words is None else row.words.texts
     texts += [
         (f"judge {item.criterion}".strip(), item.justification)
         for item in row.evaluations
@@ -287,15 +288,6 @@ def _texts(row: ResultRow) -> Iterator[str]:
     ]
     for title, text in texts:
         yield from ("", plain(title), "", *fenced(text, _TEXT_LIMIT))
-
-
-def _bench_pack_texts(row: ResultRow) -> list[tuple[str, str]]:
-    said = row.hosted
-    if said is None:
-        return []
-    head = f"pack: {said.status}, score {amount(said.score)}"
-    texts = {head: said.summary, "note": said.note, "raw log": said.raw_log}
-    return [(title, text) for title, text in texts.items() if text]
 
 
 def _unjudged(report: RunReport) -> Iterator[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.reports.tables import UNKNOWN, table
+from pytest_helmbench.session.run_counts import RunCounts
 
 __all__ = [
     "DryRow",
-    "ModelRow",
     "announcement",
     "cost_text",
     "dry_run_lines",
@@ -21,40 +22,6 @@ __all__ = [
 
 _MANY_FORM_FAULTS = 0.05
 _NAMED_IN_FLIGHT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRow:
-    """What came of one model.
-
-    Args:
-        replays: Answers taken from the record.
-        known_cost_usd: What is known of its cost, judges included.
-        unknown_costs: Replies whose cost nobody knows.
-        form_faults: Judged cases that fell for the form of their reply.
-        readable_passed: Passed cases; the share of those whose form was readable is over judged − form_faults.
-    """
-
-    model: str
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-    calls: int
-    judge_calls: int
-    replays: int
-    tokens: int
-    known_cost_usd: float
-    unknown_costs: int
-    form_faults: int
-    strict: int
-    recovered: int
-    neutral_wrong: int
-
-    @property
-    def judged(self) -> int:
-        """Cases that a rule has spoken on."""
-        return self.passed + self.failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,37 +84,43 @@ def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
     return lines
 
 
-def model_table(rows: Sequence[ModelRow]) -> list[str]:
-    """Return one line per model under a head."""
+def model_table(rows: Mapping[str, RunCounts]) -> list[str]:
+    """Return one line per model under a head.
+
+    Args:
+        rows: By model.
+    """
     cells = []
-    for row in rows:
-        calls = f"{row.calls} + {row.judge_calls} judge" if row.judge_calls else str(row.calls)
+    for model, row in rows.items():
+        calls = f"{row.case_calls} + {row.judge_calls} judge" if row.judge_calls else str(row.case_calls)
         calls += f" + {row.replays} recorded" if row.replays else ""
         cost = cost_text(row.known_cost_usd, row.unknown_costs)
-        counts = (row.passed, row.failed, row.errors, row.skipped)
-        cells.append((row.model, *map(str, counts), calls, str(row.tokens), cost))
+        counts = (row.verdicts[verdict] for verdict in Verdict)
+        cells.append((model, *map(str, counts), calls, str(row.tokens), cost))
     head = ("model", "passed", "failed", "errors", "skipped", "calls", "tokens", "cost USD")
     return table(head, cells, left=("model",))
 
 
-def judging_lines(rows: Iterable[ModelRow]) -> list[str]:
+def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
     """Return what must be known to read the table: recovered replies, faults of form, neutral rows."""
     lines = []
-    for row in rows:
-        if row.recovered:
+    for model, row in rows.items():
+        strict, recovered = row.parses[Parse.STRICT], row.parses[Parse.RECOVERED]
+        if recovered:
             lines.append(
-                f"{row.model}: JSON read strictly {row.strict} times, recovered from other text {row.recovered} times"
+                f"{model}: JSON read strictly {strict} times, recovered from other text {recovered} times"
             )
         readable = row.judged - row.form_faults
         if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
-            over = f"; over readable replies {100 * row.passed / readable:.1f} % pass" if readable else ""
+            passed = row.verdicts[Verdict.PASSED]
+            over = f"; over readable replies {100 * passed / readable:.1f} % pass" if readable else ""
             lines.append(
-                f"{row.model}: {row.form_faults} of {row.judged} failed for the form of the reply:"
+                f"{model}: {row.form_faults} of {row.judged} failed for the form of the reply:"
                 f" the numbers measure format too{over}"
             )
         if row.neutral_wrong:
             lines.append(
-                f"{row.model}: {_count(row.neutral_wrong, 'wrong neutral case')} (severity 0):"
+                f"{model}: {_count(row.neutral_wrong, 'wrong neutral case')} (severity 0):"
                 " shown as xfailed, counted as failed above, ignored by scores"
             )
     return lines

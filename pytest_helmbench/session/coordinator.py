@@ -13,8 +13,9 @@ from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
 from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
+from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.recorded_replies import RecordedReplies
-from pytest_helmbench.session.runs import Plan, RunBook
+from pytest_helmbench.session.run_book import RunBook
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import model_limits, session_concurrency
 from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.cells import as_json
@@ -47,12 +48,14 @@ class Continued:
         benchmark: Its name.
         model: Id of the model under test.
         settings: As they would be recorded.
+        kind: Of the benchmark.
     """
 
     folder: str
     benchmark: str
     model: str
     settings: Mapping[str, Any]
+    kind: str
 
     @property
     def key(self) -> RunKey:
@@ -124,10 +127,11 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
             "  hint: give the same options, or leave --helmbench-resume out for a fresh run"
         )
     runs = {key: run.run_id for key, run in matches.items()}
+    kinds = {plan.key: plan.kind for plan in planned}
+    judged: dict[CaseKey, RecordedCase] = {}
     with RecordedRuns(path) as recorded_runs:
-        judged = {
-            key: case for number in runs.values() for key, case in recorded_runs.judged_cases(number).items()
-        }
+        for key, number in runs.items():
+            judged |= recorded_runs.judged_cases(number, record_of(kinds[key]).statements)
     return Resumption(recorded[0].session_id, runs, judged)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
 
@@ -12,11 +12,38 @@ from pytest_helmbench.scoring.row_scores import PackVerdict, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
 from pytest_helmbench.store.plans import RunFacts, load_facts
-from pytest_helmbench.store.runs import RunTotals
+from pytest_helmbench.store.run_rows import RunTotals
 
-__all__ = ["pack_verdicts", "planned_rows", "run_totals", "score_of", "stored_score", "tree_rows"]
+__all__ = [
+    "ScoredRun",
+    "pack_verdicts",
+    "planned_rows",
+    "run_totals",
+    "score_of",
+    "scored_run",
+    "stored_score",
+    "tree_rows",
+]
 
 _BY_OUTCOME = "by_outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRun:
+    """What a run's numbers are made of, and its score; None where it can have none."""
+
+    facts: RunFacts
+    score: RunScore | None
+
+
+def scored_run(path: Path, run_id: int) -> ScoredRun | None:
+    """Return the facts of a stored run with its score; None when there is no such run.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    facts = load_facts(path, run_id)
+    return None if facts is None else ScoredRun(facts, score_of(facts))
 
 
 def stored_score(path: Path, run_id: int) -> RunScore | None:
@@ -27,8 +54,8 @@ def stored_score(path: Path, run_id: int) -> RunScore | None:
     Raises:
         StoreError: The file cannot be read.
     """
-    facts = load_facts(path, run_id)
-    return None if facts is None else score_of(facts)
+    found = scored_run(path, run_id)
+    return None if found is None else found.score
 
 
 def score_of(facts: RunFacts) -> RunScore | None:

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import Field
 from enum import Enum
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeVar
 
+from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.cells import safe_text, whole_number
 
-__all__ = ["Cell", "Table", "columns_of", "insert_into", "named_rows"]
+__all__ = ["Table", "columns_of", "insert_into", "made_of", "named_rows"]
 
-Cell: TypeAlias = str | int | float | bytes | None
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+_Value = TypeVar("_Value", bound=_Dataclass)
 
 
 class Table:
@@ -33,14 +39,14 @@ class Table:
         self.columns = columns_of(conn, name)
         self._shared: dict[type, tuple[str, ...]] = {}
 
-    def cells(self, *values: Any) -> dict[str, Cell]:
+    def cells(self, *values: _Dataclass) -> dict[str, Cell]:
         """Return the fields of dataclasses that are named like a column and fit into one; later values win.
 
         Texts become safe, members of an enumeration their values, numbers that fit no column NULL.
         """
         found: dict[str, Cell] = {}
         for value in values:
-            for name in self._shared.get(type(value)) or self._names(type(value)):
+            for name in self._shared.get(type(value)) or self._names(value):
                 part = getattr(value, name)
                 if isinstance(part, str):
                     found[name] = safe_text(part.value if isinstance(part, Enum) else part)
@@ -63,9 +69,9 @@ class Table:
             conn.executemany(f"UPDATE {self.name} SET {changes} WHERE id = :id", rows)
             return
 
-    def _names(self, kind: type) -> tuple[str, ...]:
-        names = tuple(field.name for field in fields(kind) if field.name in self.columns)
-        self._shared[kind] = names
+    def _names(self, value: _Dataclass) -> tuple[str, ...]:
+        names = tuple(name for name in value.__dataclass_fields__ if name in self.columns)
+        self._shared[type(value)] = names
         return names
 
 
@@ -93,3 +99,17 @@ def named_rows(cursor: sqlite3.Cursor) -> Iterator[dict[str, Cell]]:
     names = [name for name, *_ in cursor.description]
     for row in cursor:
         yield dict(zip(names, row, strict=True))
+
+
+def made_of(kind: type[_Value], row: Mapping[str, Any], **given: Any) -> _Value:
+    """Return a dataclass whose fields are the columns of the same names; a column that is missing leaves its default.
+
+    Args:
+        kind: The dataclass.
+        row: Of `named_rows`.
+        given: Fields that are no column as it stands.
+    """
+    return kind(
+        **{name: row[name] for name in kind.__dataclass_fields__ if name in row and name not in given},
+        **given,
+    )

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackStatus, ScenarioResult
 from pytest_helmbench.core.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.statement import CaseStatement, Cell
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.reading import has_table
+from pytest_helmbench.store.named_rows import made_of, named_rows
 
-__all__ = ["CaseKey", "PaidReply", "RecordedCase", "RecordedRuns", "UnfinishedRun", "unfinished_runs"]
+__all__ = [
+    "CaseKey",
+    "PaidReply",
+    "RecordedCase",
+    "RecordedRuns",
+    "StatementReader",
+    "UnfinishedRun",
+    "unfinished_runs",
+]
 
 
 CaseKey = tuple[int, str, int]
 """Run, code, repetition."""
+
+StatementReader: TypeAlias = Callable[[sqlite3.Connection, int], Mapping[int, CaseStatement]]
+"""Returns what a kind has said of the judged results of a run, by `results.id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,41 +135,50 @@ class RecordedRuns:
         )
         return PaidReply(bytes(rows[0][0]), bool(rows[0][1])) if rows else None
 
-    def judged_cases(self, run_id: int) -> dict[CaseKey, RecordedCase]:
-        """Return the judged cases of a run."""
-        evaluations: dict[int, list[Evaluation]] = {}
-        for result_id, *columns in self._rows(_EVALUATIONS, (run_id,)):
-            evaluations.setdefault(result_id, []).append(_evaluation(*columns))
-        hosted = self._hosted(run_id)
+    def judged_cases(
+        self, run_id: int, statements: StatementReader | None = None
+    ) -> dict[CaseKey, RecordedCase]:
+        """Return the judged cases of a run.
+
+        Args:
+            run_id: `evaluation_runs.id`.
+            statements: Reads what the kind of its benchmark has said of them; None where it keeps nothing.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        try:
+            said = {} if statements is None else statements(self._conn, run_id)
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
+        evaluations: dict[Cell, list[Evaluation]] = {}
+        for row in self._named(_EVALUATIONS, run_id):
+            evaluations.setdefault(row["result_id"], []).append(_evaluation(row))
         found: dict[CaseKey, RecordedCase] = {}
-        for row in self._rows(_RESULTS, (run_id,)):
-            result_id, code, repetition, request_hash, severity, difficulty, neutral, *columns = row
-            outcome = _outcome(tuple(evaluations.get(result_id, ())), *columns)
-            if result_id in hosted:
-                outcome = replace(outcome, hosted=hosted[result_id])
-            found[run_id, code, repetition] = RecordedCase(
-                outcome, request_hash or "", severity, difficulty, bool(neutral)
+        for row in self._named(_RESULTS, run_id):
+            outcome = made_of(
+                Outcome,
+                row,
+                verdict=Verdict(row["outcome"]),
+                evaluations=tuple(evaluations.get(row["id"], ())),
+                usage=made_of(Usage, row),
+                excerpt=excerpt(row["start"] or ""),
+                statement=said.get(row["id"]),
+            )
+            found[run_id, row["code"], row["repetition"]] = made_of(
+                RecordedCase,
+                row,
+                outcome=outcome,
+                request_hash=row["request_hash"] or "",
+                neutral=bool(row["neutral"]),
             )
         return found
 
-    def _hosted(self, run_id: int) -> dict[int, ScenarioResult]:
-        """Return what Bench Packs have said of the judged cases of a run, by `results.id`; logs stay where they are."""
-        if not has_table(self._conn, "pack_results"):
-            return {}
-        return {
-            result_id: ScenarioResult(
-                scenario=code,
-                status=PackStatus(status),
-                score=score,
-                points=points,
-                summary=summary or "",
-                note=note or "",
-                raw_log="",
-                stated={},
-                timings_valid=timed != 0,
-            )
-            for result_id, code, status, score, points, summary, note, timed in self._rows(_HOSTED, (run_id,))
-        }
+    def _named(self, query: str, run_id: int) -> list[dict[str, Any]]:
+        try:
+            return list(named_rows(self._conn.execute(query, (run_id,))))
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
 
     def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
         try:
@@ -203,78 +223,25 @@ _RUNS = (
     " JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ? ORDER BY runs.id"
 )
 _EVALUATIONS = (
-    "SELECT evaluations.result_id, results.reason, criterion, rule, rule_hash, passed, credit, evaluations.parse,"
-    " expected, observed, justification FROM evaluations JOIN results ON results.id = evaluations.result_id"
+    "SELECT evaluations.*, results.reason AS result_reason"
+    " FROM evaluations JOIN results ON results.id = evaluations.result_id"
     " WHERE results.run_id = ? ORDER BY evaluations.id"
 )
 # By the reply that was judged: the newest call of a case may belong to a prompt that nobody has judged yet.
 _RESULTS = (
-    "SELECT results.id, results.code, results.repetition, responses.request_hash, severity, difficulty, neutral,"
-    " outcome, reason, score, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, cost_usd, latency_ms,"
-    " started_at, completed_at, CASE outcome WHEN 'failed' THEN substr(responses.text, 1, 1000) END"
+    "SELECT results.*, responses.request_hash,"
+    " CASE outcome WHEN 'failed' THEN substr(responses.text, 1, 1000) END AS start"
     " FROM results LEFT JOIN responses ON responses.id = results.response_id"
     " WHERE run_id = ? AND outcome IN ('passed', 'failed')"
 )
 
 
-_HOSTED = (
-    "SELECT result_id, results.code, status, pack_results.score, points, summary, note,"
-    " coalesce(json_extract(timings, '$.valid'), 1)"
-    " FROM pack_results JOIN results ON results.id = result_id"
-    " WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')"
-)
-
-
-def _evaluation(  # noqa: PLR0913, PLR0917 - one argument per column
-    reason: str | None,
-    criterion: str,
-    rule: str,
-    rule_hash: str,
-    passed: int,
-    credit: float,
-    parse: str | None,
-    expected: str,
-    observed: str,
-    justification: str | None,
-) -> Evaluation:
-    return Evaluation(
-        criterion=criterion,
-        rule=rule,
-        rule_hash=rule_hash,
-        passed=bool(passed),
-        credit=credit,
+def _evaluation(row: Mapping[str, Any]) -> Evaluation:
+    return made_of(
+        Evaluation,
+        row,
+        passed=bool(row["passed"]),
         # A judged case has no reason of form, and a field rule has one evaluation: the reason is its own.
-        reason=reason if reason in FORM_REASONS else None,
-        parse=None if parse is None else Parse(parse),
-        expected=expected,
-        observed=observed,
-        justification=justification,
-    )
-
-
-def _outcome(  # noqa: PLR0913, PLR0917 - one argument per column
-    evaluations: tuple[Evaluation, ...],
-    verdict: str,
-    reason: str | None,
-    score: float | None,
-    prompt_tokens: int | None,
-    completion_tokens: int | None,
-    cached_tokens: int | None,
-    reasoning_tokens: int | None,
-    cost_usd: float | None,
-    latency_ms: float | None,
-    started_at: str | None,
-    completed_at: str | None,
-    reply: str | None,
-) -> Outcome:
-    return Outcome(
-        verdict=Verdict(verdict),
-        reason=reason,
-        evaluations=evaluations,
-        score=score,
-        usage=Usage(prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, cost_usd),
-        latency_ms=latency_ms,
-        excerpt=excerpt(reply or ""),
-        started_at=started_at,
-        completed_at=completed_at,
+        reason=row["result_reason"] if row["result_reason"] in FORM_REASONS else None,
+        parse=None if row["parse"] is None else Parse(row["parse"]),
     )

@@ -8,22 +8,23 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sqlite_utils import Database
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
+from pytest_helmbench.core.statement import RunStatement
+from pytest_helmbench.store.batch import Batch, Beat, Closing, Happened, Job, Record, Stated, Task
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
-from pytest_helmbench.store.records import (
+from pytest_helmbench.store.recorded_rows import (
+    RecordTables,
     write_attempts,
     write_event,
-    write_pack_score,
     write_results,
+    write_run_statement,
 )
-from pytest_helmbench.store.runs import (
+from pytest_helmbench.store.run_rows import (
     RunRecord,
     RunTotals,
     beat,
@@ -36,84 +37,11 @@ from pytest_helmbench.store.runs import (
 )
 from pytest_helmbench.store.schema import migrate, unknown_migrations
 
-if TYPE_CHECKING:
-    from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
-
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 
 _BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
 _HEARTBEAT_S = 10.0
 _SLICE_S = 0.5  # waits are cut in slices, since Windows hears no Ctrl-C inside one
-
-
-@dataclass(frozen=True, slots=True)
-class _Closing:
-    run_id: int
-    totals: RunTotals
-
-
-@dataclass(frozen=True, slots=True)
-class _Happened:
-    run_id: int
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    run_id: int
-    score: PackScore
-
-
-@dataclass(frozen=True, slots=True)
-class _Beat:
-    """Asks for a heartbeat, nothing else."""
-
-
-@dataclass(slots=True, eq=False)
-class _Task:
-    """A question that its asker waits for.
-
-    Args:
-        action: Run inside a transaction; may run again after a rollback.
-        answer: Filled once the transaction is on disk.
-    """
-
-    action: Callable[[sqlite3.Connection], tuple[int, ...]]
-    answer: tuple[int, ...] | None = None
-
-
-_Record = AttemptRecord | ResultRecord | _Happened | _Scored
-_Job = _Record | _Closing | _Beat | _Task
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Jobs sorted by kind. A result only refers to calls that came before it, a closing to results."""
-
-    attempts: list[AttemptRecord] = field(default_factory=list)
-    results: list[ResultRecord] = field(default_factory=list)
-    happened: list[_Happened] = field(default_factory=list)
-    scored: list[_Scored] = field(default_factory=list)
-    closings: list[_Closing] = field(default_factory=list)
-    tasks: list[_Task] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, jobs: Sequence[_Job]) -> _Batch:
-        batch = cls()
-        for job in jobs:
-            if isinstance(job, AttemptRecord):
-                batch.attempts.append(job)
-            elif isinstance(job, ResultRecord):
-                batch.results.append(job)
-            elif isinstance(job, _Happened):
-                batch.happened.append(job)
-            elif isinstance(job, _Scored):
-                batch.scored.append(job)
-            elif isinstance(job, _Closing):
-                batch.closings.append(job)
-            elif isinstance(job, _Task):
-                batch.tasks.append(job)
-        return batch
 
 
 class Store:
@@ -128,17 +56,18 @@ class Store:
     ) -> None:
         self.path = path
         self._conn = db.conn
+        self._tables = RecordTables(db.conn)
         self._retry_pauses_s = tuple(retry_pauses_s)
         self._now = now
         self._wake = threading.Condition()
         # Guarded by _wake:
-        self._jobs: list[_Job] = []
+        self._jobs: list[Job] = []
         self._accepted = 0
         self._settled = 0
         self._closing = False
         self._fault: StoreError | None = None
         self._dropped = 0
-        self._codes: dict[int, CatalogueIds] = {}
+        self._catalogues: dict[int, CatalogueIds] = {}
         self._open_runs: frozenset[int] = frozenset()
         # Only the writer's own:
         self._replies: dict[str, int] = {}
@@ -208,7 +137,7 @@ class Store:
 
         run_ids = self._ask(write)
         with self._wake:
-            self._codes = {**self._codes, **opened}
+            self._catalogues = {**self._catalogues, **opened}
             self._open_runs = self._open_runs | opened.keys()
         return run_ids
 
@@ -222,20 +151,20 @@ class Store:
 
     def record_event(self, run_id: int, event: Event) -> None:
         """Keep something that happened in a run and belongs to no result."""
-        self._put(_Happened(run_id, event))
+        self._put(Happened(run_id, event))
 
-    def record_pack_score(self, run_id: int, score: PackScore) -> None:
-        """Keep what a Bench Pack makes of a run; the last word stands."""
-        self._put(_Scored(run_id, score))
+    def record_statement(self, run_id: int, statement: RunStatement) -> None:
+        """Keep what a kind makes of a run; the last word stands."""
+        self._put(Stated(run_id, statement))
 
     def close_run(self, run_id: int, totals: RunTotals) -> None:
         """Give a run its end; counts and costs are taken from the rows."""
-        self._put(_Closing(run_id, totals))
+        self._put(Closing(run_id, totals))
 
     def heartbeat(self) -> None:
         """Say that the open runs are alive; writes at most every 10 s, so call it as often as you like."""
         if self._beat_is_due():
-            self._put(_Beat())
+            self._put(Beat())
 
     def mark_dead_runs_interrupted(self, *, silent_s: float = 60.0) -> tuple[int, ...]:
         """Mark runs of dead processes as interrupted and return their ids.
@@ -264,17 +193,17 @@ class Store:
         while self._thread.is_alive():
             self._thread.join(_SLICE_S)
 
-    def _put(self, job: _Job) -> None:
+    def _put(self, job: Job) -> None:
         with self._wake:
             if self._fault is not None or self._closing:
-                self._dropped += isinstance(job, _Record)
+                self._dropped += isinstance(job, Record)
                 return
             self._jobs.append(job)
             self._accepted += 1
             self._wake.notify_all()
 
     def _ask(self, action: Callable[[sqlite3.Connection], tuple[int, ...]]) -> tuple[int, ...]:
-        task = _Task(action)
+        task = Task(action)
         self._put(task)
         self.flush()
         with self._wake:
@@ -301,7 +230,7 @@ class Store:
                 self._fault = self._fault or fault
                 self._wake.notify_all()
 
-    def _next_jobs(self) -> list[_Job]:
+    def _next_jobs(self) -> list[Job]:
         """Wait for jobs and take them; empty when the store closes."""
         with self._wake:
             while not self._jobs and not self._closing:
@@ -309,21 +238,21 @@ class Store:
             jobs, self._jobs = self._jobs[:_BATCH], self._jobs[_BATCH:]
             return jobs
 
-    def _settle(self, jobs: Sequence[_Job]) -> None:
+    def _settle(self, jobs: Sequence[Job]) -> None:
         fault = self.fault
         if fault is None:
             try:
-                self._write_with_patience(_Batch.of(jobs))
+                self._write_with_patience(Batch.of(jobs))
             except sqlite3.Error as error:
                 fault = store_error(self.path, error)
         with self._wake:
             if fault is not None:
                 self._fault = fault
-                self._dropped += sum(isinstance(job, _Record) for job in jobs)
+                self._dropped += sum(isinstance(job, Record) for job in jobs)
             self._settled += len(jobs)
             self._wake.notify_all()
 
-    def _write_with_patience(self, batch: _Batch) -> None:
+    def _write_with_patience(self, batch: Batch) -> None:
         for pause_s in self._retry_pauses_s:
             try:
                 return self._write(batch)
@@ -333,17 +262,19 @@ class Store:
             time.sleep(pause_s)
         return self._write(batch)
 
-    def _write(self, batch: _Batch) -> None:
+    def _write(self, batch: Batch) -> None:
         now_s = self._now()
         beats = self._beat_is_due()
+        tables = self._tables
         with _transaction(self._conn):
-            replies = write_attempts(self._conn, batch.attempts) if batch.attempts else {}
+            replies = write_attempts(self._conn, tables, batch.attempts) if batch.attempts else {}
             if batch.results:
-                write_results(self._conn, batch.results, self._codes, ChainMap(replies, self._replies))
+                known = ChainMap(replies, self._replies)
+                write_results(self._conn, tables, batch.results, self._catalogues, known)
             for happened in batch.happened:
-                write_event(self._conn, happened.run_id, happened.event)
-            for scored in batch.scored:
-                write_pack_score(self._conn, scored.run_id, scored.score)
+                write_event(self._conn, tables, happened.run_id, happened.event)
+            for stated in batch.stated:
+                write_run_statement(self._conn, stated.run_id, stated.statement)
             for closing in batch.closings:
                 write_totals(self._conn, closing.run_id, closing.totals)
             answers = [task.action(self._conn) for task in batch.tasks]

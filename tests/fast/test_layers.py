@@ -70,8 +70,8 @@ _ROOMS = {
         "session",
         "store",
     },
-    "core": {"benchmarks/bench_packs"},
-    "engine": {"core", "gateway", "judging"},
+    "core": set[str](),
+    "engine": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core", "gateway", "judging"},
     "files": {"core"},
     "gateway": {"core"},
     "judging": {"core"},
@@ -91,7 +91,7 @@ _ROOMS = {
         "session",
         "store",
     },
-    "reports": {"benchmarks/bench_packs", "core", "scoring", "session", "store"},
+    "reports": {"core", "scoring", "session", "store"},
     "sandbox": {"core"},
     "scoring": {"core"},
     "session": {
@@ -108,7 +108,7 @@ _ROOMS = {
         "scoring",
         "store",
     },
-    "store": {"benchmarks/bench_packs", "core"},
+    "store": {"core"},
 }
 _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}

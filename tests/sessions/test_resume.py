@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import run_command
 from provider import Answer, Provider, Request
 from records import final_state
 from sessions import Session, until
@@ -226,7 +226,7 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
     assert rows(database, "SELECT status, error_tests FROM evaluation_runs") == [("partial", 1)]
 
     recorded = json.loads(rows(database, "SELECT settings FROM evaluation_runs")[0][0])
-    same = Continued(recorded["benchmark_path"], "benchmark", MODEL, recorded)
+    same = Continued(recorded["benchmark_path"], "benchmark", MODEL, recorded, "scenario_tree")
     other = replace(same, model="test/other")
     found = find_resumption(database, None, [same])
     assert found is not None
@@ -311,7 +311,7 @@ def test_a_named_run_goes_on_and_a_rescored_one_is_refused(
     assert _asked(provider) == ["2"]
     database = pytester.path / "helmbench.db"
     assert rows(database, "SELECT id, status FROM evaluation_runs") == [(1, "complete"), (2, "partial")]
-    rescored = run_command(pytester, "rescore", "1")
+    rescored = pytester.run(sys.executable, "-m", "pytest_helmbench", "rescore", "1")
     assert rescored.ret == 0, rescored.stderr.str()
     refused = run_tree(pytester, "--helmbench-resume-run=3", url=provider.url)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR

@@ -22,7 +22,7 @@ from pytest_helmbench.core.outcome import (
     Usage,
     Verdict,
 )
-from pytest_helmbench.store.runs import RunRecord, RunTotals
+from pytest_helmbench.store.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
 
 __all__ = [
@@ -112,7 +112,7 @@ def judged(hosted: ScenarioResult, *progress: str) -> Outcome:
         started_at=AT,
         completed_at=END,
         events=tuple(events),
-        hosted=hosted,
+        statement=hosted,
     )
 
 

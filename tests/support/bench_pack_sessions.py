@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import write_bench_pack_folder
-from inner_pytest import run_pytest
 from trees import MODEL, rows
 
 __all__ = [
@@ -21,8 +20,8 @@ __all__ = [
     "write_asking_pack",
 ]
 
-QUICK = ("-p", "no:cacheprovider")
-"""Options that spare a session what it does not need."""
+QUICK = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""Options that spare a session what it does not need: hypothesis imports itself whole when it ends."""
 
 ASKS = "async () => { const said = await ask(input.scenario.id); return result({ output: { said } }); }"
 """A scenario that asks once, by its id, and passes."""
@@ -79,7 +78,7 @@ def run_packs(
     model: str = MODEL,
     paths: tuple[str, ...] = ("pack",),
 ) -> pytest.RunResult:
-    """Run pytest over Bench Packs, warnings as errors.
+    """Run pytest over Bench Packs in a process of its own, warnings as errors.
 
     Args:
         arguments: More of the command line.
@@ -94,7 +93,7 @@ def run_packs(
         given.append(f"--helmbench-base-url={url}")
     if url and model and not any(argument.startswith("--helmbench-model=") for argument in arguments):
         given.append(f"--helmbench-model={model}")
-    return run_pytest(pytester, *given, *arguments)
+    return pytester.runpytest_subprocess(*given, *arguments)
 
 
 def bench_pack_outcomes(database: Path, run_id: int = 1) -> dict[str, tuple[str, str | None]]:

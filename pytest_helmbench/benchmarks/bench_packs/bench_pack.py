@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 from pathlib import Path
+from typing import Any
 
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.rule import CaseRule
+from pytest_helmbench.core.statement import Cell
+from pytest_helmbench.store.cells import foreign_json, foreign_text
 
 __all__ = [
     "BENCH_PACK",
@@ -123,7 +125,7 @@ class BenchPackManifest:
     author: str
     description: str
     entry: Path
-    sampling_defaults: JsonObject
+    sampling_defaults: Mapping[str, Any]
     verifiers: tuple[VerifierSpec, ...]
     obstacle: str | None
     hash: str
@@ -149,7 +151,7 @@ class ScenarioMeta:
     prompt_text: str = ""
     tags: tuple[str, ...] = ()
     cards: tuple[tuple[str, str], ...] = ()
-    stated: JsonObject = field(default_factory=dict)
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +175,38 @@ class ScenarioResult:
     summary: str
     note: str
     raw_log: str
-    stated: JsonObject
+    stated: Mapping[str, Any]
     timings_valid: bool = True
+
+    @property
+    def table(self) -> str:
+        """See `CaseStatement.table`."""
+        return "pack_results"
+
+    @property
+    def speaker(self) -> str:
+        """The pack: it puts in words what came of the case."""
+        return "pack"
+
+    def cells(self) -> Mapping[str, Cell]:
+        """Return its row of `pack_results`."""
+        parts = {name: self.stated.get(name) for name in ("output", "verifier", "artifacts", "timings")}
+        if not self.timings_valid:
+            timings = parts["timings"]
+            parts["timings"] = {**(timings if isinstance(timings, Mapping) else {}), "valid": False}
+        return {
+            "status": self.status.value,
+            "score": self.score,
+            "points": self.points,
+            "note": foreign_text(self.note),
+            "summary": foreign_text(self.summary),
+            "raw_log": foreign_text(self.raw_log),
+            **{name: None if part is None else foreign_json(part) for name, part in parts.items()},
+        }
+
+    def for_item(self) -> ScenarioResult:
+        """Return it without its texts."""
+        return replace(self, summary="", note="", raw_log="", stated={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +222,25 @@ class PackScore:
     """
 
     total: float
-    categories: tuple[Mapping[str, object], ...]
+    categories: tuple[Mapping[str, Any], ...]
     summary: str = ""
     partial: bool = False
     unit: str = ""
+
+    @property
+    def table(self) -> str:
+        """See `RunStatement.table`."""
+        return "pack_scores"
+
+    def cells(self) -> Mapping[str, Cell]:
+        """Return its row of `pack_scores`."""
+        return {
+            "total": self.total,
+            "unit": foreign_text(self.unit),
+            "categories": foreign_json(self.categories),
+            "summary": foreign_text(self.summary),
+            "partial": int(self.partial),
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

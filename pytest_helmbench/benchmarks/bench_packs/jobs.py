@@ -14,6 +14,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackRule,
     PartialPolicy,
     ScenarioMeta,
+    ScenarioResult,
 )
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
 from pytest_helmbench.benchmarks.kind import Broken
@@ -92,8 +93,8 @@ class BenchPackJob(CaseJob):
         """Return the JUnit properties, those of the pack's own scale too."""
         # Explicit, since a class with slots is made anew and a bare `super()` looks for the first one.
         own = super(BenchPackJob, self).properties(outcome)
-        result = outcome.hosted
-        if result is None:
+        result = outcome.statement
+        if not isinstance(result, ScenarioResult):
             return own
         stated = {"pack_status": str(result.status), "pack_score": result.score, "pack_points": result.points}
         return [*own, *((name, value) for name, value in stated.items() if value is not None)]

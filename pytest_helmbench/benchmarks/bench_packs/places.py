@@ -33,4 +33,6 @@ PLACES = KindPlaces(
     files=_manifest,
     manifests=_manifest,
     is_outermost=True,
+    record="pytest_helmbench.benchmarks.bench_packs.record",
+    exports=("benchlocal",),
 )

@@ -71,17 +71,12 @@ def total_text(score: PackScore) -> str:
     return f"{amount(score.total)}{unit}{' (partial selection)' if score.partial else ''}"
 
 
-def pack_score_line(name: str, score: PackScore) -> str:
-    """Return what a pack makes of a run on one line: total and categories.
-
-    Args:
-        name: Of the run (a model).
-        score: Of the pack.
-    """
+def pack_score_line(score: PackScore) -> str:
+    """Return what a pack makes of a run on one line: total and categories."""
     parts = [f"{label} {number}" for label, number, _ in pack_score_rows(score)]
     more = [f"{len(parts) - _MOST_CATEGORIES} more"] if len(parts) > _MOST_CATEGORIES else []
     categories = ", ".join([*parts[:_MOST_CATEGORIES], *more])
-    return f"{name}: the pack's own total: {total_text(score)}{f'; {categories}' if categories else ''}"
+    return f"the pack's own total: {total_text(score)}{f'; {categories}' if categories else ''}"
 
 
 def pack_score_rows(score: PackScore) -> list[tuple[str, str, str]]:
@@ -115,16 +110,17 @@ def pack_score_record(score: PackScore, *, with_text: bool) -> dict[str, Any]:
     return {**record, "summary": score.summary or None} if with_text else record
 
 
-def bench_pack_cells(row: BenchPackRow | None) -> dict[str, str | float | None]:
-    """Return the columns that an export has for Bench Packs."""
-    cells = (None, None, None) if row is None else (row.status, row.score, row.points)
-    return dict(zip(BENCH_PACK_COLUMNS, cells, strict=True))
+def bench_pack_cells(row: BenchPackRow) -> dict[str, str | float | None]:
+    """Return the columns that an export has for Bench Packs, those with texts too."""
+    cells = (row.status, row.score, row.points, row.summary, row.note, row.raw_log)
+    return dict(zip((*BENCH_PACK_COLUMNS, *BENCH_PACK_TEXTS), cells, strict=True))
 
 
-def bench_pack_texts(row: BenchPackRow | None) -> dict[str, str | None]:
-    """Return the further columns of an export with texts."""
-    cells = (None, None, None) if row is None else (row.summary, row.note, row.raw_log)
-    return dict(zip(BENCH_PACK_TEXTS, cells, strict=True))
+def bench_pack_texts(row: BenchPackRow) -> list[tuple[str, str]]:
+    """Return what a report with texts shows of a failure, each under a title."""
+    head = f"pack: {row.status}, score {amount(row.score)}"
+    texts = {head: row.summary, "note": row.note, "raw log": row.raw_log}
+    return [(title, text) for title, text in texts.items() if text]
 
 
 def bench_pack_record(row: BenchPackRow | None, case: BenchPackCase) -> dict[str, Any]:
@@ -162,9 +158,9 @@ def suite_properties(pack: str, model: str, score: PackScore) -> list[tuple[str,
     of = scrub(f"[{pack}][{model}]")
     partial: list[tuple[str, str | float]] = [(f"pack_partial{of}", "true")] if score.partial else []
     categories = [
-        (f"pack_category{of}[{_one_line(str(category.get('id')))}]", part)
+        (f"pack_category{of}[{_one_line(str(category.get('id')))}]", category["score"])
         for category in score.categories
-        if isinstance(part := category.get("score"), int | float) and _is_number(part)
+        if _is_number(category.get("score"))
     ]
     return [(f"pack_total{of}", score.total), *partial, *categories]
 

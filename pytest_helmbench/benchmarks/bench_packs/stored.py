@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
+from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import has_table, reading
 
 __all__ = [
@@ -24,10 +25,13 @@ __all__ = [
     "bench_pack_rows",
     "bench_pack_scenarios",
     "pack_score",
+    "plain_rows",
+    "repetitions_of",
+    "said_of_judged",
 ]
 
 _FIRST_FAULT = 400
-_TEXTS = ("summary", "note", "raw_log", "output", "verifier", "artifacts")
+_WITHOUT_TEXTS = "result_id, status, pack_results.score, points, timings"
 
 
 class BenchPackResult(NamedTuple):
@@ -108,9 +112,15 @@ class BenchPackFault:
 
 
 _ROWS = """
-    SELECT result_id, status, pack_results.score, points, timings, {texts}
+    SELECT {columns}
     FROM pack_results JOIN results ON results.id = result_id
     WHERE results.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+"""
+_JUDGED = """
+    SELECT result_id, results.code AS scenario, status, pack_results.score, points, summary, note,
+        coalesce(json_extract(timings, '$.valid'), 1) AS timed
+    FROM pack_results JOIN results ON results.id = result_id
+    WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
 """
 _RESULTS = """
     SELECT results.id, results.code, results.repetition, (
@@ -152,9 +162,48 @@ def bench_pack_rows(
     """
     if not has_table(conn, "pack_results"):
         return {}
-    texts = ", ".join(_TEXTS if with_text else ("NULL",) * len(_TEXTS))
-    found = conn.execute(_ROWS.format(texts=texts), (run_id, code))
-    return {result_id: _row(*cells) for result_id, *cells in found}
+    columns = "pack_results.*" if with_text else _WITHOUT_TEXTS
+    found = named_rows(conn.execute(_ROWS.format(columns=columns), (run_id, code)))
+    return {int(str(row["result_id"])): _row(row) for row in found}
+
+
+def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[int, ScenarioResult]:
+    """Return what a pack has said of the judged cases of a run, by `results.id`; logs stay where they are."""
+    if not has_table(conn, "pack_results"):
+        return {}
+    return {
+        row["result_id"]: made_of(
+            ScenarioResult,
+            row,
+            status=PackStatus(row["status"]),
+            summary=row["summary"] or "",
+            note=row["note"] or "",
+            raw_log="",
+            stated={},
+            timings_valid=row["timed"] != 0,
+        )
+        for row in _any(conn.execute(_JUDGED, (run_id,)))
+    }
+
+
+def plain_rows(path: Path, run_id: int) -> Mapping[int, BenchPackRow]:
+    """Return what a pack has said of the results of a run, texts apart, by `results.id`.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        return bench_pack_rows(conn, run_id, with_text=False)
+
+
+def _any(cursor: sqlite3.Cursor) -> Iterable[Mapping[str, Any]]:
+    return named_rows(cursor)
+
+
+def repetitions_of(conn: sqlite3.Connection, run_id: int, code: str) -> Mapping[int, int]:
+    """Return the repetition of every result of a case, by `results.id`."""
+    found = conn.execute("SELECT id, repetition FROM results WHERE run_id = ? AND code = ?", (run_id, code))
+    return dict(found.fetchall())
 
 
 def bench_pack_results(path: Path, run_id: int) -> tuple[BenchPackResult, ...]:
@@ -234,41 +283,26 @@ def pack_score(path: Path, run_id: int) -> PackScore | None:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    query = "SELECT total, categories, summary, partial, unit FROM pack_scores WHERE run_id = ?"
+    query = "SELECT * FROM pack_scores WHERE run_id = ?"
     with reading(path) as conn:
         if not has_table(conn, "pack_scores"):
             return None
-        row = conn.execute(query, (run_id,)).fetchone()
+        row = next(iter(_any(conn.execute(query, (run_id,)))), None)
     if row is None:
         return None
-    total, categories, summary, partial, unit = row
-    return PackScore(total, tuple(json.loads(categories)), summary or "", bool(partial), unit or "")
-
-
-def _row(  # noqa: PLR0913, PLR0917 - one argument per column
-    status: str,
-    score: float | None,
-    points: float | None,
-    timings: str | None,
-    summary: str | None,
-    note: str | None,
-    raw_log: str | None,
-    output: str | None,
-    verifier: str | None,
-    artifacts: str | None,
-) -> BenchPackRow:
-    return BenchPackRow(
-        status=status,
-        score=score,
-        points=points,
-        timings=_json(timings),
-        summary=summary,
-        note=note,
-        raw_log=raw_log,
-        output=_json(output),
-        verifier=_json(verifier),
-        artifacts=_json(artifacts),
+    return made_of(
+        PackScore,
+        row,
+        categories=tuple(json.loads(row["categories"])),
+        summary=row["summary"] or "",
+        partial=bool(row["partial"]),
+        unit=row["unit"] or "",
     )
+
+
+def _row(row: Mapping[str, Any]) -> BenchPackRow:
+    parts = {name: _json(row.get(name)) for name in ("timings", "output", "verifier", "artifacts")}
+    return made_of(BenchPackRow, row, **parts)
 
 
 def _json(text: str | None) -> Any:

@@ -67,7 +67,7 @@ def store_pack_totals(
             len(results) < everything for results in repetitions.values()
         )
         score = replace(mean_score(found), partial=partial)
-        store.record_pack_score(run_id, score)
+        store.record_statement(run_id, score)
         stated = {"totalScore": score.total, "categories": list(score.categories), "summary": score.summary}
         store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
     return tuple(wrong)
@@ -85,8 +85,8 @@ def mean_score(scores: Sequence[PackScore]) -> PackScore:
     found: defaultdict[str, list[float]] = defaultdict(list)
     for score in scores:
         for category in score.categories:
-            if isinstance(part := category.get("score"), int | float):
-                found[str(category["id"])].append(part)
+            if category.get("score") is not None:
+                found[str(category["id"])].append(category["score"])
 
     def mean(name: str) -> float | None:
         return fmean(found[name]) if len(found[name]) == len(scores) else None

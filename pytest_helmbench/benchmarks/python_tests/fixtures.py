@@ -14,7 +14,6 @@ from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
@@ -49,6 +48,9 @@ _SLICE_S = 0.5
 _NOTHING_NAMED = (
     "the fixtures helmbench_model, helmbench_openai and helmbench_async_openai cannot be asked for here\n"
     "  hint: name one of them among the arguments of a test function, so that the test is planned for every model"
+)
+_NOT_INSTALLED = (
+    "the package openai is not installed, which this fixture gives a client of\n  hint: pip install openai"
 )
 _JUDGED_AGAIN = (
     "a judged test was run again: its first verdict stands, its code did not run"
@@ -332,7 +334,7 @@ def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
 
 def opened_client(connection: Connection) -> Iterator[openai.OpenAI]:
     """Yield a client of the relay."""
-    library = _library()
+    library = _imported()
     client: openai.OpenAI = library.OpenAI(**_options(connection, library.DefaultHttpxClient))
     try:
         yield client
@@ -342,7 +344,7 @@ def opened_client(connection: Connection) -> Iterator[openai.OpenAI]:
 
 def opened_async_client(connection: Connection) -> Iterator[openai.AsyncOpenAI]:
     """Yield a client of the relay that keeps no connection: each would belong to an event loop of the test's."""
-    library = _library()
+    library = _imported()
     client: openai.AsyncOpenAI = library.AsyncOpenAI(
         **_options(connection, library.DefaultAsyncHttpxClient), default_headers={"Connection": "close"}
     )
@@ -368,10 +370,12 @@ def _no_certificates() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _library() -> ModuleType:
-    import openai  # noqa: PLC0415 - half a second, for tests that ask for a client
+def _imported() -> Any:
+    with suppress(ImportError):
+        import openai  # noqa: PLC0415 - half a second, for tests that ask for a client
 
-    return openai
+        return openai
+    pytest.fail(_NOT_INSTALLED, pytrace=False)
 
 
 def _close(client: openai.AsyncOpenAI) -> None:

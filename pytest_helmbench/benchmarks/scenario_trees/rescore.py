@@ -40,7 +40,6 @@ from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.plans import load_facts
-from pytest_helmbench.store.queries import RunDetail
 from pytest_helmbench.store.replay import (
     JudgeReply,
     StoredCase,
@@ -49,7 +48,8 @@ from pytest_helmbench.store.replay import (
     newest_reply,
     stored_cases,
 )
-from pytest_helmbench.store.runs import RunRecord, iso_time
+from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.run_rows import RunRecord, iso_time
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["NEEDS_JUDGE", "OTHER_PROMPT", "RescoreError", "Rescored", "rescore"]
@@ -186,7 +186,7 @@ class _Replay:
         self._path = path
         self._strict_json = bool(settings.get("strict_json"))
         self._judge = str(settings.get("judge") or "")
-        self._template: JudgeTemplate = load_template(Path(template) if template else None)
+        self._template: JudgeTemplate = load_template(Path(str(template)) if template else None)
         self._requests: dict[tuple[str, int, str], bytes] = {}
         self._samples: dict[int, bytes] = {}
         self._answers: dict[tuple[str, int, str, str], StoredReply] = {}
@@ -304,7 +304,7 @@ def _record(detail: RunDetail, benchmark: ScenarioTree, codes: tuple[str, ...], 
         provider=detail.provider,
         base_url=detail.base_url,
         scope="selected" if run.scope == "whole" and not whole else run.scope,
-        total_tests=len(codes) * int(settings.get("repeat") or 1),
+        total_tests=len(codes) * int(str(settings.get("repeat") or 1)),
         total_evaluations=None,
         settings=settings,
         plugin_version=version("pytest-helmbench"),

@@ -24,17 +24,20 @@ from bench_pack_records import (
 )
 from trees import rows
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
+from pytest_helmbench.benchmarks.bench_packs.record import RECORD
 from pytest_helmbench.benchmarks.bench_packs.stored import (
     bench_pack_events,
     bench_pack_results,
+    bench_pack_rows,
     bench_pack_scenarios,
     pack_score,
 )
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.session.stored_scores import stored_score
-from pytest_helmbench.store.queries import results, run_detail
+from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.recorded_runs import RecordedRuns
+from pytest_helmbench.store.run_queries import run_detail
 
 _WHOLE = {
     "score": 62.5,
@@ -82,7 +85,8 @@ def test_what_a_pack_says_is_kept_whole_beside_our_verdict(path: Path) -> None:
     assert bench_pack_results(path, run_id)[1].stated["ownKey"] == [1, None, "x"]
     told = [event.payload.get("message") for event in bench_pack_events(path, run_id, "A")]
     assert told == [None, "asking", "checking", None, None]
-    plain, full = (results(path, run_id, "A", with_text=texts)[0].hosted for texts in (False, True))
+    with reading(path) as conn:
+        plain, full = (bench_pack_rows(conn, run_id, "A", with_text=texts).get(1) for texts in (False, True))
     assert plain is not None
     assert full is not None
     assert (plain.status, plain.points, plain.raw_log, plain.output, plain.timed) == (
@@ -103,7 +107,7 @@ def test_results_are_in_the_packs_order_by_repetition_and_only_judged_ones(path:
         for code, repetition in (("A", 2), ("C", 1), ("A", 1), ("B", 2), ("B", 1)):
             store.record_result(result(run_id, code, judged(said(code, score=repetition)), repetition))
         store.record_result(result(run_id, "C", error("timeout", "too slow"), 2))
-        unasked = replace(error("no_model_call", "no call"), hosted=said("C"))
+        unasked = replace(error("no_model_call", "no call"), statement=said("C"))
         store.record_result(result(run_id, "C", unasked, 3))
 
     found = [(code, repetition) for code, repetition, _ in bench_pack_results(path, run_id)]
@@ -111,7 +115,7 @@ def test_results_are_in_the_packs_order_by_repetition_and_only_judged_ones(path:
 
 
 def test_a_result_that_replaces_an_error_replaces_what_its_pack_said_and_its_events(path: Path) -> None:
-    first = replace(error("verifier", "it was down"), hosted=said("A", "fail", note="no verifier"))
+    first = replace(error("verifier", "it was down"), statement=said("A", "fail", note="no verifier"))
     with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         for outcome in (first, judged(said("A", score=1)), judged(said("A", "fail"))):
             store.record_result(result(run_id, "A", outcome))
@@ -162,8 +166,8 @@ def test_the_score_is_the_share_passed_with_categories_as_groups(path: Path) -> 
 def test_what_a_pack_makes_of_a_run_is_kept_and_its_last_word_stands(path: Path) -> None:
     categories = ({"id": "a", "label": "A", "score": 3.5, "weight": 2, "own": "kept"},)
     with bench_pack_store(path, [run_record(), run_record(model="test/other")]) as (store, (run_id, other)):
-        store.record_pack_score(run_id, PackScore(1, ()))
-        store.record_pack_score(
+        store.record_statement(run_id, PackScore(1, ()))
+        store.record_statement(
             run_id, PackScore(83.25, categories, "well done", partial=True, unit="tokens/s")
         )
 
@@ -178,9 +182,9 @@ def test_a_session_that_goes_on_knows_what_was_said(path: Path) -> None:
         whole = said("A", "partial", summary="so so", **_WHOLE)
         store.record_result(result(run_id, "A", judged(replace(whole, timings_valid=False))))
     with RecordedRuns(path) as recall:
-        (found,) = recall.judged_cases(run_id).values()
-    hosted = found.outcome.hosted
-    assert hosted is not None
+        (found,) = recall.judged_cases(run_id, RECORD.statements).values()
+    hosted = found.outcome.statement
+    assert isinstance(hosted, ScenarioResult)
     assert (hosted.status, hosted.score, hosted.points) == (PackStatus.PARTIAL, 62.5, 2)
     assert (hosted.summary, hosted.note, hosted.timings_valid) == ("so so", "half of it", False)
 
@@ -190,14 +194,15 @@ def test_a_file_from_before_bench_packs_is_read(path: Path) -> None:
         store.record_result(result(run_id, "A", judged(said("A"))))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("DROP TABLE pack_results; DROP TABLE pack_scores; DROP TABLE events;")
-    assert results(path, run_id, with_text=True)[0].hosted is None
+    assert RECORD.results(path, run_id, None, with_text=True) == {}
     assert (pack_score(path, run_id), bench_pack_results(path, run_id), bench_pack_events(path, run_id)) == (
         None,
         (),
         (),
     )
     with RecordedRuns(path) as recall:
-        assert [found.outcome.hosted for found in recall.judged_cases(run_id).values()] == [None]
+        cases = recall.judged_cases(run_id, RECORD.statements).values()
+        assert [found.outcome.statement for found in cases] == [None]
 
 
 def test_an_outcome_crosses_processes_and_sheds_what_only_the_record_keeps() -> None:
@@ -205,9 +210,9 @@ def test_an_outcome_crosses_processes_and_sheds_what_only_the_record_keeps() -> 
     assert pickle.loads(pickle.dumps(result(1, "A", whole))) == result(1, "A", whole)
 
     waiting = whole.for_item()
-    assert waiting.hosted is not None
-    assert (waiting.events, waiting.hosted.stated, waiting.hosted.raw_log) == ((), {}, "")
-    assert (waiting.hosted.status, waiting.hosted.score) == (PackStatus.PARTIAL, 62.5)
+    assert isinstance(waiting.statement, ScenarioResult)
+    assert (waiting.events, waiting.statement.stated, waiting.statement.raw_log) == ((), {}, "")
+    assert (waiting.statement.status, waiting.statement.score) == (PackStatus.PARTIAL, 62.5)
     plain = Outcome(Verdict.PASSED)
     assert plain.for_item() is plain
 

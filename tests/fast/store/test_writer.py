@@ -23,7 +23,6 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Scenario,
     ScenarioTree,
 )
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Evaluation,
@@ -35,7 +34,8 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
-from pytest_helmbench.store.queries import Spread, price_history, run_summary, runs
+from pytest_helmbench.store.cost_queries import Spread, price_history
+from pytest_helmbench.store.run_queries import run_summary, runs
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 
 AT = "2026-07-04T12:00:00+00:00"
@@ -53,7 +53,7 @@ def components(scenario: str, kind: str, count: int) -> tuple[Component, ...]:
 
 
 def scenario(code: str, rule: CategoryMatch | JudgeRule = FIELD_RULE) -> Scenario:
-    schema: JsonObject = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {}}}
+    schema = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {}}}
     family = "category_match" if isinstance(rule, CategoryMatch) else "sqe"
     conditions, contexts, perturbations = (components(code, kind, 2) for kind in ("C", "U", "PT"))
     return Scenario(
@@ -479,8 +479,8 @@ def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: 
     said = ScenarioResult(CODE, PackStatus.PASS, 100, None, "well done", "", "", {})
     for run_id, verdict in ((first, Verdict.PASSED), (second, Verdict.FAILED)):
         store.record_attempt(attempt(run_id))
-        store.record_result(result(run_id, verdict=verdict, reply_key="key-1", hosted=said))
-        store.record_pack_score(run_id, PackScore(100, ({"id": "a", "label": "A", "score": 100},)))
+        store.record_result(result(run_id, verdict=verdict, reply_key="key-1", statement=said))
+        store.record_statement(run_id, PackScore(100, ({"id": "a", "label": "A", "score": 100},)))
 
     assert len(queries) == 10
     for query in queries:

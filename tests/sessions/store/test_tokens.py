@@ -40,7 +40,7 @@ def test_nothing_that_a_pack_says_stops_the_writer_or_brings_a_token_in(tmp_path
     )
     with bench_pack_store(path, [run_record()]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(hostile, token)))
-        store.record_pack_score(run_id, PackScore(1, ({"id": token},), token))
+        store.record_statement(run_id, PackScore(1, ({"id": token},), token))
 
     with closing(sqlite3.connect(path)) as connection:
         dump = "\n".join(connection.iterdump())

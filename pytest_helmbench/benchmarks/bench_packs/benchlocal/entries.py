@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
-from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackFault
-from pytest_helmbench.store.queries import ResultRow
+from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackFault, BenchPackRow
+from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = [
     "MARK",
@@ -34,11 +34,11 @@ _PLAIN_TIMINGS = ("startedAt", "completedAt", "durationMs", "valid")
 _PLAIN_CATEGORY = ("id", "label", "score", "weight")
 
 
-def timed_result(stated: Result, row: ResultRow) -> Result:
+def timed_result(stated: Result, row: ResultRow, said: BenchPackRow | None) -> Result:
     """Return a result with times, as the app gives it some where its pack has not; our mark is not the pack's."""
     own = {name: value for name, value in stated.items() if name != MARK}
-    said = row.hosted.timings if row.hosted is not None else None
-    return {**own, "timings": {**_times(row), **(said if isinstance(said, Mapping) else {})}}
+    timings = said.timings if said is not None else None
+    return {**own, "timings": {**_times(row), **(timings if isinstance(timings, Mapping) else {})}}
 
 
 def _times(row: ResultRow) -> dict[str, Any]:

@@ -35,9 +35,11 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
     bench_pack_results,
     bench_pack_scenarios,
     pack_score,
+    plain_rows,
 )
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.queries import ResultRow, RunDetail, results, run_detail, run_summary
+from pytest_helmbench.store.result_queries import ResultRow, results
+from pytest_helmbench.store.run_queries import RunDetail, run_detail, run_summary
 
 __all__ = ["DesktopRun", "desktop_run", "write_benchlocal"]
 
@@ -142,6 +144,7 @@ def _model_run(db: Path, detail: RunDetail, scenarios: Sequence[BenchPackScenari
     for row in results(db, run_id):
         rows.setdefault(row.code, []).append(row)
     stated = {(code, repetition): said for code, repetition, said in bench_pack_results(db, run_id)}
+    said = plain_rows(db, run_id)
     faults = bench_pack_faults(db, run_id)
     events = bench_pack_events(db, run_id)
     messages = {
@@ -153,7 +156,7 @@ def _model_run(db: Path, detail: RunDetail, scenarios: Sequence[BenchPackScenari
     errors = 0
     for code in (scenario.code for scenario in scenarios if scenario.code in rows):
         judged = [
-            timed_result(stated[row.code, row.repetition], row)
+            timed_result(stated[row.code, row.repetition], row, said.get(row.id))
             for row in rows[code]
             if _is_judged(row, stated)
         ]

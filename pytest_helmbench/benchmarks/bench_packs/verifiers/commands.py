@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-
-from pytest_helmbench.core.json_types import JsonValue
+from typing import Any
 
 __all__ = ["ServerCommand", "find_command"]
 
@@ -84,9 +83,9 @@ def _container_command(text: str) -> Sequence[str]:
         if name == "FROM":
             said.clear()
             continue
-        stated = _json(value)
-        words = [word for word in stated if isinstance(word, str)] if isinstance(stated, list) else []
-        said[name] = words if words == stated else _words(value)
+        words = _json(value)
+        exact = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        said[name] = words if exact else _words(value)
     return (*said.get("ENTRYPOINT", ()), *said.get("CMD", ()))
 
 
@@ -136,9 +135,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _json(text: str) -> JsonValue:
+def _json(text: str) -> Any:
     try:
-        value: JsonValue = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
@@ -25,7 +25,6 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     health_of,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import start_process
-from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -117,7 +116,7 @@ class Verifiers:
         self,
         manifest: BenchPackManifest,
         choices: Choices,
-        tell: Callable[[JsonObject], None],
+        tell: Callable[[Mapping[str, Any]], None],
         *,
         node: str | None = None,
         waits: Waits | None = None,

@@ -71,7 +71,7 @@ def test_the_runs_of_a_pack_in_a_session_are_one_run_of_the_app(db: Path, tmp_pa
             store.record_event(run_id, Event("verifier_preparing", preparing, AT))
             store.record_result(result(run_id, "A", judged(said("A", score=1), "asking")))
             store.record_result(result(run_id, "B", judged(said("B", "fail", **_QUOTING))))
-            store.record_pack_score(run_id, _SCORE)
+            store.record_statement(run_id, _SCORE)
         store.record_result(result(run_ids[0], "C", Outcome(Verdict.SKIPPED, "budget")))
 
     folder = tmp_path / "runs"
@@ -217,7 +217,7 @@ def test_a_partial_total_and_an_interrupted_session_are_called_so(db: Path, tmp_
     with bench_pack_store(db, [run_record()], "interrupted") as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(said("A"))))
         store.record_event(run_id, Event("run_error", {"message": "no total"}, AT))
-        store.record_pack_score(run_id, replace(_SCORE, partial=True))
+        store.record_statement(run_id, replace(_SCORE, partial=True))
 
     summary, events, _ = _written(db, tmp_path / "runs", [run_id])
 
@@ -286,7 +286,7 @@ def test_the_command_writes_the_same_summary_without_what_may_quote_a_reply(
     with bench_pack_store(db, [run_record()]) as (store, (run_id,)):
         store.record_result(result(run_id, "A", judged(said("A", "fail", **_QUOTING), "QUOTE")))
         store.record_result(result(run_id, "B", error("crashed", "QUOTE")))
-        store.record_pack_score(run_id, _SCORE)
+        store.record_statement(run_id, _SCORE)
     written, _, _ = _written(db, tmp_path / "runs", [run_id])
     out = tmp_path / "out.json"
 

@@ -19,7 +19,7 @@ from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.reports.case_texts import quoted_texts
-from pytest_helmbench.store.runs import RunRecord, RunTotals
+from pytest_helmbench.store.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
 
 _CATEGORIES: tuple[dict[str, Any], ...] = (
@@ -51,7 +51,7 @@ def db(tmp_path: Path) -> Path:
         store.record_result(result(run_id, "A", judged(told, "QUOTE\nprogress")))
         store.record_result(result(run_id, "B", judged(said("B"))))
         store.record_result(result(run_id, "C", error("crashed", "the pack has ended its process")))
-        store.record_pack_score(run_id, _SCORE)
+        store.record_statement(run_id, _SCORE)
     return path
 
 
@@ -68,12 +68,12 @@ def _valid(name: str, document: str, capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_a_score_of_a_pack_is_one_line_with_its_categories() -> None:
-    assert pack_score_line("test/good", _SCORE) == _LINE
-    assert pack_score_line("m", PackScore(0.5, ())) == "m: the pack's own total: 0.5"
+    assert f"test/good: {pack_score_line(_SCORE)}" == _LINE
+    assert pack_score_line(PackScore(0.5, ())) == "the pack's own total: 0.5"
     many = tuple({"id": f"c{number}", "score": number} for number in range(15))
-    assert pack_score_line("m", PackScore(1, many)).endswith("c10 10, c11 11, 3 more")
+    assert pack_score_line(PackScore(1, many)).endswith("c10 10, c11 11, 3 more")
     nameless = PackScore(1, ({"id": "x", "label": "", "score": "high"},))
-    assert pack_score_line("m", nameless).endswith("; x -")
+    assert pack_score_line(nameless).endswith("; x -")
 
 
 def test_junit_gets_totals_and_categories_by_pack_and_model() -> None:
@@ -90,7 +90,7 @@ def test_junit_gets_totals_and_categories_by_pack_and_model() -> None:
 def test_what_a_pack_says_of_a_failure_is_its_own_words() -> None:
     told = replace(judged(said("A", "fail")), excerpt="no sum")
     assert quoted_texts(told.for_item()) == [("pack", "no sum")]
-    broken = Outcome(Verdict.ERROR, "crashed", excerpt="stack", hosted=said("A"))
+    broken = Outcome(Verdict.ERROR, "crashed", excerpt="stack", statement=said("A"))
     assert quoted_texts(broken) == [("output", "stack")]
 
 

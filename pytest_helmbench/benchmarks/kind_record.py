@@ -1,0 +1,121 @@
+"""What a kind of benchmark keeps on record beside the tables that all kinds share, and what it says of that in reports.
+
+A kind that keeps nothing of its own needs no such object: `NO_RECORD` stands for it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from pytest_helmbench.benchmarks.registry import all_places
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.kind_words import NO_COLUMNS, CaseWords, OwnColumns, ResultWords, RunWords
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.statement import CaseStatement
+
+__all__ = ["NO_RECORD", "KindRecord", "own_exports", "record_of"]
+
+
+class KindRecord(Protocol):
+    """Reads what a kind has kept of a run."""
+
+    @property
+    def columns(self) -> OwnColumns:
+        """What exports say of each result."""
+
+    @property
+    def failures(self) -> str:
+        """What the reasons of failed cases are called on a run's page."""
+
+    def statements(self, conn: sqlite3.Connection, run_id: int) -> Mapping[int, CaseStatement]:
+        """Return what was said of the judged results of a run, by `results.id`, for a session that goes on."""
+
+    def results(
+        self, path: Path, run_id: int, code: str | None, *, with_text: bool
+    ) -> Mapping[int, ResultWords]:
+        """Return what is said of the results of a run, by `results.id`.
+
+        Args:
+            path: Results file.
+            run_id: `evaluation_runs.id`.
+            code: Only this case; None for all.
+            with_text: Also what may quote replies.
+
+        Raises:
+            StoreError: The file is missing or no results file.
+        """
+
+    def case(self, path: Path, run_id: int, code: str) -> Mapping[int, CaseWords]:
+        """Return all that is known of the results of one case, by repetition.
+
+        Raises:
+            StoreError: The file is missing or no results file.
+        """
+
+    def run(self, path: Path, run_id: int) -> RunWords | None:
+        """Return what is said of a run; None for nothing.
+
+        Raises:
+            StoreError: The file is missing or no results file.
+        """
+
+    def export(self, path: Path, run_id: int, *, with_text: bool) -> JsonObject:
+        """Return a run as a document of the kind's own.
+
+        Raises:
+            HelmbenchError: The run is of another kind.
+            StoreError: The file is missing or no results file.
+        """
+
+
+class _NoRecord:
+    """Of a kind that keeps nothing beside what the store keeps of all."""
+
+    columns = NO_COLUMNS
+    failures = "wrong in form"
+
+    def statements(self, _conn: sqlite3.Connection, _run_id: int) -> Mapping[int, CaseStatement]:
+        return {}
+
+    def results(
+        self,
+        _path: Path,
+        _run_id: int,
+        _code: str | None,
+        *,
+        with_text: bool,  # noqa: ARG002 - by name
+    ) -> Mapping[int, ResultWords]:
+        return {}
+
+    def case(self, _path: Path, _run_id: int, _code: str) -> Mapping[int, CaseWords]:
+        return {}
+
+    def run(self, _path: Path, _run_id: int) -> RunWords | None:
+        return None
+
+    def export(self, _path: Path, run_id: int, *, with_text: bool) -> JsonObject:
+        raise HelmbenchError(f"run {run_id} has no document of its kind's own (with_text={with_text})")
+
+
+NO_RECORD = _NoRecord()
+
+
+def record_of(kind: str) -> KindRecord:
+    """Return what reads the record of a kind, by the name that `benchmarks.kind` keeps.
+
+    A kind that is not installed here has `NO_RECORD`: what all kinds share can still be shown.
+    """
+    places = next((places for places in all_places() if places.name == kind), None)
+    if places is None or not places.record:
+        return NO_RECORD
+    found: KindRecord = import_module(places.record).RECORD
+    return found
+
+
+def own_exports() -> Mapping[str, KindRecord]:
+    """Return what writes the formats of `export` that only the runs of one kind have, by format."""
+    return {form: record_of(places.name) for places in all_places() for form in places.exports}

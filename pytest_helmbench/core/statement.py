@@ -1,0 +1,40 @@
+"""What a kind of benchmark says of a case or a run beside verdict and score: its own words, kept for it on record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
+
+__all__ = ["CaseStatement", "Cell", "RunStatement"]
+
+Cell: TypeAlias = "str | int | float | bytes | None"
+"""What one column of a row holds."""
+
+
+class RunStatement(Protocol):
+    """What a kind makes of a whole run."""
+
+    @property
+    def table(self) -> str:
+        """The table of the kind that keeps it, one row per run, whose primary key is `run_id`."""
+
+    def cells(self) -> Mapping[str, Cell]:
+        """Return its row by column, the key apart."""
+
+
+class CaseStatement(Protocol):
+    """What a kind says of one outcome."""
+
+    @property
+    def table(self) -> str:
+        """The table of the kind that keeps it, one row per result, whose primary key is `result_id`."""
+
+    @property
+    def speaker(self) -> str:
+        """Whom the excerpt of a judged outcome quotes, where it is not the model: `pack`."""
+
+    def cells(self) -> Mapping[str, Cell]:
+        """Return its row by column, the key apart."""
+
+    def for_item(self) -> CaseStatement:
+        """Return what an item shows of it: what only the record keeps is left out, since thousands may wait."""

@@ -1,0 +1,36 @@
+"""The reports that a session was asked for: read from its record, written to their files."""
+
+from __future__ import annotations
+
+from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
+from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.run_report import run_report
+from pytest_helmbench.store.fault import StoreError
+
+__all__ = ["write_report_files"]
+
+
+def write_report_files(coordinator: Coordinator) -> None:
+    """Write the reports of a session; what cannot be written is said in its summary.
+
+    Args:
+        coordinator: Of the session, closed.
+    """
+    settings, book = coordinator.settings, coordinator.book
+    wanted = wanted_reports(settings)
+    if not wanted:
+        return
+    if not book.tallies:
+        names = " and ".join(str(path) for path in wanted)
+        coordinator.note(f"{names}: not written, since nothing was run")
+        return
+    try:
+        found = [
+            run_report(settings.db, run_id, with_text=settings.with_text, scored=book.scored.get(run_id))
+            for run_id in book.tallies
+        ]
+    except StoreError as error:
+        coordinator.note(f"no report: {error}")
+        return
+    reports = [report for report in found if report is not None]
+    write_reports(wanted, reports, coordinator.note, with_text=settings.with_text)

@@ -1,0 +1,48 @@
+"""What must be known before the numbers of a run are believed, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_helmbench.reports.score_lines import score_notes
+from pytest_helmbench.reports.session_texts import judging_lines
+from pytest_helmbench.session.run_report import RunReport
+
+__all__ = ["cautions"]
+
+_ENDINGS = {
+    "running": "the run was still going when this was written",
+    "interrupted": "the run was interrupted",
+    "partial": "not every planned case was judged",
+}
+
+
+def cautions(report: RunReport) -> tuple[str, ...]:
+    """Return what must be known before the numbers of a run are believed, one sentence each."""
+    return tuple(_cautions(report))
+
+
+def _cautions(report: RunReport) -> Iterator[str]:
+    run = report.detail.summary
+    if run.status in _ENDINGS:
+        yield _ENDINGS[run.status]
+    if report.detail.rescored_from is not None:
+        yield f"judged anew from the stored replies of run {report.detail.rescored_from}; nothing was asked"
+    if report.judgements and report.judge == run.model:
+        yield f"{run.model} judged its own replies"
+    if report.judgements and report.judge.startswith("baseline/"):
+        yield f"{report.judgements} answers of {report.judge} stand in for a judge: not a judgement"
+    if report.words is not None:
+        yield from report.words.cautions
+    if report.score is None:
+        yield "the cases were selected by earlier outcomes (--lf, --sw): no fair sample, so there is no score"
+    else:
+        total = report.score.total
+        if total.interval is not None and total.few_clusters:
+            clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
+            yield f"the interval rests on {clusters}: too narrow to lean on"
+        yield from score_notes(report.score)
+    for line in judging_lines({run.model: report.counts}):
+        yield line.removeprefix(f"{run.model}: ")
+    if report.counts.unknown_costs:
+        yield f"the cost of {report.counts.unknown_costs} answered calls is unknown"

@@ -1,0 +1,80 @@
+"""The forms that recorded runs are written in: one object per format, with all that is known of it.
+
+Commands and sessions take their formats from here. A format of its own is a module with its text, and a line here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Protocol
+
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.reports.json_report import json_report
+from pytest_helmbench.reports.markdown import markdown_report
+from pytest_helmbench.reports.result_exports import csv_export, json_export
+from pytest_helmbench.session.recorded_results import RecordedRun
+from pytest_helmbench.session.run_report import RunReport
+
+__all__ = ["EXPORTS", "FORMATS", "REPORTS", "SCHEMAS", "ReportFormat", "report_schema"]
+
+
+class _Report(Protocol):
+    def __call__(self, reports: Sequence[RunReport], /, *, with_text: bool) -> str: ...
+
+
+class _Export(Protocol):
+    def __call__(self, run: RecordedRun, /, *, with_text: bool) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFormat:
+    """A form that recorded runs are written in.
+
+    Args:
+        name: As `--format` takes it.
+        report: Writes runs with their numbers; None where the format has no such thing.
+        export: Writes a run with every result; None where the format has no such thing.
+        setting: The setting that names the file a session reports to; empty for none.
+        schemas: JSON Schemas of what it writes, as `helmbench schema` names them; each is a file of this room.
+    """
+
+    name: str
+    report: _Report | None = None
+    export: _Export | None = None
+    setting: str = ""
+    schemas: tuple[str, ...] = ()
+
+
+FORMATS = (
+    ReportFormat("markdown", report=markdown_report, setting="markdown_report"),
+    ReportFormat("csv", export=csv_export),
+    ReportFormat(
+        "json",
+        report=json_report,
+        export=json_export,
+        setting="json_report",
+        schemas=("export", "report"),
+    ),
+)
+
+REPORTS = {form.name: form.report for form in FORMATS if form.report is not None}
+"""What `helmbench report` writes, by name."""
+
+EXPORTS = {form.name: form.export for form in FORMATS if form.export is not None}
+"""What `helmbench export` writes, by name."""
+
+SCHEMAS = tuple(name for form in FORMATS for name in form.schemas)
+"""The names of the JSON Schemas of our own outputs."""
+
+
+def report_schema(name: str) -> dict[str, JsonValue]:
+    """Return the JSON Schema of one of our own outputs.
+
+    Args:
+        name: One of `SCHEMAS`.
+    """
+    loaded: dict[str, JsonValue] = json.loads(files(__package__).joinpath(f"{name}.json").read_text("utf-8"))
+    return loaded

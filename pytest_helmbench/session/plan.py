@@ -1,0 +1,170 @@
+"""What a session will ask: counted from the selected jobs before anything is sent."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.engine.job import CaseJob, Target
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+
+__all__ = ["Plan", "PlannedRun", "plan_jobs"]
+
+_CHARACTERS_PER_TOKEN = 4
+_JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """What one run will ask. Plain data: it travels between processes.
+
+    Args:
+        benchmark: Root folder.
+        model: Model id.
+        judge: Judge's id; empty for none.
+        usable: Whether the model can be called.
+        why_not: For people, when it cannot.
+        variable: The environment variable that would help.
+        tests: Items.
+        evaluations: Evaluation rows.
+        judge_calls: Calls to the judge.
+        unasked: Calls, judges too, that are not made because the judge cannot be called.
+        prompt_tokens: Estimate, of the cases' own prompts.
+        judge_prompt_tokens: Estimate.
+        max_tokens: Bound on a completion; None when none is sent.
+        packed_codes: The planned case codes, one per line, compressed.
+        open_ended: Some of its cases may ask more than once: packs and agents decide that themselves.
+    """
+
+    benchmark: str
+    model: str
+    judge: str
+    usable: bool
+    why_not: str
+    variable: str
+    tests: int
+    evaluations: int
+    judge_calls: int
+    unasked: int
+    prompt_tokens: int
+    judge_prompt_tokens: int
+    max_tokens: int | None
+    packed_codes: bytes
+    open_ended: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """See `Target.key`."""
+        return self.benchmark, self.model
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The planned cases."""
+        return tuple(filter(None, zlib.decompress(self.packed_codes).decode().split("\n")))
+
+    def narrowed(self, codes: Sequence[str], loaded: Loaded) -> PlannedRun:
+        """Return the run with only these of its cases; tokens by their share."""
+        share = len(codes) / max(1, len(self.codes))
+        repeat = self.tests // max(1, len(self.codes))
+        judge_calls = sum(loaded.judge_calls(loaded.scenario_of(code)) for code in codes)
+        return replace(
+            self,
+            tests=len(codes) * repeat,
+            judge_calls=repeat * judge_calls,
+            unasked=round(self.unasked * share),
+            prompt_tokens=round(self.prompt_tokens * share),
+            judge_prompt_tokens=round(self.judge_prompt_tokens * share),
+            packed_codes=_packed(codes),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the session will ask.
+
+    Args:
+        runs: One per benchmark × model, in order of their first item.
+        dry: Nothing will be called.
+        scope: `whole`, `selected` or `by_outcome`.
+        python_tests: The hand-written tests among the cases; None for none.
+    """
+
+    runs: tuple[PlannedRun, ...]
+    dry: bool
+    scope: str
+    python_tests: RowOutline | None = None
+
+    @property
+    def tests(self) -> int:
+        """Items in all."""
+        return sum(run.tests for run in self.runs)
+
+    @property
+    def calls(self) -> int:
+        """Calls that will be made if nothing is retried; see `open_ended`."""
+        return sum(run.tests + run.judge_calls - run.unasked for run in self.runs if run.usable)
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether it may be more calls: nobody knows what packs and agents will ask."""
+        return any(run.open_ended and run.usable for run in self.runs)
+
+
+def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
+    """Count what the selected jobs will ask; nothing is composed.
+
+    Args:
+        jobs: Selected, in run order.
+        dry_run: The user asked for it.
+        scope: Of the whole session.
+    """
+    counts: dict[Target, Counter[str]] = {}
+    codes: dict[Target, dict[str, None]] = {}
+    for job in jobs:
+        count = counts.setdefault(job.target, Counter())
+        codes.setdefault(job.target, {})[job.code] = None
+        characters = job.prompt_characters()
+        judge_calls = job.judge_calls
+        judge = job.target.judge
+        count["tests"] += 1
+        count["prompt"] += characters // _CHARACTERS_PER_TOKEN + 1
+        count["evaluations"] += judge_calls or 1
+        count["open_ended"] += not job.is_one_question
+        count["judge"] += judge_calls
+        if judge_calls and (judge is None or not judge.usable):
+            count["unasked"] += 1 + judge_calls
+        count["judge_prompt"] += (
+            judge_calls * (characters + _JUDGE_WORDING_CHARACTERS) // _CHARACTERS_PER_TOKEN
+        )
+    runs = tuple(_planned(target, count, codes[target]) for target, count in counts.items())
+    return Plan(runs, dry_run or not any(run.usable for run in runs), scope)
+
+
+def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> PlannedRun:
+    endpoint = target.model.endpoint
+    usable = isinstance(endpoint, Endpoint)
+    return PlannedRun(
+        benchmark=target.key[0],
+        model=target.key[1],
+        judge=target.judge.entry.id if target.judge else "",
+        usable=usable,
+        why_not="" if isinstance(endpoint, Endpoint) else endpoint.reason,
+        variable="" if isinstance(endpoint, Endpoint) else endpoint.variable,
+        tests=count["tests"],
+        evaluations=count["evaluations"],
+        judge_calls=count["judge"],
+        unasked=count["unasked"],
+        prompt_tokens=count["prompt"],
+        judge_prompt_tokens=count["judge_prompt"],
+        max_tokens=target.model.entry.sampling.max_tokens,
+        packed_codes=_packed(codes),
+        open_ended=count["open_ended"] > 0,
+    )
+
+
+def _packed(codes: Iterable[str]) -> bytes:
+    return zlib.compress("\n".join(codes).encode(), 1)

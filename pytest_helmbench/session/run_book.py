@@ -1,0 +1,209 @@
+"""The runs of one session: opened, counted, scored, closed. Lives in the process that owns the database."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.model import Sampling
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
+from pytest_helmbench.engine.job import Target
+from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.session.plan import Plan, PlannedRun
+from pytest_helmbench.session.resume import Continued, Resumption, find_resumption
+from pytest_helmbench.session.run_counts import RunCounts
+from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.stored_scores import ScoredRun, run_totals, scored_run
+from pytest_helmbench.store.recorded_runs import CaseKey
+from pytest_helmbench.store.run_rows import RunRecord
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["RunBook"]
+
+
+class RunBook:
+    """Opens the runs of a session, tallies what comes, closes them. `record_*` are called on one thread.
+
+    Args:
+        settings: Of the session.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store: Store | None = None
+        self.plan: Plan | None = None
+        self.targets: dict[tuple[str, str], Target] = {}
+        self._run_ids: dict[tuple[str, str], int] = {}
+        self.tallies: dict[int, RunCounts] = {}
+        self.scored: dict[int, ScoredRun] = {}
+        self._unjudged: dict[CaseKey, Outcome] = {}
+        self._loaded: dict[str, Loaded] = {}
+        self.resumption: Resumption | None = None
+
+    @property
+    def store(self) -> Store | None:
+        """The database; None in a dry run and before `open`."""
+        return self._store
+
+    def prepare(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
+        """Open the database and find what goes on. A second time does nothing.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        if self._store is not None:
+            return
+        self.know(plan, loaded)
+        self._loaded = {str(item.root): item for item in loaded}
+        self._store = Store.open(self._settings.db)
+        # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
+        self._store.mark_dead_runs_interrupted(silent_s=0.0)
+        if self._settings.resume:
+            planned = [
+                Continued(
+                    run.benchmark,
+                    self._loaded[run.benchmark].outline.name,
+                    run.model,
+                    self._settings_of(run),
+                    self._loaded[run.benchmark].outline.kind,
+                )
+                for run in plan.runs
+            ]
+            self.resumption = find_resumption(self._settings.db, self._settings.resume_run, planned)
+
+    def left(self, plan: Plan) -> Plan:
+        """Return what is left to ask of a plan, as far as the record says: what is judged needs no call."""
+        if self.resumption is None:
+            return plan
+        judged = Counter((run_id, code) for run_id, code, _ in self.resumption.judged)
+        runs = []
+        for run in plan.runs:
+            run_id = self.resumption.runs.get(run.key)
+            codes = [code for code in run.codes if judged[run_id or 0, code] < self._settings.repeat]
+            runs.append(run.narrowed(codes, self._loaded[run.benchmark]))
+        return replace(plan, runs=tuple(runs))
+
+    def open(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
+        """Open one run per planned run, one per benchmark and model.
+
+        Raises:
+            StoreError: The database cannot be used.
+            ResumeError: The session cannot go on as it was started now.
+        """
+        self.prepare(plan, loaded)
+        store = self._store
+        if store is None:
+            return
+        runs = self.resumption.runs if self.resumption is not None else {}
+        session_id = self.resumption.session_id if self.resumption is not None else str(uuid.uuid4())
+        records = [
+            RunRecord(
+                benchmark=self._loaded[run.benchmark].outline,
+                model=run.model,
+                provider=_provider(self.targets[run.key]),
+                base_url=_base_url(self.targets[run.key]),
+                scope=plan.scope,
+                total_tests=run.tests,
+                total_evaluations=run.evaluations,
+                settings=self._settings_of(run),
+                plugin_version=version("pytest-helmbench"),
+                started_at=utc_now(),
+                codes=run.codes,
+                continues=runs.get(run.key),
+            )
+            for run in plan.runs
+        ]
+        for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
+            self._run_ids[run.key] = run_id
+            self.tallies[run_id] = RunCounts()
+
+    def know(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
+        """Take note of a plan without opening anything (a dry run)."""
+        self.plan = plan
+        self.targets = {target.key: target for item in loaded for target in item.targets}
+
+    def name_of(self, run: PlannedRun) -> str:
+        """Return the name of a run's benchmark."""
+        loaded = self._loaded.get(run.benchmark)
+        return Path(run.benchmark).name if loaded is None else loaded.outline.name
+
+    def run_ids(self) -> Mapping[tuple[str, str], int]:
+        """Return `evaluation_runs.id` by benchmark and model."""
+        return self._run_ids
+
+    def record_attempt(self, record: AttemptRecord) -> None:
+        """Tally and store an attempt."""
+        self.tallies[record.run_id].add_attempt(record)
+        if self._store is not None:
+            self._store.record_attempt(record)
+
+    def record_result(self, record: ResultRecord) -> None:
+        """Tally and store a result; the first judged verdict of a case stands."""
+        key = (record.run_id, record.code, record.repetition)
+        tally = self.tallies[record.run_id]
+        outcome = record.outcome
+        if key in self._unjudged:
+            tally.take_back(self._unjudged.pop(key))
+        if not outcome.judged:
+            self._unjudged[key] = Outcome(outcome.verdict, outcome.reason)
+        tally.add_result(record)
+        if self._store is not None:
+            self._store.record_result(record)
+
+    def close(self, *, interrupted: bool) -> None:
+        """Close every run and the database."""
+        if self._store is None:
+            return
+        self._store.flush()
+        for run_id in self.tallies:
+            scored = scored_run(self._settings.db, run_id) if self._store.fault is None else None
+            complete = scored is not None and scored.facts.complete and self._has_seen_all(run_id)
+            status = "complete" if complete else "interrupted" if interrupted else "partial"
+            score = None
+            if scored is not None:
+                self.scored[run_id], score = scored, scored.score
+            self._store.close_run(run_id, run_totals(status, utc_now(), score))
+        self._store.close()
+
+    def _has_seen_all(self, run_id: int) -> bool:
+        """Return whether no verdict on record is left that this session should have looked at, and has not."""
+        if self.resumption is None or self.plan is None:
+            return True
+        planned = sum(run.tests for run in self.plan.runs if self._run_ids.get(run.key) == run_id)
+        return self.tallies[run_id].judged >= planned
+
+    def _settings_of(self, run: PlannedRun) -> dict[str, object]:
+        target, loaded = self.targets[run.key], self._loaded[run.benchmark]
+        record = self._settings.as_record()
+        record["sampling"] = _given(target.model.entry.sampling)
+        record["judge_sampling"] = _given(target.judge.entry.sampling) if target.judge else None
+        record["model"] = target.model.entry.id
+        record["benchmark_path"] = str(loaded.root)
+        scoring = loaded.scoring
+        record["scoring"] = None if scoring is None else asdict(scoring)
+        record["judge"] = target.judge.entry.id if target.judge else None
+        prompt = self._settings.system_prompt
+        record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
+        return record
+
+
+def _given(sampling: Sampling) -> dict[str, object]:
+    return {name: value for name in sampling.__slots__ if (value := getattr(sampling, name)) is not None}
+
+
+def _provider(target: Target) -> str:
+    endpoint = target.model.endpoint
+    return endpoint.provider if isinstance(endpoint, Endpoint) else ""
+
+
+def _base_url(target: Target) -> str | None:
+    endpoint = target.model.endpoint
+    return (endpoint.base_url or None) if isinstance(endpoint, Endpoint) else None

@@ -1,0 +1,147 @@
+"""What has come of a run, counted: the same counts and the same rules for a running session and for the record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Outcome, Parse, ResultRecord, Verdict
+from pytest_helmbench.store.cost_queries import CostRow
+from pytest_helmbench.store.result_queries import ResultRow
+
+__all__ = ["RunCounts", "recorded_counts"]
+
+_JUDGE = "judge"
+
+
+@dataclass(slots=True)
+class RunCounts:
+    """What has come of one run, or of several runs of one model.
+
+    Args:
+        verdicts: By verdict.
+        reasons: Errors and skips by reason.
+        parses: How the JSON of replies was read.
+        form_faults: Judged cases that fell for the form of their reply.
+        neutral_wrong: Failed cases that scores ignore.
+        calls: Requests sent, by purpose.
+        replays: Answers taken from the record.
+        prompt_tokens: Known part; `completion_tokens` likewise.
+        completion_tokens: See `prompt_tokens`.
+        known_cost_usd: What is known of the cost, judges included.
+        unknown_costs: Replies whose cost nobody knows.
+    """
+
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    parses: Counter[Parse] = field(default_factory=Counter)
+    form_faults: int = 0
+    neutral_wrong: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    replays: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    known_cost_usd: float = 0.0
+    unknown_costs: int = 0
+
+    @classmethod
+    def sum(cls, parts: Iterable[RunCounts]) -> RunCounts:
+        """Return the counts of several runs together."""
+        total = cls()
+        for part in parts:
+            total.verdicts.update(part.verdicts)
+            total.reasons.update(part.reasons)
+            total.parses.update(part.parses)
+            total.calls.update(part.calls)
+            total.form_faults += part.form_faults
+            total.neutral_wrong += part.neutral_wrong
+            total.replays += part.replays
+            total.prompt_tokens += part.prompt_tokens
+            total.completion_tokens += part.completion_tokens
+            total.known_cost_usd += part.known_cost_usd
+            total.unknown_costs += part.unknown_costs
+        return total
+
+    @property
+    def judged(self) -> int:
+        """Cases that a rule has spoken on."""
+        return self.verdicts[Verdict.PASSED] + self.verdicts[Verdict.FAILED]
+
+    @property
+    def results(self) -> int:
+        """Outcomes of any kind."""
+        return self.verdicts.total()
+
+    @property
+    def judge_calls(self) -> int:
+        """Requests sent to judges."""
+        return self.calls[_JUDGE]
+
+    @property
+    def case_calls(self) -> int:
+        """Requests sent, judges' apart."""
+        return self.calls.total() - self.calls[_JUDGE]
+
+    @property
+    def tokens(self) -> int:
+        """Of prompts and completions, as far as they are known."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def add_attempt(self, record: AttemptRecord) -> None:
+        """Count a request; an answer from the record is counted apart and cost nothing."""
+        if record.from_cache:
+            self.replays += 1
+            return
+        usage = record.usage
+        self.calls[record.purpose] += 1
+        self.prompt_tokens += usage.prompt_tokens or 0
+        self.completion_tokens += usage.completion_tokens or 0
+        self.known_cost_usd += usage.cost_usd or 0.0
+        self.unknown_costs += usage.cost_usd is None and record.reply_key is not None
+
+    def add_costs(self, row: CostRow) -> None:
+        """Count requests that the record has summed up."""
+        self.replays += row.cached_answers
+        self.calls[row.purpose] += row.calls
+        self.prompt_tokens += row.prompt_tokens or 0
+        self.completion_tokens += row.completion_tokens or 0
+        self.known_cost_usd += row.known_cost_usd
+        self.unknown_costs += row.unknown_costs
+
+    def add_result(self, record: ResultRecord) -> None:
+        """Count an outcome."""
+        outcome = record.outcome
+        parses = (part.parse for part in outcome.evaluations)
+        self._add(outcome.verdict, outcome.reason, parses, neutral=record.neutral)
+
+    def add_recorded(self, row: ResultRow) -> None:
+        """Count an outcome on record."""
+        parses = (None if part.parse is None else Parse(part.parse) for part in row.evaluations)
+        self._add(Verdict(row.outcome), row.reason, parses, neutral=row.neutral)
+
+    def take_back(self, outcome: Outcome) -> None:
+        """Count an error or a skip no more: the case has run again."""
+        self.verdicts[outcome.verdict] -= 1
+        self.reasons[outcome.reason or ""] -= 1
+
+    def _add(
+        self, verdict: Verdict, reason: str | None, parses: Iterable[Parse | None], *, neutral: bool
+    ) -> None:
+        self.verdicts[verdict] += 1
+        if verdict in (Verdict.PASSED, Verdict.FAILED):
+            self.form_faults += reason in FORM_REASONS
+        elif reason is not None:
+            self.reasons[reason] += 1
+        self.parses.update(parse for parse in parses if parse is not None)
+        self.neutral_wrong += neutral and verdict is Verdict.FAILED
+
+
+def recorded_counts(results: Iterable[ResultRow], costs: Iterable[CostRow]) -> RunCounts:
+    """Return the counts of a run on record."""
+    counts = RunCounts()
+    for row in results:
+        counts.add_recorded(row)
+    for cost in costs:
+        counts.add_costs(cost)
+    return counts

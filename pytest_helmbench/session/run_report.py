@@ -1,0 +1,101 @@
+"""What is to be said of one run, computed from the record: the value that every report is written from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
+from pytest_helmbench.core.rule import JUDGED_RULE
+from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores
+from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.recorded_results import recorded_results
+from pytest_helmbench.session.run_counts import RunCounts, recorded_counts
+from pytest_helmbench.session.stored_scores import ScoredRun, planned_rows, scored_run, tree_rows
+from pytest_helmbench.store.cost_queries import CostRow, costs
+from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.run_queries import RunDetail, run_detail
+
+__all__ = ["RunReport", "run_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run on record.
+
+    Args:
+        detail: The run, its settings and its outcomes by reason.
+        score: None for a run of cases that were selected by earlier outcomes.
+        breakdown: Recall and false escalation by every axis.
+        constants: What an answer that never looks at the case scores over the whole loaded tree.
+        titles: Names of pillars and titles of behaviours by code.
+        failures: Cases judged wrong, neutral ones too, in natural order; with texts where they were asked for.
+        counts: What a session's summary counts.
+        judge: Id of the marking model; empty where no judge has spoken.
+        judgements: Evaluation rows that a judge has decided.
+        costs: By behaviour and purpose.
+        is_flat: The benchmark has no behaviours: what rests on severities says nothing.
+        words: What its kind says of the run; None for nothing.
+        columns: What it says of each result.
+    """
+
+    detail: RunDetail
+    score: RunScore | None
+    breakdown: Breakdown
+    constants: ConstantScores
+    titles: Mapping[str, str]
+    failures: tuple[ResultRow, ...]
+    counts: RunCounts
+    judge: str
+    judgements: int
+    costs: tuple[CostRow, ...]
+    is_flat: bool = False
+    words: RunWords | None = None
+    columns: OwnColumns = NO_COLUMNS
+
+    @property
+    def not_run(self) -> int:
+        """Planned cases without any result."""
+        return max(0, self.detail.summary.total_tests - sum(self.detail.outcomes.values()))
+
+
+def run_report(
+    path: Path, run_id: int, *, with_text: bool = False, scored: ScoredRun | None = None
+) -> RunReport | None:
+    """Return a run as report values; None when there is no such run.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        with_text: Also prompts and replies of failures.
+        scored: Its facts and score where they are at hand; they are read otherwise.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    detail = run_detail(path, run_id)
+    scored = scored or scored_run(path, run_id)
+    if detail is None or scored is None:
+        return None
+    facts = scored.facts
+    found = recorded_results(path, detail, with_text=with_text)
+    spent = costs(path, run_id)
+    record = record_of(detail.kind)
+    add_no_context = bool(detail.settings.get("add_no_context"))
+    return RunReport(
+        detail=detail,
+        score=scored.score,
+        breakdown=breakdown(planned_rows(facts)),
+        constants=constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring),
+        titles=facts.titles,
+        failures=tuple(row for row in found if row.outcome == "failed"),
+        counts=recorded_counts(found, spent),
+        judge=str(detail.settings.get("judge") or ""),
+        judgements=sum(item.rule == JUDGED_RULE for row in found for item in row.evaluations),
+        costs=spent,
+        is_flat=facts.rows is not None,
+        words=record.run(path, run_id),
+        columns=record.columns,
+    )

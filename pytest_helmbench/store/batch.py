@@ -1,0 +1,90 @@
+"""What the writer of the store is asked to do, one value per kind of job, and the jobs of one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
+from pytest_helmbench.core.statement import RunStatement
+from pytest_helmbench.store.run_rows import RunTotals
+
+__all__ = ["Batch", "Beat", "Closing", "Happened", "Job", "Record", "Stated", "Task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The end of a run."""
+
+    run_id: int
+    totals: RunTotals
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event of a run that belongs to no result."""
+
+    run_id: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a kind makes of a run."""
+
+    run_id: int
+    statement: RunStatement
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Asks for a heartbeat, nothing else."""
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A question that its asker waits for.
+
+    Args:
+        action: Run inside a transaction; may run again after a rollback.
+        answer: Filled once the transaction is on disk.
+    """
+
+    action: Callable[[sqlite3.Connection], tuple[int, ...]]
+    answer: tuple[int, ...] | None = None
+
+
+Record = AttemptRecord | ResultRecord | Happened | Stated
+Job = Record | Closing | Beat | Task
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Jobs sorted by kind. A result only refers to calls that came before it, a closing to results."""
+
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    results: list[ResultRecord] = field(default_factory=list)
+    happened: list[Happened] = field(default_factory=list)
+    stated: list[Stated] = field(default_factory=list)
+    closings: list[Closing] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job]) -> Batch:
+        """Return the jobs by kind, each in the order they came."""
+        batch = cls()
+        for job in jobs:
+            if isinstance(job, AttemptRecord):
+                batch.attempts.append(job)
+            elif isinstance(job, ResultRecord):
+                batch.results.append(job)
+            elif isinstance(job, Happened):
+                batch.happened.append(job)
+            elif isinstance(job, Stated):
+                batch.stated.append(job)
+            elif isinstance(job, Closing):
+                batch.closings.append(job)
+            elif isinstance(job, Task):
+                batch.tasks.append(job)
+        return batch

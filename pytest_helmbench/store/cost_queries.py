@@ -1,0 +1,149 @@
+"""What runs have cost, and what calls to a scenario have cost so far, read from a results file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.store.named_rows import made_of, named_rows
+from pytest_helmbench.store.reading import reading
+
+__all__ = ["CallHistory", "CostRow", "Spread", "costs", "price_history"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What was seen of a quantity; unknown values are left out."""
+
+    low: float
+    mean: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallHistory:
+    """Answered calls of one scenario by one model, those taken from the record apart.
+
+    Args:
+        calls: How many.
+        cost_usd: Per call; None when no cost is known.
+        prompt_tokens: Per call; None when unknown.
+        completion_tokens: Per call; None when unknown.
+    """
+
+    calls: int
+    cost_usd: Spread | None
+    prompt_tokens: Spread | None
+    completion_tokens: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """What one purpose in one behaviour of one run took.
+
+    Args:
+        purpose: `case` or `judge`.
+        behaviour: `P1-B2`; None where a case belongs to none.
+        calls: Sent, retries included.
+        cached_answers: Taken from the record.
+        prompt_tokens: Known part; None when nothing is known.
+        completion_tokens: Known part; None when nothing is known.
+        known_cost_usd: Known part.
+        unknown_costs: Answered calls whose cost nobody knows.
+    """
+
+    run_id: int
+    model: str
+    purpose: str
+    behaviour: str | None
+    calls: int
+    cached_answers: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    known_cost_usd: float
+    unknown_costs: int
+
+    @property
+    def cost_usd(self) -> float | None:
+        """USD, or None when the cost of any answered call is unknown."""
+        return None if self.unknown_costs else self.known_cost_usd
+
+
+_HISTORY = """
+    SELECT scenarios.full_code, count(*),
+        min(calls.cost_usd), avg(calls.cost_usd), max(calls.cost_usd),
+        min(calls.prompt_tokens), avg(calls.prompt_tokens), max(calls.prompt_tokens),
+        min(calls.completion_tokens), avg(calls.completion_tokens), max(calls.completion_tokens)
+    FROM calls
+    JOIN results ON results.id = calls.result_id
+    JOIN scenarios ON scenarios.id = results.scenario_id
+    JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    WHERE benchmarks.name = ? AND llms.name = ? AND calls.purpose = ?
+        AND calls.from_cache = 0 AND calls.response_id IS NOT NULL
+    GROUP BY scenarios.full_code
+"""
+_COSTS = """
+    SELECT calls.run_id, llms.name AS model, calls.purpose,
+        CASE WHEN calls.code GLOB 'P[0-9]*-B[0-9]*-S[0-9]*'
+            THEN substr(calls.code, 1,
+                instr(calls.code, '-') + instr(substr(calls.code, instr(calls.code, '-') + 1), '-') - 1)
+        END AS behaviour,
+        sum(calls.from_cache = 0) AS calls, sum(calls.from_cache = 1) AS cached_answers,
+        sum(CASE WHEN calls.from_cache = 0 THEN calls.prompt_tokens END) AS prompt_tokens,
+        sum(CASE WHEN calls.from_cache = 0 THEN calls.completion_tokens END) AS completion_tokens,
+        total(calls.cost_usd) AS known_cost_usd,
+        sum(calls.from_cache = 0 AND calls.response_id IS NOT NULL AND calls.cost_usd IS NULL) AS unknown_costs
+    FROM calls
+    JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    WHERE (?1 IS NULL OR calls.run_id = ?1) AND (?2 IS NULL OR llms.name = ?2)
+    GROUP BY calls.run_id, calls.purpose, behaviour
+"""
+
+
+def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tuple[CostRow, ...]:
+    """Return what runs have cost, by run, behaviour in natural order, and purpose.
+
+    Args:
+        path: Results file.
+        run_id: Only this run.
+        model: Only runs of this model under test.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        rows = [made_of(CostRow, row) for row in named_rows(conn.execute(_COSTS, (run_id, model)))]
+    return tuple(sorted(rows, key=lambda row: (row.run_id, natural_key(row.behaviour or ""), row.purpose)))
+
+
+def price_history(
+    path: Path, benchmark: str, model: str, *, purpose: str = "case"
+) -> Mapping[str, CallHistory]:
+    """Return what calls have cost so far, by scenario code (`P1-B2-S1`); empty without a file.
+
+    Args:
+        path: Results file.
+        benchmark: Name, all versions of it.
+        model: Model under test.
+        purpose: `case` or `judge`.
+
+    Raises:
+        StoreError: The file is no results file.
+    """
+    if not path.exists():
+        return {}
+    with reading(path) as conn:
+        rows = conn.execute(_HISTORY, (benchmark, model, purpose)).fetchall()
+    return {
+        code: CallHistory(calls, _spread(*numbers[0:3]), _spread(*numbers[3:6]), _spread(*numbers[6:9]))
+        for code, calls, *numbers in rows
+    }
+
+
+def _spread(low: float | None, mean: float | None, high: float | None) -> Spread | None:
+    return None if low is None or mean is None or high is None else Spread(low, mean, high)

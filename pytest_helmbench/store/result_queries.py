@@ -1,0 +1,174 @@
+"""Results with their evaluations and calls, read from a results file while a session may be writing it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.kind_words import ResultWords
+from pytest_helmbench.store.named_rows import made_of, named_rows
+from pytest_helmbench.store.reading import reading
+
+__all__ = ["CallRow", "EvaluationRow", "ResultRow", "calls_of_case", "result_codes", "results"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRow:
+    """One row of `evaluations`."""
+
+    criterion: str
+    rule: str
+    rule_hash: str
+    passed: bool
+    credit: float
+    parse: str | None
+    expected: str
+    observed: str
+    justification: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One result with its evaluations, joined and readable.
+
+    Args:
+        scenario: `P1-B2-S1`; None where the result belongs to none.
+        request_hash: Of the newest request of the case itself; None when nothing was asked.
+        reply_hash: SHA-256 (hex) of the reply's HTTP body; None without a reply.
+        request: Body as sent; None unless asked for.
+        reply: Scrubbed text; None unless asked for.
+        words: What its kind says of it; None for most kinds, and where it says nothing.
+    """
+
+    id: int
+    code: str
+    repetition: int
+    node_id: str
+    family: str
+    scenario: str | None
+    outcome: str
+    reason: str | None
+    score: float | None
+    severity: int
+    difficulty: int
+    neutral: bool
+    latency_ms: float | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+    cost_usd: float | None
+    started_at: str | None
+    completed_at: str | None
+    request_hash: str | None
+    reply_hash: str | None
+    request: bytes | None
+    reply: str | None
+    evaluations: tuple[EvaluationRow, ...]
+    words: ResultWords | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One row of `calls`."""
+
+    repetition: int
+    purpose: str
+    criterion: str
+    attempt: int
+    status_code: int | None
+    finish_reason: str | None
+    error: str | None
+    latency_ms: float | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost_usd: float | None
+    provider_model: str | None
+    from_cache: bool
+    started_at: str
+
+
+_RESULTS = """
+    SELECT found.*, CASE WHEN ?3 THEN (SELECT body FROM requests WHERE hash = request_hash) END AS request
+    FROM (
+        SELECT results.*, scenarios.full_code AS scenario, responses.body AS response_body,
+            CASE WHEN ?3 THEN responses.text END AS reply,
+            coalesce(responses.request_hash, (
+                SELECT calls.request_hash FROM calls
+                WHERE calls.run_id = results.run_id AND calls.code = results.code
+                    AND calls.repetition = results.repetition AND calls.purpose <> 'judge'
+                ORDER BY calls.id DESC LIMIT 1
+            )) AS request_hash
+        FROM results
+        LEFT JOIN scenarios ON scenarios.id = results.scenario_id
+        LEFT JOIN responses ON responses.id = results.response_id
+        WHERE results.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+    ) AS found
+"""
+_EVALUATIONS = """
+    SELECT evaluations.* FROM evaluations JOIN results ON results.id = evaluations.result_id
+    WHERE results.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+    ORDER BY evaluations.id
+"""
+_CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY id"
+
+
+def results(
+    path: Path, run_id: int, code: str | None = None, *, with_text: bool = False
+) -> tuple[ResultRow, ...]:
+    """Return the results of a run in natural order of code and repetition.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        code: Only this case.
+        with_text: Also requests and replies.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    evaluations: defaultdict[object, list[EvaluationRow]] = defaultdict(list)
+    with reading(path) as conn:
+        for row in named_rows(conn.execute(_EVALUATIONS, (run_id, code))):
+            found = made_of(EvaluationRow, row, passed=bool(row["passed"]))
+            evaluations[row["result_id"]].append(found)
+        rows = [
+            made_of(
+                ResultRow,
+                row,
+                neutral=bool(row["neutral"]),
+                reply_hash=_hash(row["response_body"]),
+                evaluations=tuple(evaluations[row["id"]]),
+            )
+            for row in named_rows(conn.execute(_RESULTS, (run_id, code, with_text)))
+        ]
+    return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))
+
+
+def _hash(body: object) -> str | None:
+    return hashlib.sha256(body).hexdigest() if isinstance(body, bytes) else None
+
+
+def result_codes(path: Path, run_id: int) -> tuple[str, ...]:
+    """Return the codes of all results of a run, in natural order.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        rows = conn.execute("SELECT DISTINCT code FROM results WHERE run_id = ?", (run_id,)).fetchall()
+    return tuple(sorted((code for (code,) in rows), key=natural_key))
+
+
+def calls_of_case(path: Path, run_id: int, code: str) -> tuple[CallRow, ...]:
+    """Return every attempt that a case took, judges' too, in the order they were made.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        rows = named_rows(conn.execute(_CALLS, (run_id, code)))
+        return tuple(made_of(CallRow, row, from_cache=bool(row["from_cache"])) for row in rows)

@@ -1,0 +1,134 @@
+"""The runs of a results file, asked for without the right to write, while a session may be writing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.store.named_rows import made_of, named_rows
+from pytest_helmbench.store.reading import reading
+
+__all__ = ["RunDetail", "RunSummary", "run_detail", "run_summary", "runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs."""
+
+    id: int
+    session_id: str
+    benchmark: str
+    version: str
+    model: str
+    status: str
+    scope: str
+    started_at: str
+    completed_at: str | None
+    total_tests: int
+    passed_tests: int | None
+    failed_tests: int | None
+    error_tests: int | None
+    skipped_tests: int | None
+    neutral_tests: int | None
+    total_evaluations: int | None
+    score: float | None
+    score_low: float | None
+    score_high: float | None
+    score_raw: float | None
+    coverage: float | None
+    cost_usd: float | None
+    known_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """A run with what it was made from.
+
+    Args:
+        summary: Names, counts, score and cost.
+        provider: Who served the model; empty when unknown.
+        base_url: Its server; None for the provider's own.
+        kind: `scenario_tree`, `pack`, `bench_pack` or `python_tests`.
+        benchmark_hash: SHA-256 over everything that can change a case or a score.
+        plugin_version: Ours.
+        rescored_from: The run whose replies were judged anew; None for a run that asked.
+        settings: Everything that can change an answer or a verdict; the process that wrote the run apart.
+        outcomes: Outcome and reason (None for a plain verdict) to the number of results so far.
+    """
+
+    summary: RunSummary
+    provider: str
+    base_url: str | None
+    kind: str
+    benchmark_hash: str
+    plugin_version: str
+    rescored_from: int | None
+    settings: Mapping[str, JsonValue]
+    outcomes: Mapping[tuple[str, str | None], int]
+
+    def count(self, outcome: str) -> int:
+        """Return the number of results with an outcome so far."""
+        return sum(count for (name, _), count in self.outcomes.items() if name == outcome)
+
+
+_RUNS = """
+    SELECT evaluation_runs.*, benchmarks.name AS benchmark, benchmarks.version, llms.name AS model,
+        llms.provider, llms.base_url, benchmarks.kind
+    FROM evaluation_runs
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+"""
+_OUTCOMES = "SELECT outcome, reason, count(*) FROM results WHERE run_id = ? GROUP BY outcome, reason"
+
+
+def runs(path: Path) -> tuple[RunSummary, ...]:
+    """Return every run of a file, oldest first.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        return tuple(
+            made_of(RunSummary, row)
+            for row in named_rows(conn.execute(_RUNS + " ORDER BY evaluation_runs.id"))
+        )
+
+
+def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
+    """Return the runs of one session, in the order they were opened.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    query = _RUNS + " WHERE session_id = ? ORDER BY evaluation_runs.id"
+    with reading(path) as conn:
+        return tuple(made_of(RunSummary, row) for row in named_rows(conn.execute(query, (session_id,))))
+
+
+def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
+    """Return one run with its settings, or None when the file has no such run.
+
+    Args:
+        path: Results file.
+        run_id: None for the newest run.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    query = _RUNS + " WHERE ?1 IS NULL OR evaluation_runs.id = ?1 ORDER BY evaluation_runs.id DESC LIMIT 1"
+    with reading(path) as conn:
+        row = next(named_rows(conn.execute(query, (run_id,))), None)
+        if row is None:
+            return None
+        counts = conn.execute(_OUTCOMES, (row["id"],)).fetchall()
+    settings: dict[str, JsonValue] = json.loads(str(row["settings"]))
+    return made_of(
+        RunDetail,
+        row,
+        summary=made_of(RunSummary, row),
+        settings={name: value for name, value in settings.items() if name != "process"},
+        outcomes={(outcome, reason): count for outcome, reason, count in counts},
+    )
