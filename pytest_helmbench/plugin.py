@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import openai
 
-    from pytest_helmbench.benchmarks.python_tests.fixtures import Connection
+    from pytest_helmbench.benchmarks.python_tests.clients import Connection
 
 __all__ = ["OPTIONS", "TURN_FIXTURE", "Option", "option_value"]
 
@@ -266,7 +266,7 @@ def _helmbench_turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Lead the calls of a test to its model until it ends."""
     if not request.config.pluginmanager.has_plugin("helmbench-session"):
         pytest.skip("no model: give --helmbench-model=ID on the command line")
-    from pytest_helmbench.benchmarks.python_tests.fixtures import turn  # noqa: PLC0415 - only tests that use it pay for it
+    from pytest_helmbench.pytest_side.hand_written import turn  # noqa: PLC0415 - only tests that use it pay for it
 
     yield from turn(request)
 
@@ -280,7 +280,7 @@ def helmbench_model(_helmbench_turn: Connection) -> str:
 @pytest.fixture
 def helmbench_openai(_helmbench_turn: Connection) -> Iterator[openai.OpenAI]:
     """An `openai.OpenAI` client of the model under test: its calls are metered, limited, cached and stored."""
-    from pytest_helmbench.benchmarks.python_tests.fixtures import opened_client  # noqa: PLC0415 - see above
+    from pytest_helmbench.benchmarks.python_tests.clients import opened_client  # noqa: PLC0415 - see above
 
     yield from opened_client(_helmbench_turn)
 
@@ -288,7 +288,7 @@ def helmbench_openai(_helmbench_turn: Connection) -> Iterator[openai.OpenAI]:
 @pytest.fixture
 def helmbench_async_openai(_helmbench_turn: Connection) -> Iterator[openai.AsyncOpenAI]:
     """An `openai.AsyncOpenAI` client of the model under test, for any event loop; see `helmbench_openai`."""
-    from pytest_helmbench.benchmarks.python_tests.fixtures import opened_async_client  # noqa: PLC0415 - see above
+    from pytest_helmbench.benchmarks.python_tests.clients import opened_async_client  # noqa: PLC0415 - see above
 
     yield from opened_async_client(_helmbench_turn)
 

@@ -10,11 +10,11 @@ import pytest
 
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import closed_files
+from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
-from pytest_helmbench.reports.case_texts import error_text, failure_text
 
 if TYPE_CHECKING:
     from pytest_helmbench.pytest_side.session_plugin import SessionPlugin

@@ -12,6 +12,7 @@ import pytest
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
 from pytest_helmbench.benchmarks.registry import places_of
+from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.codes import scenario_code_of
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
@@ -22,7 +23,9 @@ from pytest_helmbench.plugin import TURN_FIXTURE
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
+from pytest_helmbench.pytest_side.hand_written import TestsInSession
 from pytest_helmbench.pytest_side.items import (
+    HAND_WRITTEN,
     BrokenFile,
     BrokenItem,
     CaseFile,
@@ -36,7 +39,6 @@ from pytest_helmbench.pytest_side.items import (
 from pytest_helmbench.pytest_side.report_files import write_report_files
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
-from pytest_helmbench.reports.case_texts import quoted_texts
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
@@ -44,7 +46,7 @@ from pytest_helmbench.session.plan import plan_jobs
 from pytest_helmbench.session.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests
+    from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
 
 __all__ = ["SessionPlugin"]
 
@@ -338,16 +340,27 @@ class SessionPlugin:
 
     def _hand_written(self) -> HandWrittenTests:
         if self._tests is None:
-            from pytest_helmbench.benchmarks.python_tests.fixtures import HandWrittenTests  # noqa: PLC0415 - few sessions have any
+            from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests  # noqa: PLC0415 - few sessions have any
 
             try:
                 self._tests = HandWrittenTests(
-                    self._config, self._library, self._role, self._notes.say, self._live.tick
+                    self._config, self._as_tests_see_it(), TURN_FIXTURE, HAND_WRITTEN
                 )
             except HelmbenchError as error:
                 raise pytest.Collector.CollectError(self._text_of(error)) from error
             self._config.pluginmanager.register(self._tests, "helmbench-tests")
         return self._tests
+
+    def _as_tests_see_it(self) -> TestsInSession:
+        return TestsInSession(
+            role=self._role,
+            library=self._library,
+            notes=self._notes,
+            draw=self._live.tick,
+            repeat=self.settings.repeat,
+            with_text=self.settings.with_text,
+            wants_properties=self.wants_properties,
+        )
 
     def _select(self, items: list[pytest.Item]) -> None:
         selection = self.settings.select

@@ -33,17 +33,7 @@ _ROOMS = {
         "store",
     },
     "benchmarks/packs": {"benchmarks", "core", "engine", "files", "gateway", "judging", "sandbox", "session"},
-    "benchmarks/python_tests": {
-        "benchmarks",
-        "core",
-        "engine",
-        "gateway",
-        "judging",
-        "plugin",
-        "pytest_side",
-        "reports",
-        "session",
-    },
+    "benchmarks/python_tests": {"benchmarks", "core", "engine", "gateway", "judging", "session"},
     "benchmarks/scenario_trees": {
         "benchmarks",
         "core",
@@ -71,16 +61,13 @@ _ROOMS = {
         "store",
     },
     "core": set[str](),
-    "engine": {"benchmarks/bench_packs", "benchmarks/scenario_trees", "core", "gateway", "judging"},
+    "engine": {"benchmarks/scenario_trees", "core", "gateway", "judging"},
     "files": {"core"},
     "gateway": {"core"},
     "judging": {"core"},
     "pytest_side": {
         "benchmarks",
-        "benchmarks/bench_packs",
-        "benchmarks/packs",
         "benchmarks/python_tests",
-        "benchmarks/scenario_trees",
         "core",
         "engine",
         "gateway",
@@ -97,9 +84,6 @@ _ROOMS = {
     "session": {
         "benchmarks",
         "benchmarks/bench_packs",
-        "benchmarks/packs",
-        "benchmarks/python_tests",
-        "benchmarks/scenario_trees",
         "core",
         "engine",
         "files",
@@ -118,12 +102,11 @@ _LATE = {
     ("plugin", "pytest_helmbench.pytest_side.composition"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.packs.places"),
-    (
-        "plugin",
-        "pytest_helmbench.benchmarks.python_tests.fixtures",
-    ),  # for hand-written tests, as the two below
-    ("session_plugin", "pytest_helmbench.benchmarks.python_tests.fixtures"),
-    ("fixtures", "openai"),  # for tests that ask for a client
+    ("plugin", "pytest_helmbench.pytest_side.hand_written"),  # hand-written tests, as the three below
+    ("plugin", "pytest_helmbench.benchmarks.python_tests.clients"),
+    ("session_plugin", "pytest_helmbench.benchmarks.python_tests.hooks"),
+    ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
+    ("clients", "openai"),  # for tests that ask for a client
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
     ("relay", "pytest_helmbench.gateway.relay.server"),  # for items whose code is not ours
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),  # for Bench Packs with verifiers

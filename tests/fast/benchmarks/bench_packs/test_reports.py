@@ -16,9 +16,9 @@ from bench_pack_records import AT, END, bench_pack_store, error, judged, result,
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
 from pytest_helmbench.cli.main import main
+from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
-from pytest_helmbench.reports.case_texts import quoted_texts
 from pytest_helmbench.store.run_rows import RunRecord, RunTotals
 from pytest_helmbench.store.writer import Store
 

@@ -1,23 +1,23 @@
-"""Hand-written tests that ask a model of ours: run on every model, given a client, and put on record.
+"""The pytest hooks of hand-written tests that ask a model: run on every model, in every repetition, and put on record.
 
-Imported when a session has such a test. `openai` is imported when a test has asked for a client.
+Imported when a session has such a test.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import ssl
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn, Protocol
 
 import pytest
 
+from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.benchmarks.python_tests.clients import Connection
 from pytest_helmbench.benchmarks.python_tests.jobs import (
     Finding,
     HandWritten,
@@ -26,23 +26,15 @@ from pytest_helmbench.benchmarks.python_tests.jobs import (
     HandWrittenWork,
     outline_of_tests,
 )
+from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_id, escaped_path
 from pytest_helmbench.gateway.relay.relay import RelayAddress
-from pytest_helmbench.plugin import TURN_FIXTURE
-from pytest_helmbench.pytest_side.items import HAND_WRITTEN, PLUGIN
-from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.reports.case_texts import error_text, failure_text
-from pytest_helmbench.session.library import Library
 
-if TYPE_CHECKING:
-    import openai
-
-    from pytest_helmbench.core.row_outline import RowOutline
-
-__all__ = ["Connection", "HandWrittenTests", "opened_async_client", "opened_client", "turn"]
+__all__ = ["HandWrittenSession", "HandWrittenTests", "turn"]
 
 _SLICE_S = 0.5
 _NOTHING_NAMED = (
@@ -60,25 +52,11 @@ _STOOD = "it was judged before in this session: passed, and its first verdict st
 _NOT_COMPOSED = (
     "hand-written tests were not composed: only their own code knows what they ask; one call each is assumed"
 )
-_SELF_CHECK = "--helmbench-self-check asks no model"
 
 _TESTS: pytest.StashKey[HandWrittenTests] = pytest.StashKey()
 _OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 _RAISED: pytest.StashKey[BaseException] = pytest.StashKey()
 """What we have raised in a test's stead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Where a test reaches its model.
-
-    Args:
-        model: Its id.
-        address: Of the relay, until the test ends.
-    """
-
-    model: str
-    address: RelayAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +73,50 @@ class _Choice:
         return f"{escaped_id(self.target.model.entry.id)}{suffix}"
 
 
+class HandWrittenSession(Protocol):
+    """The session as hand-written tests see it."""
+
+    @property
+    def repeat(self) -> int:
+        """Repetitions of every test."""
+
+    @property
+    def with_text(self) -> bool:
+        """Whether failures show texts of replies."""
+
+    @property
+    def wants_properties(self) -> bool:
+        """Whether a JUnit report is written."""
+
+    @property
+    def engine(self) -> Engine[CaseJob] | None:
+        """What runs jobs in this process; None where nothing is called."""
+
+    def plan_tests(self, outline: RowOutline) -> Loaded:
+        """Make the tests a benchmark of the session, or say which of them are selected.
+
+        Raises:
+            HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
+        """
+
+    def known(self, job: CaseJob) -> Outcome | None:
+        """Return, once, the outcome that a worker had brought in before it died."""
+
+    def note(self, sentence: str) -> None:
+        """Say something in the summary."""
+
+    def tick(self) -> None:
+        """Let the session draw its progress; about once a second while something is waited for."""
+
+
 class HandWrittenTests:
     """The hooks of a session with hand-written tests.
 
     Args:
         config: pytest's.
-        library: The session's benchmarks; the tests become one of them.
-        role: Of this process.
-        note: Says something in the summary.
-        tick: Called about once a second while something is waited for.
+        session: What the tests belong to.
+        fixture: Name of the fixture that leads the calls of a test to its model.
+        job_key: Where the job of an item is kept.
 
     Raises:
         HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
@@ -112,21 +125,19 @@ class HandWrittenTests:
     def __init__(
         self,
         config: pytest.Config,
-        library: Library,
-        role: SessionRole,
-        note: Callable[[str], None],
-        tick: Callable[[], None],
+        session: HandWrittenSession,
+        fixture: str,
+        job_key: pytest.StashKey[CaseJob],
     ) -> None:
         self._config = config
-        self._library = library
-        self._role = role
-        self._note = note
-        self._tick = tick
-        loaded = library.adopt(outline_of_tests(config.rootpath))
+        self._session = session
+        self._fixture = fixture
+        self._job_key = job_key
+        loaded = session.plan_tests(outline_of_tests(config.rootpath))
         if not isinstance(loaded, HandWritten):
             raise TypeError(f"{loaded.root}: no hand-written tests")
         self._loaded = loaded
-        repeat = config.stash[PLUGIN].settings.repeat
+        repeat = session.repeat
         self._choices = [
             _Choice(target, repetition)
             for target in self._loaded.targets
@@ -146,12 +157,12 @@ class HandWrittenTests:
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Have a test run on every model, in every repetition."""
         ids = [choice.id for choice in self._choices]
-        metafunc.parametrize(TURN_FIXTURE, self._choices, ids=ids, indirect=True)
+        metafunc.parametrize(self._fixture, self._choices, ids=ids, indirect=True)
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         """Make a hand-written test a case."""
         callspec = getattr(item, "callspec", None)
-        choice = callspec.params.get(TURN_FIXTURE) if callspec is not None else None
+        choice = callspec.params.get(self._fixture) if callspec is not None else None
         if not isinstance(choice, _Choice) or not isinstance(item, pytest.Function):
             return
         if item.path not in self._digests:
@@ -167,25 +178,30 @@ class HandWrittenTests:
         self._loaded.collected.add(test.code)
         work = HandWrittenWork(self._loaded.relay)
         job = HandWrittenJob(choice.target, choice.repetition, False, file, test, work)
-        item.stash[HAND_WRITTEN] = job
+        item.stash[self._job_key] = job
         item.add_marker(pytest.mark.helmbench(**job.facts()))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Take note of what is selected, before the session is planned."""
-        jobs = (_job_of(item) for item in session.items)
+        jobs = (self.job_of(item) for item in session.items)
         tests = [job.test for job in jobs if job is not None]
-        self._library.adopt(outline_of_tests(self._config.rootpath, tests))
+        self._session.plan_tests(outline_of_tests(self._config.rootpath, tests))
 
     # Running
+
+    def job_of(self, item: pytest.Item) -> HandWrittenJob | None:
+        """Return the job of an item; None for any other test."""
+        job = item.stash.get(self._job_key, None)
+        return job if isinstance(job, HandWrittenJob) else None
 
     @contextmanager
     def opened(self, item: pytest.Item, job: HandWrittenJob) -> Iterator[Connection]:
         """Lead the calls of a test to its model, until the test has ended or the context is left."""
         self._report_again(item, job)
-        engine = self._role.engine
+        engine = self._session.engine
         if engine is None:
-            self._note(_NOT_COMPOSED)
+            self._session.note(_NOT_COMPOSED)
             self._skip(item, "dry run")
         if not job.target.model.usable:
             self._skip(item, self._obtain(item, job, engine).message)
@@ -214,7 +230,7 @@ class HandWrittenTests:
         except BaseException as error:
             self._conclude_early(item, error, in_setup=False)
             raise
-        job = _job_of(item)
+        job = self.job_of(item)
         if job is not None and job in self._open:
             self._conclude(item, job, Finding(Verdict.PASSED))
         return result
@@ -225,7 +241,7 @@ class HandWrittenTests:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let the report carry verdict and ids; what was never judged is an error, not a failure."""
         report = yield
-        job, outcome = _job_of(item), item.stash.get(_OUTCOME, None)
+        job, outcome = self.job_of(item), item.stash.get(_OUTCOME, None)
         raised = item.stash.get(_RAISED, None)
         if job is None or report.when == "teardown":
             return report
@@ -247,9 +263,9 @@ class HandWrittenTests:
         """End a test that was judged before: its first verdict stands."""
         before = item.stash.get(_OUTCOME, None)
         if before is not None and before.judged:
-            self._note(_JUDGED_AGAIN)
+            self._session.note(_JUDGED_AGAIN)
         else:
-            before = self._role.known(job)
+            before = self._session.known(job)
         if before is None or not before.judged:
             if _OUTCOME in item.stash:
                 del item.stash[_OUTCOME]
@@ -257,7 +273,7 @@ class HandWrittenTests:
         item.stash[_OUTCOME] = before
         if before.verdict is Verdict.PASSED:
             self._skip(item, _STOOD)
-        with_text = self._config.stash[PLUGIN].settings.with_text
+        with_text = self._session.with_text
         self._fail(item, failure_text(job, before, with_text=with_text))
 
     def _address(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob]) -> RelayAddress:
@@ -266,12 +282,12 @@ class HandWrittenTests:
         while not wait((address,), _SLICE_S).done:
             if engine.has_ended(job):
                 self._fail(item, error_text(self._obtain(item, job, engine)))
-            self._tick()
+            self._session.tick()
         return address.result()
 
     def _conclude_early(self, item: pytest.Item, error: BaseException, *, in_setup: bool) -> None:
         """Say how a test has ended that raised something; raise what is to be reported instead, if anything."""
-        job = _job_of(item)
+        job = self.job_of(item)
         stops = isinstance(error, KeyboardInterrupt | pytest.exit.Exception)
         if job is None or job not in self._open or stops:
             return
@@ -286,14 +302,14 @@ class HandWrittenTests:
     def _conclude(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
         self._open.discard(job)
         job.passing.end(finding)
-        return self._obtain(item, job, self._role.engine)
+        return self._obtain(item, job, self._session.engine)
 
     def _obtain(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob] | None) -> Outcome:
         """Wait for the outcome of a test; it is on its way to the record by then."""
         reason = "cancelled"
         try:
             if engine is not None:
-                return self._kept(item, job, engine.obtain(job, self._tick))
+                return self._kept(item, job, engine.obtain(job, self._session.tick))
         except CancelledRunError as error:
             reason = str(error) or reason
         # Out of the handler: pytest would take its time over the chained traceback.
@@ -302,7 +318,7 @@ class HandWrittenTests:
 
     def _kept(self, item: pytest.Item, job: HandWrittenJob, outcome: Outcome) -> Outcome:
         item.stash[_OUTCOME] = outcome
-        if self._config.stash[PLUGIN].wants_properties:
+        if self._session.wants_properties:
             ours = job.properties(outcome)
             names = {name for name, _ in ours}
             item.user_properties[:] = [
@@ -322,75 +338,12 @@ class HandWrittenTests:
 
 def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Lead the calls of a test to its model until it has ended: the fixture that all of ours have in common."""
-    if request.config.stash[PLUGIN].settings.self_check:
-        pytest.skip(_SELF_CHECK)
     tests = request.config.stash.get(_TESTS, None)
-    job = _job_of(request.node)
+    job = None if tests is None else tests.job_of(request.node)
     if tests is None or job is None:
         pytest.fail(_NOTHING_NAMED, pytrace=False)
     with tests.opened(request.node, job) as connection:
         yield connection
-
-
-def opened_client(connection: Connection) -> Iterator[openai.OpenAI]:
-    """Yield a client of the relay."""
-    library = _imported()
-    client: openai.OpenAI = library.OpenAI(**_options(connection, library.DefaultHttpxClient))
-    try:
-        yield client
-    finally:
-        client.close()
-
-
-def opened_async_client(connection: Connection) -> Iterator[openai.AsyncOpenAI]:
-    """Yield a client of the relay that keeps no connection: each would belong to an event loop of the test's."""
-    library = _imported()
-    client: openai.AsyncOpenAI = library.AsyncOpenAI(
-        **_options(connection, library.DefaultAsyncHttpxClient), default_headers={"Connection": "close"}
-    )
-    try:
-        yield client
-    finally:
-        _close(client)
-
-
-def _options(connection: Connection, http_client: Callable[..., Any]) -> dict[str, Any]:
-    """Return what makes a client ours: retries, time limits and proxies are the gateway's business, not its."""
-    return {
-        "base_url": connection.address.base_url,
-        "api_key": connection.address.token,
-        "max_retries": 0,
-        "timeout": None,
-        "http_client": http_client(trust_env=False, verify=_no_certificates()),
-    }
-
-
-def _no_certificates() -> ssl.SSLContext:
-    """Trust nobody: the relay speaks plain HTTP, and loading the certificates of the world takes 25 ms."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
-def _imported() -> Any:
-    with suppress(ImportError):
-        import openai  # noqa: PLC0415 - half a second, for tests that ask for a client
-
-        return openai
-    pytest.fail(_NOT_INSTALLED, pytrace=False)
-
-
-def _close(client: openai.AsyncOpenAI) -> None:
-    loop = asyncio.new_event_loop()
-    try:
-        # A connection that the test has left open belongs to a loop that has ended, and has gone with it.
-        with suppress(RuntimeError):
-            loop.run_until_complete(client.close())
-    finally:
-        loop.close()
-
-
-def _job_of(item: pytest.Item) -> HandWrittenJob | None:
-    job = item.stash.get(HAND_WRITTEN, None)
-    return job if isinstance(job, HandWrittenJob) else None
 
 
 def _code(item: pytest.Function, choice: _Choice) -> str:
