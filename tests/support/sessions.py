@@ -29,7 +29,7 @@ def pytest_configure(config):
     if workerinput is not None and "PIDS" in os.environ:
         pathlib.Path(os.environ["PIDS"], workerinput["workerid"]).write_text(str(os.getpid()))
 """
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0
 
 
 def until(condition: Callable[[], object], what: str) -> None:
