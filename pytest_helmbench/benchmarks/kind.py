@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_helmbench.benchmarks.authoring import Checked, Reading
     from pytest_helmbench.core.outline import Outline
     from pytest_helmbench.core.problem import Problem
     from pytest_helmbench.core.row_outline import RowOutline
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adopter",
+    "Authoring",
     "BenchmarkKind",
     "Broken",
+    "Installer",
     "KindPlaces",
     "Loaded",
     "Loader",
@@ -46,6 +49,7 @@ class KindPlaces:
     Args:
         name: Of the kind: what the record keeps as `benchmarks.kind`.
         module: The module with its `KIND`, a `BenchmarkKind`; imported when a benchmark of the kind is met.
+        authoring: The module with its `AUTHORING`, an `Authoring`; imported by the commands that need it.
         signs: Names of files or folders, one of which every benchmark of the kind has.
         detect: Returns whether a folder is one.
         files: Returns the files of a benchmark that items stand in, where it is closed: collected as one thing, in
@@ -61,6 +65,7 @@ class KindPlaces:
 
     name: str
     module: str
+    authoring: str
     signs: tuple[str, ...]
     detect: Callable[[Path], bool]
     files: Callable[[Path], Sequence[Path]] | None = None
@@ -106,6 +111,36 @@ class BenchmarkKind(Protocol):
 
         Raises:
             HelmbenchError: An option of the kind cannot be used.
+        """
+
+
+class Authoring(Protocol):
+    """What a kind does for the commands that authors use."""
+
+    def check(self, root: Path, session: SessionValues) -> Checked:
+        """Return what is wrong with a benchmark, or with what was meant as one. No model is asked.
+
+        Raises:
+            UnreadableBenchmarkError: Nothing of it can be used.
+        """
+
+    def read(self, root: Path, session: SessionValues) -> Reading:
+        """Return a benchmark as authors read it.
+
+        Raises:
+            UnreadableBenchmarkError: Nothing of it can be used.
+        """
+
+
+@runtime_checkable
+class Installer(Protocol):
+    """What an `Authoring` may be besides: able to install what its benchmarks need (`helmbench packs install`)."""
+
+    def install(self, root: Path, environ: Mapping[str, str]) -> Iterable[str]:
+        """Install what the benchmark at a folder needs, and return what was done, line by line.
+
+        Raises:
+            HelmbenchError: It cannot be installed.
         """
 
 

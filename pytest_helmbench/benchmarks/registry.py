@@ -18,9 +18,18 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
-    from pytest_helmbench.benchmarks.kind import BenchmarkKind
+    from pytest_helmbench.benchmarks.kind import Authoring, BenchmarkKind
 
-__all__ = ["ENTRY_POINTS", "KindError", "all_places", "kind_of", "places_named", "places_of"]
+__all__ = [
+    "ENTRY_POINTS",
+    "KindError",
+    "all_places",
+    "authoring_at",
+    "kind_of",
+    "meant_places",
+    "places_named",
+    "places_of",
+]
 
 ENTRY_POINTS = "pytest_helmbench.kinds"
 """The group of entry points whose values are `KindPlaces`."""
@@ -54,6 +63,24 @@ def all_places() -> tuple[KindPlaces, ...]:
 def places_of(root: Path) -> KindPlaces | None:
     """Return the places of the kind that a folder is a benchmark of; None for a folder that is none."""
     return next((places for places in all_places() if places.detect(root)), None)
+
+
+def meant_places(root: Path) -> KindPlaces | None:
+    """Return the places of the kind that a folder was meant as, though it is no benchmark; None where nothing tells."""
+    return next((places for places in all_places() if places.is_meant(root)), None)
+
+
+def authoring_at(root: Path) -> Authoring:
+    """Import what a kind does for authors, for the benchmark at a folder, or for what was meant as one.
+
+    Raises:
+        KindError: It is no benchmark.
+    """
+    places = places_of(root) or meant_places(root)
+    if places is None:
+        raise KindError(f"{root} is no benchmark of a kind that is installed\n  hint: name another folder")
+    authoring: Authoring = import_module(places.authoring).AUTHORING
+    return authoring
 
 
 @cache

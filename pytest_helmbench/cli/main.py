@@ -5,56 +5,61 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 from typing import TextIO
 
 import click
 
-from pytest_helmbench.cli.authoring import check, init, print_schema
-from pytest_helmbench.cli.install_packages import packs
 from pytest_helmbench.cli.output import CommandError, complain
-from pytest_helmbench.cli.records import export, list_runs, show, show_costs
-from pytest_helmbench.cli.running import run_all, run_batch, run_single
-from pytest_helmbench.cli.scoring import gate, report, rescore_run, score
-from pytest_helmbench.cli.trees import list_scenarios, prompt
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
 
 __all__ = ["main"]
 
 _COMMANDS = (
-    init,
-    check,
-    list_scenarios,
-    prompt,
-    run_single,
-    run_batch,
-    run_all,
-    list_runs,
-    show,
-    show_costs,
-    score,
-    gate,
-    rescore_run,
-    report,
-    export,
-    print_schema,
-    packs,
+    "init",
+    "check",
+    "list",
+    "prompt",
+    "run-single",
+    "run-batch",
+    "run-all",
+    "runs",
+    "show",
+    "costs",
+    "score",
+    "gate",
+    "rescore",
+    "report",
+    "export",
+    "schema",
+    "packs",
 )
+"""In the order of a day's work. Each is the `command` of a module of its own: `run-all` that of run_all_command.py."""
+
+_PLACE = "pytest_helmbench.cli"
 _USAGE = 2
 _INTERRUPTED = 130
 
 
-class _InOrder(click.Group):
-    """Lists its commands as they were added."""
+class _Commands(click.Group):
+    """Imports a command when it is asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+    def list_commands(self, _context: click.Context) -> list[str]:
         """Return the names in order."""
-        return list(self.commands)
+        return list(_COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        """Return a command; None for a name that is none."""
+        if name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"{_PLACE}.{name.replace('-', '_')}_command").command
+        return command
 
 
 @click.group(
-    cls=_InOrder, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(version("pytest-helmbench"), prog_name="helmbench")
 @click.pass_context
@@ -62,10 +67,6 @@ def helmbench(context: click.Context) -> None:
     """LLM benchmarks: write them, run them with pytest, read the record."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for _command in _COMMANDS:
-    helmbench.add_command(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

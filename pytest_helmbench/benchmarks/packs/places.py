@@ -131,6 +131,7 @@ def _is_meant(path: Path) -> bool:
 PLACES = KindPlaces(
     name="pack",
     module="pytest_helmbench.benchmarks.packs.kind",
+    authoring="pytest_helmbench.benchmarks.packs.authoring",
     signs=MANIFEST_NAMES,
     detect=is_pack,
     files=_files,

@@ -7,7 +7,6 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.python_tests.jobs import HandWritten
 from pytest_helmbench.benchmarks.python_tests.places import PLACES
-from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import Target
 
@@ -33,8 +32,8 @@ class TestAdopter:
         self._tests: HandWritten | None = None
 
     def load(self, root: Path, _targets: tuple[Target, ...]) -> HandWritten:
-        """See `Loader.load`; no folder is one."""
-        raise UnreadableBenchmarkError((Problem(root, None, "hand-written tests are collected by pytest"),))
+        """Never called: no folder is one."""
+        raise TypeError(f"{root}: pytest collects hand-written tests")
 
     def adopt(self, outline: RowOutline, targets: tuple[Target, ...]) -> HandWritten:
         """See `Adopter.adopt`."""

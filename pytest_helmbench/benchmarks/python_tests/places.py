@@ -9,6 +9,7 @@ __all__ = ["PLACES"]
 PLACES = KindPlaces(
     name="python_tests",
     module="pytest_helmbench.benchmarks.python_tests.kind",
+    authoring="pytest_helmbench.benchmarks.python_tests.authoring",
     signs=(),
     detect=lambda _path: False,
 )

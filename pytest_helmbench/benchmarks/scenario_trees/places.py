@@ -59,6 +59,7 @@ def _is_meant(path: Path) -> bool:
 PLACES = KindPlaces(
     name="scenario_tree",
     module="pytest_helmbench.benchmarks.scenario_trees.kind",
+    authoring="pytest_helmbench.benchmarks.scenario_trees.authoring",
     signs=(_FOLDER,),
     detect=is_tree,
     own_folders=(_FOLDER,),

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from trees import CATEGORY_SCHEMA, Part, Tree, judged, write_tree
 
+from pytest_helmbench.benchmarks.scenario_trees.authoring import ReadTree
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
-from pytest_helmbench.cli.trees import scenario_table
+from pytest_helmbench.cli.at_hand import listing_lines
 
 POLARITY = ("category: RISK", "evaluation:", "  polarity: by_severity")
 CONSTANT = "constant answer: one reply passes every scored case of P1-B1: "
@@ -130,6 +131,6 @@ def test_listing_ten_thousand_cases_takes_no_second(tmp_path: Path) -> None:
     tree = Tree(("category: RISK",), CATEGORY_SCHEMA, perturbations, conditions)
     benchmark = load_tree(write_tree(tmp_path, {f"P1-B1-S{n}": tree for n in range(1, 11)}))
     started = time.thread_time()
-    lines = list(scenario_table(benchmark, add_no_context=False))
+    lines = list(listing_lines(ReadTree(benchmark, add_no_context=False).listing()))
     assert time.thread_time() - started < 1
     assert lines[-1] == "10 scenarios, 10000 cases"

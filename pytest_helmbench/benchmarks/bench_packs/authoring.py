@@ -1,0 +1,155 @@
+"""Bench Packs as authors read them: their scenarios, what they show of a prompt, their problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
+from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
+from pytest_helmbench.benchmarks.bench_packs.package_install import install_packages
+from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.core.problem import Problem
+
+__all__ = ["AUTHORING", "ReadBenchPack"]
+
+_HEAD = ("scenario", "category", "title")
+
+
+class ReadBenchPack:
+    """See `Reading`.
+
+    Args:
+        pack: With the scenarios that it lists.
+    """
+
+    is_selected_by_code = False
+
+    def __init__(self, pack: BenchPackOutline) -> None:
+        self._pack = pack
+
+    @property
+    def root(self) -> Path:
+        """The folder of the manifest."""
+        return self._pack.root
+
+    @property
+    def _manifest(self) -> Path:
+        return self._pack.root / MANIFEST
+
+    def listing(self) -> Listing:
+        """Return the scenarios, in the pack's order."""
+        pack = self._pack
+        scenarios = pack.scenarios.values()
+        rows = [(scenario.id, scenario.category, scenario.title) for scenario in scenarios]
+        records = [self._record(scenario) for scenario in scenarios]
+        notes = (counted(len(rows), "scenario"),)
+        return Listing(f"{pack.name} {pack.version}", _HEAD, _HEAD, rows, notes, records)
+
+    def prompt(self, code: str, _system_prompt: str | None) -> Prompt | None:
+        """Return what the pack shows of a prompt: nobody but its own code knows what it will send."""
+        scenario = self._pack.scenarios.get(code)
+        if scenario is None:
+            return None
+        refusal = (
+            f"{code} is a scenario of a Bench Pack, whose own code writes the requests\n"
+            "  hint: leave --model and --json out to see what the pack shows of it"
+        )
+        return Prompt(None, tuple(_shown(scenario)), refusal)
+
+    def near(self, _code: str) -> Iterable[str]:
+        """Return the ids of all scenarios."""
+        return self.scenario_codes()
+
+    def first_cases(self) -> Sequence[CaseRef]:
+        """Return the first scenario of each category."""
+        found: dict[str, CaseRef] = {}
+        for scenario in self._pack.scenarios.values():
+            found.setdefault(scenario.category, CaseRef(self._manifest, scenario.id))
+        return list(found.values())
+
+    def find(self, code: str) -> CaseRef | None:
+        """Return the scenario with an id."""
+        return CaseRef(self._manifest, code) if code in self._pack.scenarios else None
+
+    def scenario_codes(self) -> Iterable[str]:
+        """Return the ids of all scenarios."""
+        return list(self._pack.scenarios)
+
+    def _record(self, scenario: ScenarioMeta) -> dict[str, object]:
+        return {
+            "benchmark": self._pack.name,
+            "code": scenario.id,
+            "title": scenario.title,
+            "category": scenario.category or None,
+            "tags": list(scenario.tags),
+            "family": self._pack.kind,
+            "cases": 1,
+            "path": str(self._manifest),
+        }
+
+
+def checked_bench_pack(root: Path, session: SessionValues) -> Checked:
+    """Return what is wrong with a Bench Pack; it is loaded in Node and lists its scenarios.
+
+    Raises:
+        UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.
+    """
+    loaded = loaded_bench_pack(root, session)
+    refusal = loaded.work.refusal
+    warnings: tuple[Problem, ...] = ()
+    if refusal is not None:
+        message, _, hint = refusal.message.partition("\n  hint: ")
+        warnings = (Problem(loaded.manifest.path, None, f"it would be skipped: {message}", hint),)
+    listed = "not loaded" if loaded.stands_for_all else counted(len(loaded.outline.scenarios), "scenario")
+    return Checked(f"{loaded.outline.name}: {listed}", (), warnings)
+
+
+def loaded_bench_pack(root: Path, session: SessionValues) -> LoadedBenchPack:
+    """Return a Bench Pack with the scenarios that it lists; without Node, with one that stands for all.
+
+    Raises:
+        UnreadableBenchmarkError: Its manifest is broken, or it cannot list its scenarios.
+    """
+    loop = session.loop()
+    loader = BenchPackLoader(session.settings, session.environ, loop, session.note)
+    try:
+        return loader.load(root, ())
+    finally:
+        loop.run(loader.close())
+
+
+def _shown(scenario: ScenarioMeta) -> Iterator[str]:
+    yield "[what the pack shows of its prompt; its own code writes the requests]"
+    yield scenario.prompt_text or "(nothing)"
+    for title, content in scenario.cards:
+        yield ""
+        yield f"[{title}]"
+        yield content
+
+
+class BenchPackAuthoring:
+    """See `Authoring`."""
+
+    def check(self, root: Path, session: SessionValues) -> Checked:
+        """See `Authoring.check`."""
+        return checked_bench_pack(root, session)
+
+    def read(self, root: Path, session: SessionValues) -> ReadBenchPack:
+        """See `Authoring.read`."""
+        return ReadBenchPack(loaded_bench_pack(root, session).outline)
+
+    def install(self, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
+        """Install the npm packages of a Bench Pack, without running their scripts."""
+        done = install_packages(root, environ)
+        listed = ", ".join(f"{name} {version}" for name, version in done.versions.items())
+        yield f"{'installed before' if done.before else 'installed'}: {listed}"
+        yield f"  in {done.folder}" + (" (remove it to install anew)" if done.before else "")
+        for name, source in done.needs.left_out:
+            yield f"left out: {name} ({source}): only packages of a registry are installed; bundle it with the pack"
+
+
+AUTHORING = BenchPackAuthoring()

@@ -1,0 +1,143 @@
+"""Benchmark packs as authors read them: their rows, a row's prompt, their problems."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
+from pytest_helmbench.benchmarks.packs.format.prompt_texts import messages_of
+from pytest_helmbench.benchmarks.packs.loading import PackLoader
+from pytest_helmbench.benchmarks.packs.task import PackRule
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.row_outline import RowRef
+
+__all__ = ["AUTHORING", "ReadPack"]
+
+_HEAD = ("row", "family", "groups")
+
+
+class ReadPack:
+    """See `Reading`.
+
+    Args:
+        pack: As loaded.
+    """
+
+    is_selected_by_code = False
+
+    def __init__(self, pack: Pack) -> None:
+        self._pack = pack
+
+    @property
+    def root(self) -> Path:
+        """The folder of the manifest."""
+        return self._pack.root
+
+    def listing(self) -> Listing:
+        """Return the healthy rows, in file order; nothing hidden is among it."""
+        pack = self._pack
+        rows = [
+            (ref.id, ref.family, ", ".join(f"{name}={value}" for name, value in ref.groups))
+            for ref in pack.rows
+        ]
+        families = Counter(ref.family for ref in pack.rows)
+        by_family = ", ".join(f"{name} {count}" for name, count in families.items()) or "none"
+        notes = [f"{len(rows)} rows ({by_family})"]
+        broken = len(pack.broken) + bool(pack.problems)
+        if broken:
+            notes.append(f"broken, not listed: {broken} (`helmbench check {pack.root}` says why)")
+        records = [_record(pack, ref) for ref in pack.rows]
+        return Listing(f"{pack.id} {pack.version}", _HEAD, _HEAD, rows, tuple(notes), records)
+
+    def prompt(self, code: str, system_prompt: str | None) -> Prompt | None:
+        """Return what would be sent for a row; for an agent, the message that it starts from."""
+        ref = self._row(code)
+        if ref is None:
+            return None
+        task = self._pack.task(ref)
+        return Prompt(Case(ref.id, messages_of(task, system_prompt), None, PackRule(task)))
+
+    def near(self, _code: str) -> Iterable[str]:
+        """Return the ids of all rows."""
+        return self.scenario_codes()
+
+    def first_cases(self) -> Sequence[CaseRef]:
+        """Return the first row of each family."""
+        found: dict[str, CaseRef] = {}
+        for ref in self._pack.rows:
+            found.setdefault(ref.family, CaseRef(ref.path, ref.id))
+        return list(found.values())
+
+    def find(self, code: str) -> CaseRef | None:
+        """Return the row with an id."""
+        ref = self._row(code)
+        return None if ref is None else CaseRef(ref.path, ref.id)
+
+    def scenario_codes(self) -> Iterable[str]:
+        """Return the ids of all healthy rows."""
+        return [ref.id for ref in self._pack.rows]
+
+    def _row(self, code: str) -> RowRef | None:
+        return next((ref for ref in self._pack.rows if ref.id == code), None)
+
+
+def checked_pack(root: Path, session: SessionValues) -> Checked:
+    """Return what is wrong with a pack; its rows are held to their own answers, in a sandbox or not at all.
+
+    Raises:
+        UnreadableBenchmarkError: Nothing of it can be used.
+    """
+    pack = load_pack(root)
+    findings, skipped = asyncio.run(_self_checked(root, session))
+    notes = [
+        Problem(pack.manifest.path, None, f"{counted(rows, 'row')} not self-checked: {why}")
+        for why, rows in skipped.items()
+    ]
+    return Checked(
+        f"{pack.id}: {counted(len(pack.rows), 'healthy row')}",
+        (*pack.all_problems(), *findings),
+        (*pack.warnings, *notes),
+    )
+
+
+async def _self_checked(root: Path, session: SessionValues) -> tuple[Sequence[Problem], Counter[str]]:
+    loader = PackLoader(session.settings, session.note)
+    try:
+        findings, skipped = await loader.self_check_all(root)
+        return findings, Counter(skipped)
+    finally:
+        await loader.close()
+
+
+def _record(pack: Pack, ref: RowRef) -> dict[str, object]:
+    return {
+        "benchmark": pack.id,
+        "code": ref.id,
+        "family": ref.family,
+        "groups": dict(ref.groups),
+        "skipped": ref.skip_reason,
+        "cases": 1,
+        "path": str(ref.path),
+        "line": ref.line,
+    }
+
+
+class PackAuthoring:
+    """See `Authoring`."""
+
+    def check(self, root: Path, session: SessionValues) -> Checked:
+        """See `Authoring.check`."""
+        return checked_pack(root, session)
+
+    def read(self, root: Path, _session: SessionValues) -> ReadPack:
+        """See `Authoring.read`."""
+        return ReadPack(load_pack(root))
+
+
+AUTHORING = PackAuthoring()

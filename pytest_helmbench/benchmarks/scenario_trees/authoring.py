@@ -1,0 +1,177 @@
+"""Scenario trees as authors read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.authoring import BrokenCaseError, CaseRef, Checked, Listing, Prompt, counted
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.problem import Problem
+
+__all__ = ["AUTHORING", "ReadTree"]
+
+_HEAD = ("code", "behaviour", "family", "cases", "title")
+_LEFT = ("code", "behaviour", "family", "title")
+
+
+class ReadTree:
+    """See `Reading`.
+
+    Args:
+        tree: As loaded.
+        add_no_context: Cases without a user context are added.
+    """
+
+    is_selected_by_code = True
+
+    def __init__(self, tree: ScenarioTree, *, add_no_context: bool) -> None:
+        self._tree = tree
+        self._add_no_context = add_no_context
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds `scenarios/`."""
+        return self._tree.root
+
+    def listing(self) -> Listing:
+        """Return the healthy scenarios, in natural order; cases are counted, not made."""
+        tree = self._tree
+        titles = {behaviour.code: behaviour.title for behaviour in tree.behaviours}
+        rows: list[tuple[str, ...]] = []
+        records: list[dict[str, object]] = []
+        total = 0
+        for scenario in tree.scenarios.values():
+            cases = self._cases(scenario)
+            total += cases
+            title = titles.get(scenario.behaviour, "")
+            behaviour = f"{scenario.behaviour} {title}".strip()
+            rows.append((scenario.code, behaviour, scenario.family, str(cases), scenario.title))
+            records.append(_record(tree, scenario, title, cases))
+        notes = [f"{counted(len(rows), 'scenario')}, {total} cases"]
+        broken = dict.fromkeys(tree.broken.values())
+        if broken:
+            notes.append(f"broken, not listed: {', '.join(broken)} (`helmbench check {tree.root}` says why)")
+        return Listing(f"{tree.name} {tree.version}", _HEAD, _LEFT, rows, tuple(notes), records)
+
+    def prompt(self, code: str, system_prompt: str | None) -> Prompt | None:
+        """See `Reading.prompt`."""
+        wanted = _scenario_of(code)
+        scenario = self._scenarios().get(wanted)
+        if scenario is not None:
+            found = (item for item in scenario.combinations(add_no_context=True) if item.code == code)
+            case = next(found, None)
+            return None if case is None else Prompt(case.case(system_prompt))
+        if wanted in self._tree.broken.values():
+            raise BrokenCaseError("\n".join([f"{wanted} is broken:", *self._texts_of(wanted)]))
+        return None
+
+    def near(self, code: str) -> Iterator[str]:
+        """Yield the cases of the scenario that is named, else the first one of each."""
+        scenarios = self._scenarios()
+        scenario = scenarios.get(_scenario_of(code))
+        if scenario is not None:
+            yield from (item.code for item in scenario.combinations(add_no_context=True))
+        else:
+            yield from (next(item.combinations()).code for item in scenarios.values())
+
+    def first_cases(self) -> Sequence[CaseRef]:
+        """Return the first case of each scenario; of a broken one its own code, since it must not vanish."""
+        tree = self._tree
+        healthy = [
+            CaseRef(scenario.path, next(scenario.combinations()).code) for scenario in tree.scenarios.values()
+        ]
+        broken = [CaseRef(path, code) for path, code in tree.broken.items() if code.count("-") == 2]
+        return [*healthy, *broken]
+
+    def find(self, code: str) -> CaseRef | None:
+        """Return a scenario, healthy or not."""
+        path = next((path for path, own in self._paths() if own == code), None)
+        return None if path is None else CaseRef(path, code)
+
+    def scenario_codes(self) -> Iterable[str]:
+        """Return the codes of the scenarios, healthy or not."""
+        return [code for _, code in self._paths()]
+
+    def _paths(self) -> Iterator[tuple[Path, str]]:
+        yield from ((scenario.path, scenario.code) for scenario in self._tree.scenarios.values())
+        yield from self._tree.broken.items()
+
+    def _scenarios(self) -> dict[str, Scenario]:
+        return {scenario.code: scenario for scenario in self._tree.scenarios.values()}
+
+    def _texts_of(self, scenario: str) -> list[str]:
+        tree = self._tree
+        return [
+            problem.text(tree.root)
+            for path, problems in tree.problems.items()
+            if tree.broken[path] == scenario
+            for problem in problems
+        ]
+
+    def _cases(self, scenario: Scenario) -> int:
+        contexts = len(scenario.user_contexts)
+        contexts += not contexts or self._add_no_context
+        return (len(scenario.conditions) or 1) * contexts * len(scenario.perturbations)
+
+
+def checked_tree(root: Path) -> Checked:
+    """Return what is wrong with a tree.
+
+    Raises:
+        UnreadableBenchmarkError: It cannot be read at all.
+    """
+    tree = load_tree(root)
+    errors = [problem for problems in tree.problems.values() for problem in problems]
+    if not tree.scenarios and not errors:
+        hint = "name the folder of a scenario like P1-B1-S1"
+        errors.append(Problem(root / "scenarios", None, "there is no scenario in it", hint))
+    warnings = [problem for problem in tree.warnings if tree.scenarios or problem.path.name != "scenarios"]
+    warnings += static_warnings(tree)
+    cases = sum(
+        (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
+        for scenario in tree.scenarios.values()
+    )
+    healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
+    return Checked(healthy, tuple(errors), tuple(warnings))
+
+
+def _record(tree: ScenarioTree, scenario: Scenario, behaviour_title: str, cases: int) -> dict[str, object]:
+    return {
+        "benchmark": tree.name,
+        "code": scenario.code,
+        "pillar": scenario.pillar,
+        "behaviour": scenario.behaviour,
+        "behaviour_title": behaviour_title,
+        "title": scenario.title,
+        "family": scenario.family,
+        "conditions": len(scenario.conditions),
+        "user_contexts": len(scenario.user_contexts),
+        "perturbations": len(scenario.perturbations),
+        "cases": cases,
+        "path": str(scenario.path),
+    }
+
+
+def _scenario_of(code: str) -> str:
+    parts = CaseCode.parse(code)
+    return code if parts is None else f"{parts.pillar}-{parts.behaviour}-{parts.scenario}"
+
+
+class TreeAuthoring:
+    """See `Authoring`."""
+
+    def check(self, root: Path, _session: SessionValues) -> Checked:
+        """See `Authoring.check`."""
+        return checked_tree(root)
+
+    def read(self, root: Path, session: SessionValues) -> ReadTree:
+        """See `Authoring.read`."""
+        return ReadTree(load_tree(root), add_no_context=session.settings.add_no_context)
+
+
+AUTHORING = TreeAuthoring()

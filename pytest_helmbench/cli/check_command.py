@@ -1,0 +1,131 @@
+"""`helmbench check`: every problem of a benchmark, without asking a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.benchmarks.authoring import counted
+from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
+from pytest_helmbench.cli.at_hand import kept_values
+from pytest_helmbench.cli.output import (
+    CommandError,
+    as_json_option,
+    no_db_option,
+    say,
+    say_json,
+)
+from pytest_helmbench.cli.project import Project
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.files.models_file import load_models
+from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
+
+__all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found in one benchmark; `healthy` says what of it can run, and is None where it cannot be read."""
+
+    root: Path
+    healthy: str | None
+    errors: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+
+
+@click.command("check")
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@as_json_option
+@no_db_option
+def command(path: Path | None, *, as_json: bool) -> int:
+    """Report every problem of the benchmark at PATH by file and line; no model is asked.
+
+    Rows of packs are held to their own answers: these must pass, and what must not pass must fail. Bench Packs are
+    loaded in Node and list their scenarios.
+
+    Ends 1 when there are errors. Warnings never change the exit code.
+    """
+    with kept_values(Project.at(Path.cwd()).settings()) as session:
+        found = [_checked(root, session) for root in _places(path)]
+    if as_json:
+        say_json([entry for item in found for entry in _records(item)])
+    else:
+        for item in found:
+            say(*_report(item))
+    return 1 if any(item.errors for item in found) else 0
+
+
+def _places(path: Path | None) -> tuple[Path, ...]:
+    if path is None:
+        return Project.at(Path.cwd()).benchmarks(None)
+    place = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
+    root = benchmark_root(place)
+    below = tuple(benchmarks_below(place)) if place.is_dir() else ()
+    if root is not None:
+        return tuple(dict.fromkeys((root, *below)))
+    if meant_places(path) is not None:
+        return (path,)  # its files tell that it was meant as a benchmark; its kind says what is wrong with it
+    if not below:
+        raise CommandError(
+            f"no benchmark at {path}\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"
+            " `helmbench init PATH` makes one; a pack is a folder with manifest.yaml and tasks.jsonl,"
+            " a Bench Pack one with benchlocal.pack.json"
+        )
+    return below
+
+
+def _checked(root: Path, session: SessionValues) -> _Found:
+    """Check a benchmark, or what was meant as one."""
+    models, odd_models = _models_problems(root)
+    authoring = authoring_at(root)
+    try:
+        found = authoring.check(root, session)
+    except UnreadableBenchmarkError as error:
+        return _Found(root, None, (*error.problems, *models), odd_models)
+    return _Found(root, found.healthy, (*found.errors, *models), (*found.warnings, *odd_models))
+
+
+def _models_problems(root: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """Return the errors of models.yml, and ids that need a base URL on the command line to work."""
+    path = next((path for path in (root / "models.yml", root / "models.yaml") if path.is_file()), None)
+    if path is None:
+        return (), ()
+    try:
+        named = load_models(path)
+    except UnreadableBenchmarkError as error:
+        return error.problems, ()
+    odd = []
+    for entry in (*named.models, *([named.marking_model] if named.marking_model else [])):
+        try:
+            resolve_endpoint(entry, default_base_url=None, default_key_env=None, environ={})
+        except HelmbenchError as error:
+            message, _, hint = str(error).partition("\n  hint: ")
+            odd.append(Problem(path, None, message, hint))
+    return (), tuple(odd)
+
+
+def _report(item: _Found) -> Iterator[str]:
+    base = Path.cwd()
+    for label, problems in (("error", item.errors), ("warning", item.warnings)):
+        for problem in problems:
+            yield replace(problem, message=f"{label}: {problem.message}").text(base)
+    counts = f"{counted(len(item.errors), 'error')}, {counted(len(item.warnings), 'warning')}"
+    yield f"{item.healthy}; {counts}" if item.healthy else f"{item.root}: cannot be read; {counts}"
+
+
+def _records(item: _Found) -> Iterator[dict[str, object]]:
+    for label, problems in (("error", item.errors), ("warning", item.warnings)):
+        for problem in problems:
+            yield {
+                "level": label,
+                "path": str(problem.path),
+                "line": problem.line,
+                "message": problem.message,
+                "hint": problem.hint,
+            }

@@ -1,0 +1,34 @@
+"""`helmbench list`: what stands in the benchmarks at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.cli.at_hand import benchmark_option, listing_lines, readings
+from pytest_helmbench.cli.output import (
+    as_json_option,
+    no_db_option,
+    say,
+    say_json,
+)
+from pytest_helmbench.cli.project import Project
+
+__all__ = ["command"]
+
+
+@click.command("list")
+@benchmark_option
+@as_json_option
+@no_db_option
+def command(path: Path | None, *, as_json: bool) -> None:
+    """List the scenarios with their behaviour, evaluation family and number of cases; of packs, the rows; of Bench
+    Packs, their scenarios."""
+    project = Project.at(Path.cwd())
+    listings = [reading.listing() for reading in readings(project, project.settings(), path)]
+    if as_json:
+        say_json([record for listing in listings for record in listing.records])
+        return
+    for listing in listings:
+        say(*listing_lines(listing))

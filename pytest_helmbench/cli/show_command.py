@@ -1,0 +1,138 @@
+"""`helmbench show`: a run, or a case of it with verdict, prompt and reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.cli.at_hand import nearest
+from pytest_helmbench.cli.output import (
+    CommandError,
+    as_json_option,
+    db_option,
+    say,
+    say_json,
+)
+from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.core.codes import CaseCode, Selection
+from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
+from pytest_helmbench.reports.tables import table
+from pytest_helmbench.session.recorded_results import recorded_results
+from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
+from pytest_helmbench.store.run_queries import RunDetail
+
+__all__ = ["command"]
+
+
+@click.command("show")
+@click.argument("run", default="last")
+@click.argument("code", required=False)
+@db_option
+@as_json_option
+def command(run: str, code: str | None, db: Path | None, *, as_json: bool) -> None:
+    """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
+
+    A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
+
+    CODE may also be the start of a code (P1-B2): then the cases below it are listed with their verdicts.
+    """
+    if code is None and CaseCode.parse(run) is not None:
+        run, code = "last", run
+    path = database_of(db)
+    detail = run_of(path, run)
+    if code is None:
+        _show_run(path, detail, as_json=as_json)
+        return
+    found = recorded_results(path, detail, code, with_text=True)
+    if found:
+        _show_case(path, detail, found, as_json=as_json)
+    else:
+        _show_below(path, detail, code, as_json=as_json)
+
+
+def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
+    record = record_of(detail.kind)
+    words = record.run(path, detail.summary.id)
+    if as_json:
+        outcomes = [
+            {"outcome": outcome, "reason": reason, "results": count}
+            for (outcome, reason), count in detail.outcomes.items()
+        ]
+        own = {} if words is None or words.score is None else {"pack_score": words.score_with_text}
+        say_json({**run_record(detail), **own, "outcomes": outcomes})
+    else:
+        say(*run_card(detail, words, record.failures))
+
+
+def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
+    calls = calls_of_case(path, detail.summary.id, found[0].code)
+    words = record_of(detail.kind).case(path, detail.summary.id, found[0].code)
+    cases = [
+        (
+            row,
+            [call for call in calls if call.repetition == row.repetition],
+            words.get(row.repetition),
+        )
+        for row in found
+    ]
+    if as_json:
+        say_json([case_record(row, own, said) for row, own, said in cases])
+        return
+    for place, (row, own, said) in enumerate(cases):
+        say(*([""] if place else []), *case_card(row, own, detail.summary.model, said))
+
+
+def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> None:
+    """List the cases whose codes start with the components of another."""
+    known = result_codes(path, detail.summary.id)
+    parts = CaseCode.parse(code)
+    selection = Selection.parse(code) if parts is not None else None
+    chosen = {
+        name
+        for name in known
+        if selection is not None
+        and (own := CaseCode.parse(name)) is not None
+        and selection.matches(own.parts())
+    }
+    if not chosen:
+        raise CommandError(f"run {detail.summary.id} has no result of {code}\n  hint: {nearest(code, known)}")
+    rows = [row for row in results(path, detail.summary.id) if row.code in chosen]
+    if as_json:
+        say_json([_verdict(row) for row in rows])
+        return
+    head = ("code", "rep", "outcome", "reason", "severity", "expected", "observed")
+    say(*table(head, map(_verdict_cells, rows), left=("code", "outcome", "reason", "expected", "observed")))
+
+
+def _verdict(row: ResultRow) -> dict[str, object]:
+    names = (
+        "code",
+        "repetition",
+        "family",
+        "outcome",
+        "reason",
+        "score",
+        "severity",
+        "difficulty",
+        "neutral",
+    )
+    evaluations = [asdict(evaluation) for evaluation in row.evaluations]
+    return {**{name: getattr(row, name) for name in names}, "evaluations": evaluations}
+
+
+def _verdict_cells(row: ResultRow) -> tuple[str, ...]:
+    wrong = [item for item in row.evaluations if not item.passed] or row.evaluations
+    first = wrong[0] if wrong else None
+    return (
+        row.code,
+        str(row.repetition),
+        row.outcome,
+        row.reason or "",
+        str(row.severity),
+        first.expected if first is not None else "",
+        first.observed if first is not None else "",
+    )
