@@ -23,7 +23,18 @@ _MOST_FILE_LINES = 400
 _NOQA = re.compile(r"# noqa\b")
 # Parts of one protocol: the same file in every kind of benchmark, every family, every room.
 _PARTS = frozenset(
-    {"__init__", "kind", "jobs", "work", "settings", "places", "manifest", "self_check", "family"}
+    {
+        "__init__",
+        "authoring",
+        "kind",
+        "jobs",
+        "work",
+        "settings",
+        "places",
+        "manifest",
+        "self_check",
+        "family",
+    }
 )
 
 
