@@ -1,152 +1,29 @@
-"""The pytest11 entry: options and ini keys, and whether this session asks for us.
+"""The entry of pytest: options, fixtures, and whether this session asks for us.
 
-It imports nothing of the package until somebody asks.
+It imports nothing of the package but the options until somebody asks.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_helmbench.options import OPTIONS, Option
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import openai
 
     from pytest_helmbench.benchmarks.python_tests.clients import Connection
 
-__all__ = ["OPTIONS", "TURN_FIXTURE", "Option", "option_value"]
-
-TURN_FIXTURE = "_helmbench_turn"
-"""What the fixtures for hand-written tests have in common: tests that use it run on every model."""
-
-
-@dataclass(frozen=True)
-class Option:
-    """One option and its ini key.
-
-    Args:
-        name: Without `--helmbench-`.
-        kind: `list` options may be given several times.
-        metavar: For `--help`; empty for flags.
-        text: For `--help`.
-        asks: Naming it on the command line asks for our cases.
-    """
-
-    name: str
-    kind: Literal["text", "list", "flag", "int", "float", "path"]
-    metavar: str
-    text: str
-    asks: bool = False
-
-    @property
-    def flag(self) -> str:
-        """`--helmbench-max-cost`."""
-        return f"--helmbench-{self.name}"
-
-    @property
-    def key(self) -> str:
-        """`helmbench_max_cost`."""
-        return f"helmbench_{self.name.replace('-', '_')}"
-
-
-OPTIONS = (
-    Option("model", "list", "ID", "model under test; repeatable (default: models.yml)", asks=True),
-    Option("marking-model", "text", "ID", "judge for SQE scenarios (default: models.yml)"),
-    Option("models-file", "path", "PATH", "models.yml to use (default: the benchmark's own)"),
-    Option("base-url", "text", "URL", "any OpenAI-compatible server, for every model without its own"),
-    Option("api-key-env", "text", "NAME", "environment variable that holds the key"),
-    Option("marking-base-url", "text", "URL", "server of the judge, when it is another one"),
-    Option("marking-api-key-env", "text", "NAME", "environment variable that holds the judge's key"),
-    Option("system-prompt", "path", "PATH", "file with a system message to send before every case"),
-    Option("dry-run", "flag", "", "compose and price every case, call nothing", asks=True),
-    Option("require-run", "flag", "", "a run in which nothing was judged is a failure"),
-    Option("select", "text", "CODES", "cases by code, whole components: P1-B2,*-*-S1-C2,~P4", asks=True),
-    Option("repeat", "int", "N", "repetitions per case (default: 1)"),
-    Option("add-no-context", "flag", "", "add the combination without user context"),
-    Option("temperature", "float", "T", "sampling temperature; sent only when set, never to the judge"),
-    Option("top-p", "float", "P", "nucleus sampling"),
-    Option("top-k", "int", "K", "top-k sampling"),
-    Option("min-p", "float", "P", "min-p sampling"),
-    Option("repetition-penalty", "float", "X", "repetition penalty"),
-    Option("seed", "int", "N", "seed; repetition n is sent seed + n - 1"),
-    Option("max-tokens", "int", "N", "bound on the completion"),
-    Option("reasoning-effort", "text", "LEVEL", "low, medium or high, where a model knows it"),
-    Option("extra-body", "text", "JSON", "object merged into every request body"),
-    Option("strict-json", "flag", "", "no recovery of JSON from surrounding text"),
-    Option(
-        "concurrency", "int", "N", "calls in flight, all workers together (default: 32; 4 for local servers)"
-    ),
-    Option("requests-per-minute", "float", "N", "limit of the whole session"),
-    Option("tokens-per-minute", "float", "N", "limit of the whole session"),
-    Option("timeout", "float", "S", "seconds per attempt (default: 120)"),
-    Option("case-timeout", "float", "S", "seconds per case, waiting for our own limits apart"),
-    Option("max-retries", "int", "N", "attempts after the first (default: 5)"),
-    Option("max-cost", "float", "USD", "budget of the session; what it cannot pay is skipped"),
-    Option(
-        "cache",
-        "text",
-        "MODE",
-        "recorded replies: off, reuse, refresh, only (replay, no network); default: off",
-    ),
-    Option(
-        "resume",
-        "flag",
-        "",
-        "continue the last unfinished session; nothing answered is asked again",
-        asks=True,
-    ),
-    Option("resume-run", "int", "RUN", "continue the session of this run", asks=True),
-    Option("min-score", "text", "X", "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"),
-    Option(
-        "min-coverage", "text", "X", "least share of the planned severity that was judged (1.0 with a gate)"
-    ),
-    Option("db", "path", "PATH", "results database (default: helmbench.db in rootdir)"),
-    Option("judge-template", "path", "PATH", "wording of the judge's prompt (default: built in)"),
-    Option("markdown", "path", "PATH", "report of the session's runs that pastes into a pull request"),
-    Option("json", "path", "PATH", "the same report for programs (schema: `helmbench schema report`)"),
-    Option(
-        "pack-rules", "text", "RULES", "packs: default (what models really write) or parity (as published)"
-    ),
-    Option(
-        "sandbox", "text", "MODE", "packs: auto, docker, podman, bwrap, or none (unprotected); default: auto"
-    ),
-    Option("pull", "flag", "", "packs: container images may be pulled"),
-    Option("allow-command", "list", "NAME", "packs: a dangerous command that a row may need (chroot)"),
-    Option("show-hidden", "flag", "", "packs: show hidden values (answers) in failures and reports"),
-    Option("self-check", "flag", "", "packs: check the rows against their own answers, no model", asks=True),
-    Option("agent", "text", "COMMAND", "packs: external agent for repo_patch and terminal_task rows"),
-    Option(
-        "partial",
-        "text",
-        "RULE",
-        "Bench Packs: partial results fail, pass, or pass from a score (default: fail)",
-    ),
-    Option("node", "path", "PATH", "Bench Packs: Node.js to run them with (default: node on PATH)"),
-    Option(
-        "verifier",
-        "list",
-        "[ID=]MODE",
-        "Bench Packs: docker, podman, process or a URL; repeatable (default: as the pack says)",
-    ),
-    Option("prepare", "text", "WHEN", "Bench Packs: prepare per item or per session (default: item)"),
-    Option(
-        "pack-concurrency", "int", "N", "Bench Packs: scenarios of a pack at a time (1 for local servers)"
-    ),
-    Option("benchlocal-dir", "path", "PATH", "Bench Packs: write runs as the BenchLocal app stores them"),
-    Option("with-text", "flag", "", "prompt and reply texts in JUnit, reports and CI logs"),
-)
-
 _MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
 _BENCH_PACK_MANIFEST = "benchlocal.pack.json"
 _SIGNS = ("scenarios", *_MANIFESTS, _BENCH_PACK_MANIFEST)
-_INI_TYPES: dict[str, Literal["string", "linelist", "bool"]] = {"list": "linelist", "flag": "bool"}
-_PARSERS: dict[str, type] = {"int": int, "float": float}
 
 MARKER = (
     "helmbench(pillar, behaviour, scenario, condition, user_context, perturbation, model, family, severity,"
@@ -156,22 +33,21 @@ MARKER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register every option with its ini key."""
-    group = parser.getgroup("helmbench", "LLM benchmark cases as tests (helmbench)")
     for option in OPTIONS:
-        settings: dict[str, Any] = {"dest": option.key, "default": None, "help": option.text}
-        if option.kind == "flag":
-            settings["action"] = "store_true"
-        else:
-            settings["metavar"] = option.metavar
-            settings["action"] = "append" if option.kind == "list" else "store"
-            if option.kind in _PARSERS:
-                settings["type"] = _PARSERS[option.kind]
-        group.addoption(option.flag, **settings)
-        parser.addini(option.key, f"same as {option.flag}", type=_INI_TYPES.get(option.kind, "string"))
-    parser.addini(
-        "helmbench_paths", "benchmarks to run when no path is given (default: benchmark)", type="args"
-    )
-    parser.addini("helmbench_ask_above", "USD above which --helmbench-max-cost must be given (default: 10)")
+        if option.use == "ini":
+            parser.addini(option.key, option.help, type=option.type.ini)
+            continue
+        title = option.group.title
+        group = parser.getgroup(f"helmbench: {title}", f"LLM benchmark cases as tests (helmbench): {title}")
+        group.addoption(option.flag, dest=option.key, default=None, help=option.help, **_argparse(option))
+        parser.addini(option.key, f"same as {option.flag}", type=option.type.ini)
+
+
+def _argparse(option: Option) -> Mapping[str, object]:
+    """Return what argparse is told of the type of an option."""
+    type_ = option.type
+    told: dict[str, object] = {"action": type_.action, "metavar": type_.metavar, "type": type_.word}
+    return {"action": type_.action} if type_.action == "store_true" else told
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
@@ -293,13 +169,6 @@ def helmbench_async_openai(_helmbench_turn: Connection) -> Iterator[openai.Async
     yield from opened_async_client(_helmbench_turn)
 
 
-def option_value(config: pytest.Config, name: str) -> Any:
-    """Return an option as given: command line, else ini, else None. Ini texts are not converted yet."""
-    key = f"helmbench_{name.replace('-', '_')}"
-    value = config.getoption(key)
-    return value if value is not None else (config.getini(key) or None)
-
-
 def asks(config: pytest.Config) -> bool:
     """Return whether the command line asks for our cases. Ini keys and `addopts` never do."""
     if hasattr(config, "workerinput"):
@@ -312,11 +181,11 @@ def asks(config: pytest.Config) -> bool:
 
 
 def _asks_by_option(arguments: Iterable[str]) -> bool:
-    flags = tuple(option.flag for option in OPTIONS if option.asks)
+    flags = tuple(option.flag for option in OPTIONS if option.use == "asks")
     return any(argument.split("=", 1)[0] in flags for argument in arguments)
 
 
-def _expanded(arguments: Iterable[str | Any]) -> Iterator[str]:
+def _expanded(arguments: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
     """Yield the command line with `@file` arguments read, as pytest does."""
     for argument in map(str, arguments):
         file = Path(argument[1:]) if argument.startswith("@") else None

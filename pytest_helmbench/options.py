@@ -1,0 +1,393 @@
+"""Every option of `pytest` and every ini key, declared once: name, type, default, help, group, and whose it is.
+
+The command line, the ini keys, the values of a session (`Options`) and `docs/options.md` are made from this.
+pytest imports the module whenever it starts, so it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+__all__ = ["OPTIONS", "Option", "Options", "SamplingOptions", "declared_in"]
+
+T = TypeVar("T")
+D = TypeVar("D")
+Use: TypeAlias = Literal["", "asks", "ini"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Type(Generic[T]):
+    """A type of values: how it is written, and what is made of it.
+
+    Args:
+        wanted: What it takes, for error messages and the page of options.
+        make: Makes the value of text, of a tuple of words, or of what argparse has made; ValueError where it cannot.
+        metavar: For `--help`.
+        fits: Whether a value can be used; paths are whole by then.
+        load: Makes the final value of one that fits; ValueError where it cannot.
+        blank: Empty text says nothing; else it cannot be used.
+        word: What argparse makes of the word; None leaves it as text.
+        action: Of argparse.
+        ini: pytest's name for the type of the ini key.
+        record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON.
+    """
+
+    wanted: str
+    make: Callable[..., object]
+    metavar: str = ""
+    fits: Callable[..., bool] = lambda _value: True
+    load: Callable[..., object] = lambda value: value
+    blank: bool = True
+    word: type[int | float] | None = None
+    action: Literal["store", "append", "store_true"] = "store"
+    ini: Literal["string", "linelist", "args", "bool"] = "string"
+    record: Callable[..., object] = lambda value: str(value) if isinstance(value, Path) else value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """One option with its ini key.
+
+    Args:
+        name: Without `--helmbench-`.
+        type: Of its value.
+        default: Where nothing is given.
+        text: What it is for.
+        group: Where it stands in `--help`, and whose it is.
+        use: `asks`: naming it on the command line asks for our cases; `ini`: there is an ini key alone.
+        recorded: Whether the value stands in the settings of a run.
+    """
+
+    name: str
+    type: Type[Any]
+    default: object
+    text: str
+    group: Group
+    use: Use
+    recorded: bool
+
+    @property
+    def flag(self) -> str:
+        """`--helmbench-max-cost`."""
+        return f"--helmbench-{self.name}"
+
+    @property
+    def key(self) -> str:
+        """`helmbench_max_cost`."""
+        return f"helmbench_{self.name.replace('-', '_')}"
+
+    @property
+    def help(self) -> str:
+        """For `--help`."""
+        return self.text if self.group.kind is None else f"{self.group.title}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Options that stand together in `--help`.
+
+    Args:
+        title: What they are about.
+        kind: The kind of benchmark that they are for, a folder of `benchmarks/`; None for every kind.
+        sparse: The settings of a run leave out those that are None.
+    """
+
+    title: str
+    kind: str | None = None
+    sparse: bool = False
+
+    def __call__(
+        self, type_: Type[T], default: D, text: str, *, name: str = "", use: Use = "", recorded: bool = True
+    ) -> T | D:
+        """Declare an option as a field of a dataclass; see `Option`. Without a name it has that of the field."""
+        option = Option(name, type_, default, text, self, use, recorded)
+        declared: T | D = field(default=default, metadata={"option": option})
+        return declared
+
+
+# Types of values
+
+
+def _text(metavar: str) -> Type[str]:
+    return Type("text", str, metavar)
+
+
+def _texts(metavar: str) -> Type[tuple[str, ...]]:
+    return Type("text; repeatable", tuple, metavar, action="append", ini="linelist")
+
+
+def _names(metavar: str, *known: str) -> Type[tuple[str, ...]]:
+    """A list without repetition: of any names, or of these."""
+    wanted, fits = (", ".join(known), known.__contains__) if known else ("text; repeatable", bool)
+    return Type(
+        wanted, lambda names: tuple(dict.fromkeys(names)), metavar, fits, action="append", ini="linelist"
+    )
+
+
+def _decimal(metavar: str) -> Type[float]:
+    return Type("a number", float, metavar, blank=False, word=float)
+
+
+def _positive(metavar: str) -> Type[float]:
+    return Type("a number above 0", float, metavar, lambda number: 0 < number < inf, blank=False, word=float)
+
+
+def _whole(metavar: str, least: int | None = None) -> Type[int]:
+    wanted = "a whole number" if least is None else f"a whole number of at least {least}"
+    return Type(wanted, int, metavar, lambda n: least is None or n >= least, blank=False, word=int)
+
+
+def _choice(metavar: str, *names: T) -> Type[T]:
+    return Type(f"one of {', '.join(map(str, names))}", str, metavar, lambda name: name in names)
+
+
+def _least_score(text: str) -> float | None:
+    """Return the score from which a partial result passes: minus infinity for `pass`, None for `fail`."""
+    if text in ("fail", "pass"):
+        return -inf if text == "pass" else None
+    if not isfinite(least := float(text)):
+        raise ValueError(text)
+    return least
+
+
+def _least_score_text(least: float | None) -> str:
+    return "fail" if least is None else "pass" if least == -inf else f"{least:g}"
+
+
+def _content(path: Path) -> str:
+    return path.read_text(encoding="utf-8-sig").strip("\n")
+
+
+def _can_be_written(folder: Path) -> bool:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
+_FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
+_COMMAND: Type[str] = Type("a command that can be started", str, "COMMAND", bool, blank=False)
+_AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
+_JSON_OBJECT: Type[Mapping[str, object]] = Type(
+    'a JSON object, for example {"provider": {"sort": "price"}}',
+    json.loads,
+    "JSON",
+    lambda value: isinstance(value, dict),
+)
+_LEAST_SCORE: Type[float | None] = Type(
+    "fail, pass, or the least score that passes, on the pack's own scale",
+    _least_score,
+    "RULE",
+    record=_least_score_text,
+)
+_WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args")
+_PATH: Type[Path] = Type("a path", Path, "PATH")
+_FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
+_CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
+_OUTPUT: Type[Path] = Type(
+    "a file in a folder that exists", Path, "PATH", lambda path: not path.is_dir() and path.parent.is_dir()
+)
+_FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written)
+
+# The options of every kind of benchmark, then those of one
+
+_MODELS = Group("models and judge")
+_CASES = Group("cases")
+_SAMPLING = Group("sampling", sparse=True)
+_LIMITS = Group("limits, retries and money")
+_RECORD = Group("record, cache and resume")
+_RESULT = Group("gates and reports")
+_PACKS = Group("packs", "packs")
+_BENCH_PACKS = Group("Bench Packs", "bench_packs")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SamplingOptions:
+    """Overrides for the models under test; None is "as models.yml says"."""
+
+    temperature: float | None = _SAMPLING(
+        _decimal("T"), None, "sampling temperature; sent only when set, never to the judge"
+    )
+    top_p: float | None = _SAMPLING(_decimal("P"), None, "nucleus sampling")
+    top_k: int | None = _SAMPLING(_whole("K", 0), None, "top-k sampling")
+    min_p: float | None = _SAMPLING(_decimal("P"), None, "min-p sampling")
+    repetition_penalty: float | None = _SAMPLING(_decimal("X"), None, "repetition penalty")
+    seed: int | None = _SAMPLING(_whole("N"), None, "seed; repetition n is sent seed + n - 1")
+    max_tokens: int | None = _SAMPLING(_whole("N", 1), None, "bound on the completion")
+    reasoning_effort: str | None = _SAMPLING(
+        _text("LEVEL"), None, "low, medium or high, where a model knows it"
+    )
+    extra_body: Mapping[str, object] | None = _SAMPLING(
+        _JSON_OBJECT, None, "object merged into every request body"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PackOptions:
+    """What packs alone are told."""
+
+    pack_rules: Literal["default", "parity"] = _PACKS(
+        _choice("RULES", "default", "parity"),
+        "default",
+        "default (what models really write) or parity (as published)",
+    )
+    sandbox: str = _PACKS(
+        _choice("MODE", "auto", "docker", "podman", "bwrap", "none"),
+        "auto",
+        "auto, docker, podman, bwrap, or none (unprotected); default: auto",
+    )
+    pull: bool = _PACKS(_FLAG, False, "container images may be pulled")
+    allow_commands: tuple[str, ...] = _PACKS(
+        _names("NAME", "chroot"), (), "a dangerous command that a row may need (chroot)", name="allow-command"
+    )
+    show_hidden: bool = _PACKS(_FLAG, False, "show hidden values (answers) in failures and reports")
+    self_check: bool = _PACKS(_FLAG, False, "check the rows against their own answers, no model", use="asks")
+    agent: str | None = _PACKS(_COMMAND, None, "external agent for repo_patch and terminal_task rows")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BenchPackOptions:
+    """What Bench Packs alone are told.
+
+    Args:
+        partial: The score from which a partial result passes; minus infinity: always; None: never.
+        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers, else no bound.
+    """
+
+    node: Path | None = _BENCH_PACKS(_FILE, None, "Node.js to run them with (default: node on PATH)")
+    verifiers: tuple[str, ...] = _BENCH_PACKS(
+        _texts("[ID=]MODE"),
+        (),
+        "docker, podman, process or a URL; repeatable (default: as the pack says)",
+        name="verifier",
+    )
+    prepare: Literal["item", "session"] = _BENCH_PACKS(
+        _choice("WHEN", "item", "session"), "item", "prepare per item or per session (default: item)"
+    )
+    pack_concurrency: int | None = _BENCH_PACKS(
+        _whole("N", 1), None, "scenarios of a pack at a time (1 for local servers)"
+    )
+    partial: float | None = _BENCH_PACKS(
+        _LEAST_SCORE, None, "partial results fail, pass, or pass from a score (default: fail)"
+    )
+    benchlocal_dir: Path | None = _BENCH_PACKS(
+        _FOLDER, None, "write runs as the BenchLocal app stores them", recorded=False
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Options:
+    """The value of every option. Times are seconds, money is USD, None is "not given".
+
+    Args:
+        models: Under test; none means models.yml.
+        concurrency: None for the default of the models.
+        case_timeout_s: None for 3 × timeout, counted after the first attempt.
+        db: Where it is no whole path, it is in pytest's rootdir.
+        stated: The names of the options that were given.
+    """
+
+    models: tuple[str, ...] = _MODELS(
+        _names("ID"), (), "model under test; repeatable (default: models.yml)", name="model", use="asks"
+    )
+    marking_model: str | None = _MODELS(_text("ID"), None, "judge for SQE scenarios (default: models.yml)")
+    models_file: Path | None = _MODELS(_FILE, None, "models.yml to use (default: the benchmark's own)")
+    base_url: str | None = _MODELS(
+        _text("URL"), None, "any OpenAI-compatible server, for every model without its own"
+    )
+    api_key_env: str | None = _MODELS(_text("NAME"), None, "environment variable that holds the key")
+    marking_base_url: str | None = _MODELS(_text("URL"), None, "server of the judge, when it is another one")
+    marking_api_key_env: str | None = _MODELS(
+        _text("NAME"), None, "environment variable that holds the judge's key"
+    )
+    system_prompt: str | None = _CASES(_CONTENT, None, "file with a system message to send before every case")
+    judge_template: Path | None = _MODELS(_FILE, None, "wording of the judge's prompt (default: built in)")
+    dry_run: bool = _CASES(_FLAG, False, "compose and price every case, call nothing", use="asks")
+    require_run: bool = _RESULT(_FLAG, False, "a run in which nothing was judged is a failure")
+    repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case (default: 1)")
+    add_no_context: bool = _CASES(_FLAG, False, "add the combination without user context")
+    strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text")
+    concurrency: int | None = _LIMITS(
+        _whole("N", 1), None, "calls in flight, all workers together (default: 32; 4 for local servers)"
+    )
+    requests_per_minute: float | None = _LIMITS(_positive("N"), None, "limit of the whole session")
+    tokens_per_minute: float | None = _LIMITS(_positive("N"), None, "limit of the whole session")
+    timeout_s: float = _LIMITS(_positive("S"), 120.0, "seconds per attempt (default: 120)", name="timeout")
+    case_timeout_s: float | None = _LIMITS(
+        _positive("S"), None, "seconds per case, waiting for our own limits apart", name="case-timeout"
+    )
+    max_retries: int = _LIMITS(_whole("N", 0), 5, "attempts after the first (default: 5)")
+    max_cost_usd: float | None = _LIMITS(
+        _positive("USD"), None, "budget of the session; what it cannot pay is skipped", name="max-cost"
+    )
+    ask_above_usd: float = _LIMITS(
+        _AMOUNT,
+        10.0,
+        "USD above which --helmbench-max-cost must be given (default: 10)",
+        name="ask-above",
+        use="ini",
+    )
+    db: Path = _RECORD(_PATH, Path("helmbench.db"), "results database (default: helmbench.db in rootdir)")
+    with_text: bool = _RESULT(_FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
+    cache: str = _RECORD(
+        _choice("MODE", "off", "reuse", "refresh", "only"),
+        "off",
+        "recorded replies: off, reuse, refresh, only (replay, no network); default: off",
+    )
+    resume: bool = _RECORD(
+        _FLAG, False, "continue the last unfinished session; nothing answered is asked again", use="asks"
+    )
+    resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the session of this run", use="asks")
+    min_score: str | None = _RESULT(
+        _text("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
+    )
+    min_coverage: str | None = _RESULT(
+        _text("X"), None, "least share of the planned severity that was judged (1.0 with a gate)"
+    )
+    markdown_report: Path | None = _RESULT(
+        _OUTPUT,
+        None,
+        "report of the session's runs that pastes into a pull request",
+        name="markdown",
+        recorded=False,
+    )
+    json_report: Path | None = _RESULT(
+        _OUTPUT,
+        None,
+        "the same report for programs (schema: `helmbench schema report`)",
+        name="json",
+        recorded=False,
+    )
+    packs: PackOptions = PackOptions()
+    bench_packs: BenchPackOptions = BenchPackOptions()
+    select: str | None = _CASES(
+        _text("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4", use="asks"
+    )
+    sampling: SamplingOptions = SamplingOptions()
+    paths: tuple[str, ...] = _CASES(
+        _WORDS,
+        ("benchmark",),
+        "benchmarks to run when no path is given (default: benchmark)",
+        use="ini",
+        recorded=False,
+    )
+    stated: frozenset[str] = frozenset()
+
+
+def declared_in(values: type) -> Mapping[str, Option]:
+    """Return the options that a class of them declares itself, by the names of their fields."""
+    found: dict[str, Option] = {
+        one.name: one.metadata["option"] for one in fields(values) if "option" in one.metadata
+    }
+    return {field: replace(one, name=one.name or field.replace("_", "-")) for field, one in found.items()}
+
+
+OPTIONS = tuple(
+    option
+    for values in (Options, SamplingOptions, PackOptions, BenchPackOptions)
+    for option in declared_in(values).values()
+)
