@@ -9,11 +9,10 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError
-from pytest_helmbench.plugin import OPTIONS, Option
+from pytest_helmbench.options import OPTIONS, Option, Options, declared_in
 from pytest_helmbench.session.settings import Settings, resolve_settings
 
 __all__ = ["Project"]
@@ -30,6 +29,7 @@ _TABLES: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 _ALWAYS_A_CONFIG = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")  # even without a section
 _TRUE = frozenset({"1", "true", "yes", "on", "t", "y"})
+_DECLARED = declared_in(Options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Project:
     start: Path
     root: Path
     marked: bool
-    ini: Mapping[str, Any]
-    added: Mapping[str, Any]
+    ini: Mapping[str, object]
+    added: Mapping[str, object]
 
     @classmethod
     def at(cls, start: Path, environ: Mapping[str, str] = os.environ) -> Project:
@@ -67,45 +67,42 @@ class Project:
         addopts = [*_words(ini.get("addopts")), *shlex.split(environ.get("PYTEST_ADDOPTS", ""))]
         return cls(start, root or start, marked, ini, _added_options(addopts))
 
-    def value(self, name: str) -> Any:
-        """Return what the project says about an option (`max-cost`), or None."""
-        option = next(option for option in OPTIONS if option.name == name)
+    def given(self, option: Option) -> object:
+        """Return what the project says about an option, or None."""
         if option.key in self.added:
             return self.added[option.key]
         value = self.ini.get(option.key)
         if value is None or value == "":
             return None
-        if option.kind == "flag":
+        if option.type.ini == "bool":
             return str(value).strip().lower() in _TRUE
-        if option.kind == "list":
-            return (
-                value
-                if isinstance(value, list)
-                else [line for line in str(value).splitlines() if line.strip()]
-            )
-        return value if isinstance(value, str) else str(value)
+        if option.type.ini == "args":
+            return _words(value)
+        if option.type.ini == "linelist":
+            return value if isinstance(value, list) else str(value).splitlines()
+        return str(value)
 
-    def settings(self, **given: Any) -> Settings:
+    def settings(self, **named: object) -> Settings:
         """Return the settings that a session here would have.
 
         Args:
-            given: Options that were named, by name with underscores; None is "not given".
+            named: Options that were named, by name with underscores; None is "not given".
 
         Raises:
             SettingsError: A value that cannot be used.
         """
 
-        def value(name: str) -> Any:
-            stated = given.get(name.replace("-", "_"))
-            return stated if stated is not None else self.value(name)
+        def given(option: Option) -> object:
+            stated = named.get(option.name.replace("-", "_"))
+            return stated if stated is not None else self.given(option)
 
-        return resolve_settings(value, None, self.start, self.root)
+        return resolve_settings(given, self.start, self.root)
 
     def database(self, given: Path | None) -> Path:
         """Return the results file: the one given, the project's own, or the nearest one above."""
-        stated = given or self.value("db")
+        stated = given or self.given(_DECLARED["db"])
         if stated is not None:
-            return self.start / Path(stated).expanduser()
+            return self.start / Path(str(stated)).expanduser()
         found = (folder / _DB for folder in self._folders() if (folder / _DB).is_file())
         return next(found, self.root / _DB)
 
@@ -123,7 +120,8 @@ class Project:
         elif benchmark_root(self.start) is not None:
             paths = [self.start]
         else:
-            paths = [self.root / path for path in _words(self.ini.get("helmbench_paths")) or ["benchmark"]]
+            named = _words(self.given(_DECLARED["paths"])) or Options().paths
+            paths = [self.root / path for path in named]
         roots = [
             root
             for path in paths
@@ -144,7 +142,7 @@ class Project:
                 return
 
 
-def _configuration(start: Path) -> tuple[Path | None, Mapping[str, Any]]:
+def _configuration(start: Path) -> tuple[Path | None, Mapping[str, object]]:
     for folder in (start, *start.parents):
         for name, tables in _TABLES.items():
             path = folder / name
@@ -160,7 +158,7 @@ def _configuration(start: Path) -> tuple[Path | None, Mapping[str, Any]]:
     return None, {}
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read(path: Path) -> Mapping[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".toml":
@@ -175,29 +173,33 @@ def _read(path: Path) -> Mapping[str, Any]:
     return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
-def _inside(content: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, Any] | None:
-    found: Any = content
+def _inside(content: Mapping[str, object], keys: Sequence[str]) -> Mapping[str, object] | None:
+    found: object = content
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else None
 
 
-def _words(value: Any) -> list[str]:
+def _words(value: object) -> list[str]:
     if value is None:
         return []
     return [str(item) for item in value] if isinstance(value, list) else shlex.split(str(value))
 
 
-def _added_options(words: Sequence[str]) -> Mapping[str, Any]:
+def _added_options(words: Sequence[str]) -> Mapping[str, object]:
     """Return our options among the words of a command line, the last of each; lists are gathered."""
-    by_flag: Mapping[str, Option] = {option.flag: option for option in OPTIONS}
-    found: dict[str, Any] = {}
+    by_flag = {option.flag: option for option in OPTIONS if option.use != "ini"}
+    found: dict[str, object] = {}
+    lists: dict[str, list[object]] = {}
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
         option = by_flag.get(flag)
         if option is None:
             continue
-        stated: Any = True if option.kind == "flag" else value if equals else next(rest, None)
-        found[option.key] = [*found.get(option.key, []), stated] if option.kind == "list" else stated
-    return found
+        stated = True if option.type.action == "store_true" else value if equals else next(rest, None)
+        if option.type.action == "append":
+            lists.setdefault(option.key, []).append(stated)
+        else:
+            found[option.key] = stated
+    return found | lists

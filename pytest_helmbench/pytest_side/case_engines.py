@@ -56,7 +56,7 @@ class CaseEngines:
 def _recorded_use(settings: Settings) -> RecordedUse:
     if not settings.may_use_recorded:
         return RecordedUse.NEVER
-    return RecordedUse.ONLY if settings.cache is CacheMode.ONLY else RecordedUse.FIRST
+    return RecordedUse.ONLY if settings.cache_mode is CacheMode.ONLY else RecordedUse.FIRST
 
 
 def composed(job: CaseJob, system_prompt: str | None) -> Outcome:

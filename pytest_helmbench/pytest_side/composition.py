@@ -12,7 +12,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
-from pytest_helmbench.plugin import option_value
+from pytest_helmbench.options import Option
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.role import SessionRole
@@ -45,7 +45,7 @@ def register(config: pytest.Config) -> None:
         gates = read_gates(settings.min_score, settings.min_coverage)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
-    _choose_paths(config)
+    _choose_paths(config, settings)
     if hasattr(config, "workerinput"):
         _register_worker(config, settings, template)
         return
@@ -95,12 +95,17 @@ def _settings(config: pytest.Config) -> Settings:
         return settings
     return as_continued(
         resolve_settings(
-            lambda name: option_value(config, name),
-            config.getini("helmbench_ask_above"),
+            lambda option: _given(config, option),
             config.invocation_params.dir,
             config.rootpath,
         )
     )
+
+
+def _given(config: pytest.Config, option: Option) -> object:
+    """Return what was given for an option: on the command line, else in ini files, else None."""
+    value: object = None if option.use == "ini" else config.getoption(option.key)
+    return value if value is not None else (config.getini(option.key) or None)
 
 
 def _is_controller(config: pytest.Config) -> bool:
@@ -116,17 +121,13 @@ def _check_distribution(config: pytest.Config) -> None:
         )
 
 
-def _choose_paths(config: pytest.Config) -> None:
+def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     """Without a path on the command line, run the benchmark at hand and nothing else."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         return
     start = config.invocation_params.dir
     here = benchmark_root(start)
-    paths = (
-        [here]
-        if here is not None
-        else [config.rootpath / path for path in config.getini("helmbench_paths") or ["benchmark"]]
-    )
+    paths = [here] if here is not None else [config.rootpath / path for path in settings.paths]
     found = [path for path in paths if benchmark_root(path) is not None or benchmarks_below(path)]
     if not found:
         places = ", ".join(str(path) for path in paths)

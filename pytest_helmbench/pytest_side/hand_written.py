@@ -76,6 +76,6 @@ def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Lead the calls of a test to its model until it has ended: the fixture that all of ours have in common."""
     from pytest_helmbench.benchmarks.python_tests.hooks import turn as lead  # noqa: PLC0415 - few sessions have any
 
-    if request.config.stash[PLUGIN].settings.self_check:
+    if request.config.stash[PLUGIN].settings.packs.self_check:
         pytest.skip(_SELF_CHECK)
     yield from lead(request)

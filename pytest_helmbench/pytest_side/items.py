@@ -86,7 +86,7 @@ class CaseFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the items in natural order; nothing is composed yet."""
         settings = self.config.stash[PLUGIN].settings
-        if settings.self_check:
+        if settings.packs.self_check:
             yield from self._checks()
             return
         for job in self.loaded.jobs(

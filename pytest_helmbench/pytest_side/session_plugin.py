@@ -11,6 +11,7 @@ import pytest
 
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
+from pytest_helmbench.benchmarks.python_tests import TURN_FIXTURE
 from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.codes import scenario_code_of
@@ -19,7 +20,6 @@ from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBen
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import escaped_path
-from pytest_helmbench.plugin import TURN_FIXTURE
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
@@ -103,7 +103,7 @@ class SessionPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Have a hand-written test that uses a fixture of ours run on every model."""
-        if TURN_FIXTURE in metafunc.fixturenames and not self.settings.self_check:
+        if TURN_FIXTURE in metafunc.fixturenames and not self.settings.packs.self_check:
             self._hand_written().parametrize(metafunc)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -363,7 +363,7 @@ class SessionPlugin:
         )
 
     def _select(self, items: list[pytest.Item]) -> None:
-        selection = self.settings.select
+        selection = self.settings.selection
         if selection is None:
             return
         kept: list[pytest.Item] = []

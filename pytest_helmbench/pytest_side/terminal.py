@@ -107,7 +107,7 @@ class Announcer:
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)
         left = self._coordinator.book.left(plan)
-        calls = (0 if settings.cache is CacheMode.ONLY else left.calls, left.open_ended)
+        calls = (0 if settings.cache_mode is CacheMode.ONLY else left.calls, left.open_ended)
         lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db)]
         lines += self._unknown_gates(plan)
         judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
@@ -328,7 +328,7 @@ def _warning_lines(coordinator: Coordinator) -> list[str]:
 
 def _plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
     total = PriceSpan(0.0, 0.0, 0.0)
-    if coordinator.settings.cache is CacheMode.ONLY:
+    if coordinator.settings.cache_mode is CacheMode.ONLY:
         return total
     for run in plan.runs:
         if run.usable or plan.dry:

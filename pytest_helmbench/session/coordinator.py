@@ -112,7 +112,7 @@ class Coordinator:
             return
         self.book.store.flush()
         if self._recorded_replies is None:
-            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache, ())
+            self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache_mode, ())
             backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
         self._recorded_replies.trust(self.book.tallies)
 
@@ -177,8 +177,8 @@ class Coordinator:
             return None
         resumption = self.book.resumption
         runs = resumption.runs.values() if resumption is not None else ()
-        self._recorded_replies = RecordedReplies(self.book.store, settings.cache, runs)
-        return ReplyCache(self._recorded_replies, shares=settings.cache is CacheMode.REUSE)
+        self._recorded_replies = RecordedReplies(self.book.store, settings.cache_mode, runs)
+        return ReplyCache(self._recorded_replies, shares=settings.cache_mode is CacheMode.REUSE)
 
     def _resumed_sentence(self) -> str:
         resumption = self.book.resumption

@@ -83,13 +83,16 @@ def with_overrides(entry: ModelEntry, sampling: SamplingOptions) -> ModelEntry:
 
 def _read(values: type[ValuesT], given: Callable[[Option], object], start: Path) -> ValuesT:
     """Return a class of options, and its parts, with what was given."""
-    read: dict[str, object] = {
-        one.name: _read(type(one.default), given, start)
-        for one in fields(values)
-        if is_dataclass(one.default)
-    }
-    read |= {name: _value(one, given(one), start) for name, one in declared_in(values).items()}
-    return values(**read)
+    read = {name: _read(type(part), given, start) for name, part in _parts(values)}
+    return values(
+        **read, **{name: _value(one, given(one), start) for name, one in declared_in(values).items()}
+    )
+
+
+def _parts(values: type[DataclassInstance]) -> Iterator[tuple[str, DataclassInstance]]:
+    for one in fields(values):
+        if is_dataclass(one.default) and not isinstance(one.default, type):
+            yield one.name, one.default
 
 
 def _value(option: Option, given: object, start: Path) -> object:
@@ -123,10 +126,11 @@ def _unfit(option: Option, shown: object, wanted: str = "") -> SettingsError:
 
 def _recorded(values: DataclassInstance) -> Iterator[tuple[str, object]]:
     options = declared_in(type(values))
-    for one in fields(values):
-        value = getattr(values, one.name)
-        option = options.get(one.name)
-        if option is None:
-            yield from () if isinstance(value, type) or not is_dataclass(value) else _recorded(value)
-        elif option.recorded and not (option.group.sparse and value is None):
-            yield one.name, option.type.record(value)
+    parts = dict(_parts(type(values)))
+    for name in (one.name for one in fields(values)):
+        value = getattr(values, name)
+        option = options.get(name)
+        if name in parts:
+            yield from _recorded(value)
+        elif option is not None and option.recorded and not (option.group.sparse and value is None):
+            yield name, option.type.record(value)

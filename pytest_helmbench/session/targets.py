@@ -65,7 +65,7 @@ def _endpoint(
 ) -> Endpoint | Unusable:
     """Return where a model is reached; a replay needs no key."""
     found = resolve_endpoint(entry, default_base_url=base_url, default_key_env=key_env, environ=environ)
-    if isinstance(found, Unusable) and settings.cache is CacheMode.ONLY:
+    if isinstance(found, Unusable) and settings.cache_mode is CacheMode.ONLY:
         return replay_endpoint(entry.id)
     return found
 

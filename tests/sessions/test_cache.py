@@ -242,7 +242,7 @@ class _Shelf:
 def _keyless(folder: Path, model: str) -> Endpoint:
     """Return where a replay without any key looks for a model."""
     given: dict[str, Any] = {"model": [model], "cache": "only"}
-    settings = resolve_settings(given.get, None, folder, folder)
+    settings = resolve_settings(lambda option: given.get(option.name), folder, folder)
     (target,) = resolve_targets(folder, settings, {})
     assert isinstance(target.model.endpoint, Endpoint)
     return target.model.endpoint

@@ -11,7 +11,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, PackScore, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    BenchPackManifest,
+    PackScore,
+    PartialPolicy,
+    ScenarioMeta,
+)
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import write_benchlocal
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
@@ -31,7 +36,7 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
-from pytest_helmbench.session.settings import Prepare, Settings
+from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 
@@ -72,8 +77,9 @@ class BenchPackLoader:
         self._environ = environ
         self._note = note
         self._loop = loop
-        self._choices = parse_choices(settings.verifiers)
-        self._node = find_node(None if settings.node is None else str(settings.node), environ)
+        self._choices = parse_choices(settings.bench_packs.verifiers)
+        node = settings.bench_packs.node
+        self._node = find_node(None if node is None else str(node), environ)
         self._relay = Relay()
         self._loaded: list[LoadedBenchPack] = []
         self._bridges: dict[Path, tuple[Bridge, BridgePlace]] = {}
@@ -93,14 +99,15 @@ class BenchPackLoader:
         settings = self._settings
         hosted = BenchPackSettings(
             timeout_s=settings.timeout_s,
-            stated_timeout_s=settings.timeout_s if settings.timeout_stated else None,
+            stated_timeout_s=settings.timeout_s if "timeout" in settings.stated else None,
             case_timeout_s=settings.case_timeout_s,
-            once=settings.prepare is Prepare.SESSION,
-            most_at_once=settings.pack_concurrency,
+            once=settings.bench_packs.prepare == "session",
+            most_at_once=settings.bench_packs.pack_concurrency,
         )
         tools = partial(self._tools, manifest) if obstacle is None else obstacle
         work = BenchPackWork(manifest, hosted, tools, self._note)
-        loaded = LoadedBenchPack(manifest, scenarios, targets, work, settings.partial)
+        partial_policy = PartialPolicy(settings.bench_packs.partial)
+        loaded = LoadedBenchPack(manifest, scenarios, targets, work, partial_policy)
         self._loaded.append(loaded)
         return loaded
 
@@ -125,7 +132,7 @@ class BenchPackLoader:
 
     def write_runs(self, run_ids: RunIds) -> None:
         """Write the runs as the BenchLocal app stores them, where that is asked for; they are closed by now."""
-        folder = self._settings.benchlocal_dir
+        folder = self._settings.bench_packs.benchlocal_dir
         if folder is not None:
             write_benchlocal(
                 folder, self._settings.db, [run_id for *_, run_id in self._runs(run_ids)], self._note

@@ -18,7 +18,8 @@ from pytest_helmbench.benchmarks.packs.work import PackSettings, PackWork
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.relay.relay import Relay
-from pytest_helmbench.session.settings import PackRules, Settings
+from pytest_helmbench.sandbox.modes import SandboxMode
+from pytest_helmbench.session.settings import Settings
 
 __all__ = ["PackLoader"]
 
@@ -35,12 +36,11 @@ class PackLoader:
     """
 
     def __init__(self, settings: Settings, note: Callable[[str], None]) -> None:
-        self._settings = settings
-        self._packs = PackSettings(
-            parity=settings.pack_rules is PackRules.PARITY, show_hidden=settings.show_hidden
-        )
-        self._agent = None if settings.agent is None else AgentCommand.parse(settings.agent, Path.cwd())
-        self._sandboxes = Sandboxes(settings.sandbox, pull=settings.pull, note=note)
+        given = settings.packs
+        self._packs = PackSettings(parity=given.pack_rules == "parity", show_hidden=given.show_hidden)
+        self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
+        self._allowed = given.allow_commands
+        self._sandboxes = Sandboxes(SandboxMode(given.sandbox), pull=given.pull, note=note)
         self._relay = Relay()
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:
@@ -50,8 +50,7 @@ class PackLoader:
             UnreadablePackError: Nothing of it can be used.
         """
         pack = load_pack(root)
-        allowed = self._settings.allow_commands
-        agents = AgentWork(pack, self._relay, self._agent, self._packs.parity, allowed)
+        agents = AgentWork(pack, self._relay, self._agent, self._packs.parity, self._allowed)
         return LoadedPack(pack, targets, PackWork(self._packs, self._sandboxes, agents))
 
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:

@@ -161,7 +161,7 @@ def test_own(): pass
 
     result.assert_outcomes(passed=1, skipped=4)
     assert result.stdout.str().count(_NO_MODEL) >= 4
-    assert "LOADED pytest_helmbench pytest_helmbench.plugin" in result.outlines
+    assert "LOADED pytest_helmbench pytest_helmbench.options pytest_helmbench.plugin" in result.outlines
     assert "test_own.py::test_client SKIPPED" in result.stdout.str()
     assert _files(pytester.path) == before
 
