@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.rule import CaseRule
 
 __all__ = ["Case", "Message"]
@@ -35,16 +34,17 @@ class Case:
 
     code: str
     messages: tuple[Message, ...]
-    response_format: Mapping[str, Any] | None
+    response_format: JsonObject | None
     rule: CaseRule
     severity: int = 0
     difficulty: int = 0
     timeout_s: float | None = None
 
     @property
-    def schema(self) -> Mapping[str, Any] | None:
+    def schema(self) -> JsonObject | None:
         """The bare JSON Schema of the wanted reply, or None for plain text."""
         if self.response_format is None:
             return None
-        schema: Mapping[str, Any] = self.response_format["json_schema"]["schema"]
-        return schema
+        envelope = self.response_format["json_schema"]
+        schema = envelope["schema"] if isinstance(envelope, dict) else None
+        return schema if isinstance(schema, dict) else None

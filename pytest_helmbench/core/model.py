@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from pytest_helmbench.core.json_types import JsonObject
 
 __all__ = ["ModelEntry", "ModelsFile", "Price", "Sampling"]
 
@@ -29,7 +29,7 @@ class Sampling:
     seed: int | None = None
     max_tokens: int | None = None
     reasoning_effort: str | None = None
-    extra_body: Mapping[str, Any] | None = None
+    extra_body: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

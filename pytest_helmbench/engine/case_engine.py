@@ -9,7 +9,8 @@ from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob, RunIds
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore, RunnerSettings
+from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore
+from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import Work
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [
     "CaseJob",
-    "Route",
     "RunIds",
     "Target",
     "escaped_id",
@@ -25,24 +23,6 @@ __all__ = [
 
 
 _NO_PARTS = (None,) * 6
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A model and where its calls go.
-
-    Args:
-        entry: Everything that was said about the model, overrides applied.
-        endpoint: Where it is reached, or why it is not.
-    """
-
-    entry: ModelEntry
-    endpoint: Endpoint | Unusable
-
-    @property
-    def usable(self) -> bool:
-        """Whether a call can be made."""
-        return not isinstance(self.endpoint, Unusable)
 
 
 RunIds = Mapping[tuple[str, str], int]
@@ -132,9 +112,9 @@ class CaseJob(ABC):
         """Return what the `helmbench` marker says."""
 
     @property
-    def work(self) -> Work | None:
-        """How it is run and judged, where our own rules do not do it."""
-        return None
+    @abstractmethod
+    def work(self) -> Work:
+        """How it is run and judged."""
 
     @property
     def is_one_question(self) -> bool:

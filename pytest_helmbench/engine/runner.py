@@ -1,56 +1,37 @@
-"""One case from prompt to outcome: asks, evaluates, has it judged, puts the outcome on record."""
+"""Runs one case: its verdict on record where that still stands, else what its kind makes of it; records the outcome."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
-from pytest_helmbench.benchmarks.scenario_trees.field_evaluation import evaluate_fields
-from pytest_helmbench.core.case import Case, Message
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, ResultRecord, Verdict
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
-from pytest_helmbench.engine.job import CaseJob, Route, RunIds
-from pytest_helmbench.engine.work import CaseContext, UnjudgedError, Work, fault_outcome
+from pytest_helmbench.engine.job import CaseJob, RunIds
+from pytest_helmbench.engine.judges import Judges
+from pytest_helmbench.engine.work import (
+    CaseContext,
+    RunnerSettings,
+    UnjudgedError,
+    fault_outcome,
+    usable_endpoint,
+)
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.call import Call, Origin
 from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, Gateway
-from pytest_helmbench.gateway.limiter import ModelStoppedError, RefusedError
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.gateway.retries import CallFailedError
-from pytest_helmbench.judging.case_evaluation import (
-    evaluate_judged,
-    judged_outcome,
-    with_reply,
-)
-from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, is_on_menu
-from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+from pytest_helmbench.gateway.gateway import Gateway
+from pytest_helmbench.gateway.limiter import RefusedError
+from pytest_helmbench.gateway.providers.endpoints import Unusable
 
-__all__ = ["CaseRunner", "RunnerSettings"]
+__all__ = ["CaseKey", "CaseRunner", "JudgedBefore"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerSettings:
-    """What every case of a session shares.
-
-    Args:
-        system_prompt: Text of a system message before the user message; None for none.
-        strict_json: No recovery of JSON from surrounding text.
-        template: The judge's wording.
-    """
-
-    system_prompt: str | None
-    strict_json: bool
-    template: JudgeTemplate
 
 
 CaseKey = tuple[int, str, int]
@@ -108,7 +89,7 @@ class CaseRunner:
         self._run_ids = run_ids
         self._on_record = judged
         self._on_changed = on_changed
-        self._without_temperature: set[str] = set()
+        self._judges = Judges(gateway)
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on its way to the record by then."""
@@ -175,130 +156,24 @@ class CaseRunner:
         return run_id
 
     async def _outcome(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
-        endpoint = _usable(job.target.model, "no_model")
+        endpoint = usable_endpoint(job.target.model, "no_model")
         if job.skip_reason is not None:
             raise UnjudgedError(Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason))
-        case = self._case(job)
-        judge = _judge_of(job, case)
-        clock = CaseClock(self._gateway.patience)
-        work = job.work
-        if work is not None:
-            obstacle = await work.obstacle(case)
-            if obstacle is not None:
-                return obstacle
-            entry = job.target.model.entry
-            performed = await work.perform(
-                case, CaseContext(self._gateway, self._origin(job), entry, endpoint, clock, progress)
-            )
-            if performed is not None:
-                return performed
-        call = Call(
-            self._origin(job),
-            job.target.model.entry,
-            endpoint,
-            case.messages,
-            case.response_format,
-            timeout_s=case.timeout_s,
+        context = CaseContext(
+            gateway=self._gateway,
+            origin=self._origin(job),
+            entry=job.target.model.entry,
+            endpoint=endpoint,
+            judge=job.target.judge,
+            clock=CaseClock(self._gateway.patience),
+            watch=progress,
+            settings=self._settings,
+            judges=self._judges,
         )
-        try:
-            reply = await self._gateway.ask(call, clock, progress)
-        except (CallFailedError, ModelStoppedError) as error:
-            raise UnjudgedError(fault_outcome(error)) from error
-        if work is not None and judge is None:
-            evaluations = await self._worked(work, case, reply)
-        elif judge is None:
-            evaluations = evaluate_fields(case, reply, strict_json=self._settings.strict_json)
-        else:
-            evaluations = await self._judged(job, case, reply, judge, clock, progress)
-        return judged_outcome(reply, evaluations)
-
-    async def _worked(self, work: Work, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
-        try:
-            return await work.evaluate(case, reply)
-        except UnjudgedError as stop:
-            raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
+        return await job.work.perform(self._case(job), context)
 
     def _case(self, job: CaseJob) -> Case:
         try:
             return job.case(self._settings.system_prompt)
         except HelmbenchError as error:
             raise UnjudgedError(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
-
-    async def _judged(
-        self,
-        job: CaseJob,
-        case: Case,
-        reply: Reply,
-        judge: tuple[Route, Endpoint],
-        clock: CaseClock,
-        progress: Progress[CaseJob],
-    ) -> tuple[Evaluation, ...]:
-        route, endpoint = judge
-        sequence = 0
-
-        async def ask(
-            criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-        ) -> Reply:
-            nonlocal sequence
-            sequence += 1
-            call = Call(
-                self._origin(job),
-                route.entry,
-                endpoint,
-                messages,
-                response_format,
-                purpose="judge",
-                criterion=criterion.name,
-                sequence=sequence,
-                accepts=partial(is_on_menu, criterion),
-            )
-            return await self._ask_judge(call, clock, progress)
-
-        try:
-            return await evaluate_judged(
-                case, reply, template=self._settings.template, judge_model=route.entry.id, ask=ask
-            )
-        except OffMenuError as error:
-            outcome = Outcome(
-                Verdict.ERROR, "judge_off_menu", f"the judge {route.entry.id} is at fault: {error}"
-            )
-            raise UnjudgedError(with_reply(outcome, reply)) from error
-        except (CallFailedError, ModelStoppedError) as error:
-            raise UnjudgedError(with_reply(fault_outcome(error, "judge_"), reply)) from error
-
-    async def _ask_judge(self, call: Call, clock: CaseClock, progress: Progress[CaseJob]) -> Reply:
-        """Ask once more without a temperature when the judge's provider takes none; it is asked so from then on."""
-        sampling = call.entry.sampling
-        plain = replace(call, entry=replace(call.entry, sampling=replace(sampling, temperature=None)))
-        if call.entry.id in self._without_temperature:
-            return await self._gateway.ask(plain, clock, progress)
-        try:
-            return await self._gateway.ask(call, clock, progress)
-        except CallFailedError as error:
-            fault = error.fault
-            takes_none = fault.kind is FaultKind.REJECTED and "temperature" in (
-                fault.parameter or fault.message
-            )
-            if sampling.temperature is None or not (takes_none or fault.reason == NOT_ON_RECORD):
-                raise
-            if takes_none:
-                self._without_temperature.add(call.entry.id)
-            return await self._gateway.ask(plain, clock, progress)
-
-
-def _usable(route: Route, reason: str) -> Endpoint:
-    if isinstance(route.endpoint, Unusable):
-        message = f"{route.entry.id} cannot be called: {route.endpoint.reason}"
-        raise UnjudgedError(Outcome(Verdict.SKIPPED, reason, message))
-    return route.endpoint
-
-
-def _judge_of(job: CaseJob, case: Case) -> tuple[Route, Endpoint] | None:
-    """Return who judges; None for field rules. Without a usable judge the case is not even asked."""
-    if not isinstance(case.rule, JudgeRule):
-        return None
-    route = job.target.judge
-    if route is None:
-        message = "no judge: give --helmbench-marking-model, or marking_model in models.yml"
-        raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_judge", message))
-    return route, _usable(route, "no_judge")

@@ -1,4 +1,4 @@
-"""What a benchmark may do itself with its cases, beyond a prompt, its reply and a rule of ours."""
+"""How a kind of benchmark runs and judges its cases, and what it has at hand for that."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ from typing import Protocol
 
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Usage, Verdict
+from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.judges import Judges
+from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.call import Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import ModelStoppedError, NotStoredError, RefusedError
-from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.conversation import Sums
 from pytest_helmbench.gateway.retries import CallFailedError
+from pytest_helmbench.judging.judge import JudgeTemplate
 
-__all__ = ["CaseContext", "UnjudgedError", "Work", "fault_outcome", "with_sums"]
+__all__ = [
+    "CaseContext",
+    "RunnerSettings",
+    "UnjudgedError",
+    "Work",
+    "fault_outcome",
+    "usable_endpoint",
+    "with_sums",
+]
 
 
 class UnjudgedError(HelmbenchError):
@@ -34,6 +45,21 @@ class UnjudgedError(HelmbenchError):
 
 
 @dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """What every case of a session shares.
+
+    Args:
+        system_prompt: Text of a system message before the user message; None for none.
+        strict_json: No recovery of JSON from surrounding text.
+        template: The judge's wording.
+    """
+
+    system_prompt: str | None
+    strict_json: bool
+    template: JudgeTemplate
+
+
+@dataclass(frozen=True, slots=True)
 class CaseContext:
     """What a case has at hand while it is worked on.
 
@@ -42,36 +68,36 @@ class CaseContext:
         origin: Whose calls they are.
         entry: The model under test.
         endpoint: Where it is reached.
+        judge: The marking model; None when none is named.
         clock: The time of the case.
         watch: Told what its calls are doing.
+        settings: What it shares with all cases.
+        judges: Asks marking models.
     """
 
     gateway: Gateway
     origin: Origin
     entry: ModelEntry
     endpoint: Endpoint
+    judge: Route | None
     clock: CaseClock
     watch: Watch
+    settings: RunnerSettings
+    judges: Judges
 
 
 class Work(Protocol):
     """How the cases of a benchmark are run and judged."""
 
-    async def obstacle(self, case: Case) -> Outcome | None:
-        """Return why a case cannot be judged here, before its model is asked; None when it can."""
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
+        """Run a case and judge what came of it.
 
-    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
-        """Return the evaluations of a reply.
-
-        Raises:
-            UnjudgedError: It could not be judged, through no fault of the model.
-        """
-
-    async def perform(self, case: Case, context: CaseContext) -> Outcome | None:
-        """Run a case that takes more than one call; None for a case that is one question.
+        Most kinds ask with `engine.questions.one_reply`, and judge what it says by rules of their own, or by
+        `engine.questions.judged_evaluations`.
 
         Raises:
             UnjudgedError: It could not be judged, through no fault of the model.
+            RefusedError: The session may not ask any more.
         """
 
 
@@ -111,3 +137,19 @@ def with_sums(outcome: Outcome, sums: Sums) -> Outcome:
         finish_reason=sums.finish_reason,
         reply_key=sums.reply_key,
     )
+
+
+def usable_endpoint(route: Route, reason: str) -> Endpoint:
+    """Return where a model is reached.
+
+    Args:
+        route: Of the model.
+        reason: Of the skip, where it cannot be called.
+
+    Raises:
+        UnjudgedError: It cannot be called.
+    """
+    if isinstance(route.endpoint, Unusable):
+        message = f"{route.entry.id} cannot be called: {route.endpoint.reason}"
+        raise UnjudgedError(Outcome(Verdict.SKIPPED, reason, message))
+    return route.endpoint

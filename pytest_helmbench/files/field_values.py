@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_helmbench.files.source import Fault, listed
 
@@ -98,7 +97,7 @@ def check_command(faults: RowFaults, where: str, value: object) -> None:
         faults.error(where, "the command holds a NUL character")
 
 
-def check_arguments(faults: RowFaults, where: str, value: list[Any]) -> None:
+def check_arguments(faults: RowFaults, where: str, value: Sequence[object]) -> None:
     """File anything but texts; all but the first may be empty."""
     if not value:
         faults.error(where, "the list is empty")
@@ -127,7 +126,7 @@ def check_seconds(faults: RowFaults, where: str, value: object) -> None:
 
 
 def check_unknown(
-    faults: RowFaults, where: str, data: Mapping[str, Any], known: Collection[str], *, usable: bool = False
+    faults: RowFaults, where: str, data: Mapping[str, object], known: Collection[str], *, usable: bool = False
 ) -> None:
     """File keys that the format does not know.
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
+from pytest_helmbench.files.format_schema import shipped_schema
+from pytest_helmbench.files.json_fields import (
+    a_mapping,
+    a_number,
+    a_text,
+    a_whole_number,
+    numbers,
+)
 from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document, parse_yaml
 
-__all__ = ["load_models"]
+__all__ = ["MODELS_SCHEMA", "load_models"]
 
-_SAMPLING = tuple(item.name for item in fields(Sampling))
-_WHOLE = frozenset({"top_k", "seed", "max_tokens", "max_concurrency"})
+MODELS_SCHEMA = shipped_schema("models", __name__)
 
 
 def load_models(path: Path) -> ModelsFile:
@@ -31,36 +37,64 @@ def load_models(path: Path) -> ModelsFile:
     findings = Findings()
     text = Reader(findings).text(path)
     document = parse_yaml(text) if text is not None else Document(None)
-    findings.add(path, *validate(document, "models"))
+    findings.add(path, *validate(document, MODELS_SCHEMA))
     if not findings.problems:
         findings.add(path, *_twice(document))
     if findings.problems:
         raise UnreadableBenchmarkError(tuple(findings.problems))
-    data = document.data if isinstance(document.data, dict) else {"models": document.data}
-    marking = data.get("marking_model")
+    data: JsonObject = document.mapping() or {"models": document.data}
     return ModelsFile(
-        models=tuple(_entry(item) for item in data.get("models") or ()),
-        marking_model=ModelEntry(marking)
-        if isinstance(marking, str)
-        else _entry(marking)
-        if marking
-        else None,
+        models=tuple(_entry(item) for item in _items(data.get("models"))),
+        marking_model=_marking_model(data.get("marking_model")),
     )
+
+
+def _items(value: JsonValue) -> list[JsonObject]:
+    return [a_mapping(item) for item in value] if isinstance(value, list) else []
+
+
+def _marking_model(value: JsonValue) -> ModelEntry | None:
+    if isinstance(value, str):
+        return ModelEntry(value)
+    return _entry(a_mapping(value)) if value else None
 
 
 def _twice(document: Document) -> Iterator[Fault]:
     inside = isinstance(document.data, dict)
     seen: dict[str, int | None] = {}
-    for index, item in enumerate((document.data.get("models") if inside else document.data) or ()):
+    for index, item in enumerate(_items(document.mapping().get("models") if inside else document.data)):
         line = document.line("models", index, "id") if inside else document.line(index, "id")
-        if item["id"] in seen:
-            message = f"the model {item['id']!r} stands here twice (first in line {seen[item['id']]})"
+        name = str(item["id"])
+        if name in seen:
+            message = f"the model {name!r} stands here twice (first in line {seen[name]})"
             yield Fault(line, message, "keep one entry: a model is run and reported by its id")
-        seen.setdefault(item["id"], line)
+        seen.setdefault(name, line)
 
 
-def _entry(item: Mapping[str, Any]) -> ModelEntry:
-    values: dict[str, Any] = {key: int(value) if key in _WHOLE else value for key, value in item.items()}
-    sampling = Sampling(**{key: values.pop(key) for key in _SAMPLING if key in values})
-    price = values.pop("price", None)
-    return ModelEntry(**values, sampling=sampling, price=Price(**price) if price is not None else None)
+def _entry(item: JsonObject) -> ModelEntry:
+    price = numbers(item.get("price"))
+    return ModelEntry(
+        id=str(item["id"]),
+        base_url=a_text(item.get("base_url")),
+        api_key_env=a_text(item.get("api_key_env")),
+        sampling=_sampling(item),
+        max_concurrency=a_whole_number(item.get("max_concurrency")),
+        requests_per_minute=a_number(item.get("requests_per_minute")),
+        tokens_per_minute=a_number(item.get("tokens_per_minute")),
+        price=Price(**price) if price else None,
+    )
+
+
+def _sampling(item: JsonObject) -> Sampling:
+    extra = item.get("extra_body")
+    return Sampling(
+        temperature=a_number(item.get("temperature")),
+        top_p=a_number(item.get("top_p")),
+        top_k=a_whole_number(item.get("top_k")),
+        min_p=a_number(item.get("min_p")),
+        repetition_penalty=a_number(item.get("repetition_penalty")),
+        seed=a_whole_number(item.get("seed")),
+        max_tokens=a_whole_number(item.get("max_tokens")),
+        reasoning_effort=a_text(item.get("reasoning_effort")),
+        extra_body=extra if isinstance(extra, dict) else None,
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from pytest_helmbench.core.json_types import JsonValue
 
 __all__ = ["Flaw", "NotJSONError", "StrictJSON", "is_encodable"]
 
@@ -46,7 +47,7 @@ class Flaw:
     key: str = ""
 
 
-class _Twice(dict[str, Any]):
+class _Twice(dict[str, JsonValue]):
     """An object that was written with the same key more than once."""
 
     keys_twice: tuple[str, ...] = ()
@@ -61,7 +62,7 @@ class StrictJSON:
             object_pairs_hook=self._object, parse_constant=self._constant, parse_float=self._float
         )
 
-    def decode(self, text: str) -> tuple[Any, tuple[Flaw, ...]]:
+    def decode(self, text: str) -> tuple[JsonValue, tuple[Flaw, ...]]:
         """Return what a text says and the flaws inside.
 
         Raises:
@@ -69,7 +70,7 @@ class StrictJSON:
         """
         self._odd = False
         try:
-            found = self._decoder.decode(text)
+            found: JsonValue = self._decoder.decode(text)
         except json.JSONDecodeError as error:
             raise NotJSONError(_where(error), error.lineno) from error
         except RecursionError as error:
@@ -82,7 +83,7 @@ class StrictJSON:
             return found, tuple(_flaws(found, ()))
         return found, ()
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _object(self, pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         found = dict(pairs)
         if len(found) == len(pairs):
             return found
@@ -113,21 +114,22 @@ def _where(error: json.JSONDecodeError) -> str:
     return f"{message} (column {error.colno})"
 
 
-def _is_deep(found: Any) -> bool:
+def _is_deep(found: JsonValue) -> bool:
     level = [found]
     for _ in range(_DEEPEST + 1):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
+        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
         if not level:
             return False
     return True
 
 
-def _flaws(found: Any, place: tuple[str | int, ...]) -> Iterator[Flaw]:
+def _inside(value: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _flaws(found: JsonValue, place: tuple[str | int, ...]) -> Iterator[Flaw]:
     if isinstance(found, _Twice):
         for key in found.keys_twice:
             yield Flaw((*place, key), "the key stands here twice", "keep one of them", key)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from pytest_helmbench.files.schemas import schema
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.files.format_schema import FormatSchema
+from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.source import Fault, listed
 from pytest_helmbench.files.yaml_text import Document, Place
 
-__all__ = ["known_keys", "shown", "validate"]
+__all__ = ["shown", "validate"]
 
 _TYPE_WORDS = {
     "array": "a list",
@@ -26,26 +28,22 @@ _TYPE_WORDS = {
 }
 
 
-def validate(document: Document, name: str, definition: str | None = None) -> list[Fault]:
+def validate(document: Document, schema: FormatSchema, definition: str | None = None) -> list[Fault]:
     """Return what is wrong with a document, in the order of its lines.
 
     Args:
         document: What was read; its own faults come first.
-        name: One of `SCHEMA_NAMES`.
+        schema: Of its format.
         definition: One of the schema's `$defs` instead of the whole.
     """
     if document.data is None and document.faults:
         return list(document.faults)
     faults = [*document.faults]
-    for error in _validator(name, definition).iter_errors(document.data):
-        faults.extend(_translated(document, error))
+    validator = _validator(schema, definition)
+    root = a_mapping(cast("JsonValue", validator.schema))
+    for error in validator.iter_errors(document.data):
+        faults.extend(_translated(document, error, root))
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
-
-
-@lru_cache
-def known_keys(name: str) -> tuple[str, ...]:
-    """Return the top-level keys of a schema."""
-    return tuple(schema(name)["properties"])
 
 
 def shown(value: object) -> str:
@@ -63,9 +61,8 @@ def shown(value: object) -> str:
 
 
 @lru_cache
-def _validator(name: str, definition: str | None) -> Draft202012Validator:
-    whole = schema(name)
-    return Draft202012Validator(whole if definition is None else whole["$defs"][definition])
+def _validator(schema: FormatSchema, definition: str | None) -> Draft202012Validator:
+    return Draft202012Validator(schema.part(definition))
 
 
 def _place(error: ValidationError) -> Place:
@@ -80,27 +77,48 @@ def _label(place: Iterable[str | int]) -> str:
     return words.strip() or "the file"
 
 
-def _own(error: ValidationError) -> dict[str, Any]:
+def _own(error: ValidationError) -> JsonObject:
     return error.schema if isinstance(error.schema, dict) else {}
 
 
-def _instance(error: ValidationError) -> Any:
-    return error.instance  # typed as possibly unset, which it is not once an error is raised
+def _hint(error: ValidationError) -> str:
+    """Return what the schema itself says about the value."""
+    return str(_own(error).get("description", ""))
 
 
-def _wanted(error: ValidationError) -> Any:
-    return error.validator_value
+def _instance(error: ValidationError) -> JsonValue:
+    return cast(
+        "JsonValue", error.instance
+    )  # typed as possibly unset, which it is not once an error is raised
 
 
-def _translated(document: Document, error: ValidationError) -> Iterator[Fault]:
+def _items(error: ValidationError) -> list[JsonValue]:
+    """Return the value at fault where it is a list, the keys where it is a mapping."""
+    found = _instance(error)
+    return [*found] if isinstance(found, list | dict) else []
+
+
+def _wanted(error: ValidationError) -> JsonValue:
+    return cast("JsonValue", error.validator_value)
+
+
+def _wanted_names(error: ValidationError) -> list[str]:
+    wanted = _wanted(error)
+    return [str(item) for item in wanted] if isinstance(wanted, list) else [str(wanted)]
+
+
+def _translated(document: Document, error: ValidationError, root: JsonObject) -> Iterator[Fault]:
     if error.validator == "anyOf":
         for inner in _nearest_branch(error):
-            yield from _translated(document, inner)
+            yield from _translated(document, inner, root)
+        return
+    if error.validator == "not" and _wanted(error) == {}:
+        yield from _out_of_place(document, error, root)
         return
     if "propertyNames" in error.absolute_schema_path:
         place = (*_place(error), str(_instance(error)))
         message = f"{_label(_place(error))} has the key {_instance(error)!r}"
-        yield Fault(document.line(*place), message, _own(error).get("description", ""))
+        yield Fault(document.line(*place), message, _hint(error))
         return
     yield from _SENTENCES[str(error.validator)](document, error)
 
@@ -123,9 +141,9 @@ def _nearest_branch(error: ValidationError) -> list[ValidationError]:
 
 
 def _unknown_keys(document: Document, error: ValidationError) -> Iterator[Fault]:
-    known = _own(error).get("properties", {})
+    known = a_mapping(_own(error).get("properties"))
     place = _place(error)
-    for key in _instance(error):
+    for key in map(str, _items(error)):
         if key not in known:
             inside = f" in {_label(place)}" if place and isinstance(place[-1], str) else ""
             yield Fault(
@@ -137,28 +155,28 @@ def _unknown_keys(document: Document, error: ValidationError) -> Iterator[Fault]
 
 def _missing_keys(document: Document, error: ValidationError) -> Iterator[Fault]:
     place = _place(error)
-    for key in _wanted(error):
-        if key not in _instance(error):
+    for key in _wanted_names(error):
+        if key not in _items(error):
             inside = f"{_label(place)} has no {key!r}" if place else f"there is no {key!r}"
-            described = _own(error).get("properties", {}).get(key)
-            hint = described.get("description", "") if isinstance(described, dict) else ""
+            described = a_mapping(a_mapping(_own(error).get("properties")).get(key))
+            hint = str(described.get("description", ""))
             yield Fault(document.line(*place), inside, hint or f"add the key {key!r}")
 
 
 def _off_menu(document: Document, error: ValidationError) -> Iterator[Fault]:
     message = f"{_label(_place(error))} is {shown(_instance(error))}"
-    menu = [str(item) for item in _wanted(error)]
+    menu = _wanted_names(error)
     what = "known types" if _place(error)[-1:] == ("type",) else "known values"
     yield Fault(document.line(*_place(error)), message, listed(_instance(error), menu, what))
 
 
 def _wrong_type(document: Document, error: ValidationError) -> Iterator[Fault]:
-    wanted = _wanted(error)
-    names = [wanted] if isinstance(wanted, str) else [name for name in wanted if name != "null"]
+    wanted = _wanted_names(error)
+    names = wanted if len(wanted) == 1 else [name for name in wanted if name != "null"]
     words = " or ".join(_TYPE_WORDS[name] for name in names)
     words = words.replace("text or a number or true or false", "a value")
     message = f"{_label(_place(error))} is {shown(_instance(error))}, not {words}"
-    yield Fault(document.line(*_place(error)), message, _own(error).get("description", ""))
+    yield Fault(document.line(*_place(error)), message, _hint(error))
 
 
 def _out_of_range(document: Document, error: ValidationError) -> Iterator[Fault]:
@@ -171,7 +189,7 @@ def _out_of_range(document: Document, error: ValidationError) -> Iterator[Fault]
     else:
         wanted = f"from {low} to {high}"
     message = f"{_label(_place(error))} is {shown(_instance(error))}, out of range"
-    yield Fault(document.line(*_place(error)), message, own.get("description") or f"write a number {wanted}")
+    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write a number {wanted}")
 
 
 def _wrong_form(document: Document, error: ValidationError) -> Iterator[Fault]:
@@ -179,29 +197,41 @@ def _wrong_form(document: Document, error: ValidationError) -> Iterator[Fault]:
     # a key pasted where its variable's name belongs must not be repeated in a log
     value = "" if own.get("writeOnly") else f" {shown(_instance(error))}"
     message = f"{_label(_place(error))}{value} has the wrong form"
-    yield Fault(document.line(*_place(error)), message, own.get("description", ""))
+    yield Fault(document.line(*_place(error)), message, _hint(error))
 
 
 def _empty(document: Document, error: ValidationError) -> Iterator[Fault]:
     message = f"{_label(_place(error))} is empty"
-    yield Fault(document.line(*_place(error)), message, _own(error).get("description", ""))
+    yield Fault(document.line(*_place(error)), message, _hint(error))
 
 
 def _twice(document: Document, error: ValidationError) -> Iterator[Fault]:
-    double = next(item for item in _instance(error) if _instance(error).count(item) > 1)
+    items = _items(error)
+    double = next(item for item in items if items.count(item) > 1)
     message = f"{_label(_place(error))} lists {shown(double)} twice"
     yield Fault(document.line(*_place(error)), message, "keep one of them")
 
 
 def _excluded(document: Document, error: ValidationError) -> Iterator[Fault]:
-    place = _place(error)
-    if _wanted(error) == {}:  # a key of another evaluation type
-        kind = document.data["evaluation"].get("type", "category_match")
-        message = f"{_label(place)} means nothing for the type {kind}"
-        yield Fault(document.line(*place), message, "remove the key, or change the type")
-    else:
-        message = f"{_label(place)} is {shown(_instance(error))}"
-        yield Fault(document.line(*place), message, _own(error).get("description", ""))
+    message = f"{_label(_place(error))} is {shown(_instance(error))}"
+    yield Fault(document.line(*_place(error)), message, _hint(error))
+
+
+def _out_of_place(document: Document, error: ValidationError, root: JsonObject) -> Iterator[Fault]:
+    """Yield a key that must not stand beside the value of another one.
+
+    The schema says so by an `if` with the other one as `const`, and a `then` with `"not": {}` for the key.
+    """
+    steps = list(error.absolute_schema_path)
+    rule: JsonValue = dict(root)
+    for step in steps[: steps.index("then")]:
+        rule = (
+            rule[str(step)] if isinstance(rule, dict) else rule[int(step)] if isinstance(rule, list) else None
+        )
+    conditions = a_mapping(a_mapping(a_mapping(rule).get("if")).get("properties"))
+    ((name, condition),) = conditions.items()
+    message = f"{_label(_place(error))} means nothing for the {name} {a_mapping(condition).get('const')}"
+    yield Fault(document.line(*_place(error)), message, f"remove the key, or change the {name}")
 
 
 _SENTENCES: dict[str, Callable[[Document, ValidationError], Iterator[Fault]]] = {

@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import yaml
 from yaml.constructor import SafeConstructor
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.source import Fault
 
 __all__ = ["Document", "Place", "parse_yaml"]
@@ -18,7 +19,7 @@ __all__ = ["Document", "Place", "parse_yaml"]
 Place = tuple[str | int, ...]
 """Keys and list positions (from 0) that lead to a value."""
 
-_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AS_WRITTEN = frozenset(
     {
         "category",
@@ -53,7 +54,7 @@ class Document:
         faults: Why it is no YAML, duplicate keys, and numbers that are none.
     """
 
-    data: Any
+    data: JsonValue
     lines: Mapping[Place, int] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
 
@@ -65,7 +66,11 @@ class Document:
 
     def names(self) -> tuple[str, ...]:
         """Return the top-level keys, lower-case; empty when this is no mapping."""
-        return tuple(self.data) if isinstance(self.data, dict) else ()
+        return tuple(self.mapping())
+
+    def mapping(self) -> JsonObject:
+        """Return the data where it is a mapping; else an empty one."""
+        return a_mapping(self.data)
 
 
 def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Document:
@@ -116,9 +121,9 @@ class _Builder:
         self._first_line = first_line
         self._constructor = SafeConstructor()
         self._open: set[int] = set()
-        self._built: dict[tuple[int, bool, bool], Any] = {}
+        self._built: dict[tuple[int, bool, bool], JsonValue] = {}
 
-    def value(self, node: yaml.Node, place: Place, *, as_written: bool, keep_keys: bool) -> Any:
+    def value(self, node: yaml.Node, place: Place, *, as_written: bool, keep_keys: bool) -> JsonValue:
         """Return what a node says."""
         self.lines.setdefault(place, self._line(node))
         if isinstance(node, yaml.ScalarNode):
@@ -139,10 +144,10 @@ class _Builder:
         self._open.discard(id(node))
         return self._built[memo]
 
-    def _mapping(self, node: yaml.MappingNode, place: Place, *, keep_keys: bool) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, place: Place, *, keep_keys: bool) -> dict[str, JsonValue]:
         self._check_keys(node, keep_keys=keep_keys)
         self._constructor.flatten_mapping(node)
-        found: dict[str, Any] = {}
+        found: dict[str, JsonValue] = {}
         for key_node, value_node in node.value:
             key = _key(key_node, keep_keys=keep_keys)
             here = (*place, key)
@@ -164,16 +169,16 @@ class _Builder:
                 self.faults.append(Fault(self._line(key_node), message, "keep one of them"))
             seen.setdefault(key, self._line(key_node))
 
-    def _scalar(self, node: yaml.ScalarNode, *, as_written: bool) -> Any:
+    def _scalar(self, node: yaml.ScalarNode, *, as_written: bool) -> JsonValue:
         if as_written or node.tag in _TEXT:
             empty = node.tag == _TAG + "null" and not node.value
-            return None if empty else node.value
+            return None if empty else str(node.value)
         if node.tag not in _TYPED:
             problem = f"the tag {node.tag!r} is not allowed"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         if node.tag == _TAG + "int" and _DECIMAL.match(node.value) is None:
-            return node.value  # YAML 1.1 would read 010 as 8 and 1:30 as 90
-        found = self._constructor.construct_object(node)
+            return str(node.value)  # YAML 1.1 would read 010 as 8 and 1:30 as 90
+        found: JsonValue = self._constructor.construct_object(node)
         if isinstance(found, float) and not math.isfinite(found):
             self.faults.append(Fault(self._line(node), f"{node.value} is no finite number"))
         return found

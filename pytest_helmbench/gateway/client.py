@@ -21,7 +21,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
+from pytest_helmbench.gateway.providers.base_urls import is_loopback
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["MAX_BODY_BYTES", "ChatClient", "RawAnswer", "TransportFault"]
 
@@ -70,7 +71,7 @@ class _Target:
     headers: CIMultiDict[str] = field(repr=False)
     proxy: URL | None
     proxy_headers: CIMultiDict[str] | None = field(repr=False)
-    secret: bytes | None = field(repr=False)
+    secrets: tuple[bytes, ...] = field(repr=False)
 
 
 class ChatClient:
@@ -83,7 +84,7 @@ class ChatClient:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._targets: dict[Endpoint, _Target] = {}
-        # How many are in flight is the gate's business, and so is a retry. `trust_env` stays off: it would
+        # How many are in flight is the limiter's business, and so is a retry. `trust_env` stays off: it would
         # read .netrc and the proxy variables anew, in a thread, for every request.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -156,8 +157,9 @@ class ChatClient:
             latency_ms = (self._clock() - started) * 1000
             headers = {name.lower(): value for name, value in response.headers.items()}
             status = response.status
-        if target.secret is not None and target.secret in received:
-            received = received.replace(target.secret, b"[key]")
+        for secret in target.secrets:
+            if secret in received:
+                received = received.replace(secret, b"[key]")
         return RawAnswer(status, headers, received, latency_ms)
 
 
@@ -194,19 +196,15 @@ def _version() -> str:
 
 def _target(endpoint: Endpoint) -> _Target:
     url = URL(endpoint.url)
-    headers: CIMultiDict[str] = CIMultiDict()
-    if endpoint.key:
-        headers["Authorization"] = f"Bearer {endpoint.key}"
-    if endpoint.provider == "openrouter":
-        headers["X-Title"] = "pytest-helmbench"
+    headers = CIMultiDict(endpoint.headers)
     proxy, authorization = _proxy_of(url)
     proxy_headers: CIMultiDict[str] | None = None
     if authorization and url.scheme == "http":
         headers["Proxy-Authorization"] = authorization  # no tunnel: the proxy reads the request itself
     elif authorization:
         proxy_headers = CIMultiDict({"Proxy-Authorization": authorization})
-    secret = endpoint.key.encode() if endpoint.key and len(endpoint.key) >= _SHORTEST_SECRET else None
-    return _Target(url, headers, proxy, proxy_headers, secret)
+    secrets = tuple(secret.encode() for secret in endpoint.secrets if len(secret) >= _SHORTEST_SECRET)
+    return _Target(url, headers, proxy, proxy_headers, secrets)
 
 
 def _proxy_of(url: URL) -> tuple[URL | None, str | None]:

@@ -237,10 +237,8 @@ def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
             return f"check the key in {endpoint.key_env}" if endpoint else "check the key"
         case "no_credit":
             return "add credit with the provider, or choose another model"
-        case "unknown_model" if endpoint is not None and endpoint.provider == "ollama":
-            return f"ollama pull {endpoint.wire_model}"
         case "unknown_model" if endpoint is not None:
-            return f"check the model's name {endpoint.wire_model!r} and the address {endpoint.base_url}"
+            return endpoint.server.unknown_model_hint(endpoint.wire_model, endpoint.base_url)
         case "schema_rejected":
             return (
                 "it rejects the response schema: choose a model with structured outputs, or change the "

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.providers.registry import without_keys
 
 __all__ = ["Fault", "FaultKind", "excerpt"]
 
 _SHOWN = 200
 _READ = 20_000  # characters of an error body that are looked at
-_HIDDEN = "[key]"
-_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|gsk|xai|key)[-_][\w*.…-]{8,}|\bBearer\s+\S+|\bAIza[\w-]{20,}")
 
 
 class FaultKind(StrEnum):
@@ -64,9 +62,8 @@ class Fault:
 
 def excerpt(text: str, endpoint: Endpoint | None = None) -> str:
     """Return foreign text for a message: one line, no key, no control characters, at most 200 characters."""
-    short = text[:_READ]
-    if endpoint is not None and endpoint.key:
-        short = short.replace(endpoint.key, _HIDDEN)
+    start = text[:_READ]
     # Before the cut: half a key must not survive it.
-    line = scrub(" ".join(_LIKE_A_KEY.sub(_HIDDEN, short).split()))
+    shown = endpoint.redacted(start) if endpoint is not None else without_keys(start)
+    line = scrub(" ".join(shown.split()))
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.wire import encode, passed_body
@@ -21,7 +19,7 @@ class ForwardedRequest:
 
     __slots__ = ("_encoded", "_sent", "answer", "number", "recalled", "stated")
 
-    def __init__(self, stated: Mapping[str, Any]) -> None:
+    def __init__(self, stated: JsonObject) -> None:
         self.stated = stated
         self.number = 1
         """Which of several identical requests of its item it is, from 1."""
@@ -29,12 +27,10 @@ class ForwardedRequest:
         """HTTP body of the reply, as received."""
         self.recalled = False
         """The reply was taken from the record."""
-        self._sent: tuple[Endpoint, dict[str, Any]] | None = None
+        self._sent: tuple[Endpoint, JsonObject] | None = None
         self._encoded = b""
 
-    def sent(
-        self, endpoint: Endpoint, sampling: Sampling, repetition: int
-    ) -> tuple[Mapping[str, Any], bytes]:
+    def sent(self, endpoint: Endpoint, sampling: Sampling, repetition: int) -> tuple[JsonObject, bytes]:
         """Return what goes out to an endpoint, decoded and encoded; made once per endpoint."""
         if self._sent is None or self._sent[0] is not endpoint:
             body = passed_body(endpoint, sampling, self.stated, repetition=repetition)
@@ -43,7 +39,7 @@ class ForwardedRequest:
         return self._sent[1], self._encoded
 
     @staticmethod
-    def most_tokens(body: Mapping[str, Any]) -> int | None:
+    def most_tokens(body: JsonObject) -> int | None:
         """Return the bound of the completion in a body; None when it states none that counts."""
         stated = (body.get(name) for name in ("max_completion_tokens", "max_tokens"))
         return next((n for n in stated if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)

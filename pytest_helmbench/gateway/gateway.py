@@ -287,7 +287,7 @@ class Gateway:
 
     async def _send(self, request: PreparedCall, timeout_s: float) -> RawAnswer:
         endpoint = request.call.endpoint
-        if endpoint.provider != "baseline":
+        if not endpoint.server.embedded:
             return await self._client.post(endpoint, request.encoded, timeout_s)
         started = time.perf_counter()
         try:

@@ -6,7 +6,10 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.providers.endpoints import Endpoint, is_loopback
+from pytest_helmbench.gateway.providers.base_urls import is_loopback
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.providers.provider import Provider
+from pytest_helmbench.gateway.providers.registry import ROUTER
 
 __all__ = ["list_price", "price_of", "token_price"]
 
@@ -26,12 +29,12 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
         return _FREE
     if _is_unlisted(endpoint):
         return None
-    return _listed_price(endpoint.provider, endpoint.base_url, endpoint.wire_model)
+    return _listed_price(endpoint.server, endpoint.wire_model, endpoint.base_url)
 
 
 def list_price(model_id: str) -> Price | None:
     """Return USD per million tokens of a hosted model that has no key yet, or None when nobody knows."""
-    return _listed_price("openrouter", "", model_id)
+    return _listed_price(ROUTER, model_id, "")
 
 
 def price_of(
@@ -63,7 +66,7 @@ def price_of(
 
 def _is_free(endpoint: Endpoint) -> bool:
     host = urlsplit(endpoint.base_url).hostname or ""
-    return endpoint.provider == "baseline" or (endpoint.local and is_loopback(host))
+    return endpoint.server.embedded or (endpoint.local and is_loopback(host))
 
 
 def _is_unlisted(endpoint: Endpoint) -> bool:
@@ -71,10 +74,10 @@ def _is_unlisted(endpoint: Endpoint) -> bool:
     return "/" not in endpoint.wire_model and is_loopback(urlsplit(endpoint.base_url).hostname or "")
 
 
-def _listed_price(provider: str, base_url: str, model: str) -> Price | None:
+def _listed_price(provider: Provider, model: str, base_url: str) -> Price | None:
     from pytest_helmbench.gateway.price_list import listed_price  # noqa: PLC0415 - see there
 
-    return listed_price(provider, base_url, model)
+    return listed_price(provider.price_places(model, base_url))
 
 
 def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int]) -> float | None:
@@ -82,4 +85,4 @@ def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int]) -
         return None
     from pytest_helmbench.gateway.price_list import listed_cost  # noqa: PLC0415 - see there
 
-    return listed_cost(endpoint.provider, endpoint.base_url, model, tokens)
+    return listed_cost(endpoint.server.price_places(model, endpoint.base_url), tokens)

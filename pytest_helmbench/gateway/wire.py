@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.error_answers import classify, error_fault
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.providers.provider import Provider, amount
 
 __all__ = ["ParsedReply", "encode", "parse_reply", "passed_body", "request_body", "request_hash"]
 
@@ -55,10 +56,10 @@ def request_body(
     endpoint: Endpoint,
     sampling: Sampling,
     messages: Sequence[Message],
-    response_format: Mapping[str, Any] | None,
+    response_format: JsonObject | None,
     *,
     repetition: int,
-) -> dict[str, Any]:
+) -> dict[str, JsonValue]:
     """Return the JSON object to send; never a stream.
 
     Args:
@@ -69,25 +70,22 @@ def request_body(
         response_format: Wire form of the wanted reply; None for plain text.
         repetition: From 1.
     """
-    body: dict[str, Any] = {
+    body: dict[str, JsonValue] = {
         "model": endpoint.wire_model,
         "messages": [{"role": message.role, "content": message.content} for message in messages],
     }
     if response_format is not None:
-        body["response_format"] = response_format
+        body["response_format"] = dict(response_format)
     options = _options(endpoint, sampling, repetition)
     body.update((name, value) for name, value in options.items() if value is not None)
-    if endpoint.require_parameters and response_format is not None:
-        body["provider"] = {"require_parameters": True}
-    if endpoint.provider == "openrouter":
-        body["usage"] = {"include": True}
+    endpoint.server.complete_request(body, with_schema=response_format is not None)
     _extend(body, sampling.extra_body or {})
     return body
 
 
 def passed_body(
-    endpoint: Endpoint, sampling: Sampling, stated: Mapping[str, Any], *, repetition: int
-) -> dict[str, Any]:
+    endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int
+) -> dict[str, JsonValue]:
     """Return the JSON object to send for a request that is not ours; never a stream.
 
     Args:
@@ -109,30 +107,27 @@ def passed_body(
         body.pop("reasoning", None)
     options = _options(endpoint, sampling, repetition)
     body.update((name, value) for name, value in options.items() if value is not None)
-    if endpoint.require_parameters and _block(body, "response_format").get("type", "text") != "text":
-        body["provider"] = {"require_parameters": True, **_block(body, "provider")}
-    if endpoint.provider == "openrouter":
-        body["usage"] = {**_block(body, "usage"), "include": True}
+    with_schema = _block(body, "response_format").get("type", "text") != "text"
+    endpoint.server.complete_request(body, with_schema=with_schema)
     _extend(body, sampling.extra_body or {})
     return body
 
 
-def _block(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _block(body: JsonObject, name: str) -> JsonObject:
     value = body.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
-def _extend(body: dict[str, Any], extra: Mapping[str, Any]) -> None:
+def _extend(body: dict[str, JsonValue], extra: JsonObject) -> None:
     """Let `extra_body` go over everything but what would make a stream of the reply."""
     for name, value in extra.items():
         ours = body.get(name) if name in _OUR_BLOCKS else None
-        both = isinstance(ours, dict) and isinstance(value, Mapping)
-        body[name] = {**(ours or {}), **value} if both else value
+        body[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, Mapping) else value
     for name in _STREAM:
         body.pop(name, None)
 
 
-def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[str, Any]:
+def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[str, JsonValue]:
     return {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
@@ -145,7 +140,7 @@ def _options(endpoint: Endpoint, sampling: Sampling, repetition: int) -> dict[st
     }
 
 
-def encode(body: Mapping[str, Any]) -> bytes:
+def encode(body: JsonObject) -> bytes:
     """Return compact JSON in UTF-8; a body with lone surrogates in ASCII with escapes."""
     try:
         return _ENCODER.encode(body).encode()
@@ -191,7 +186,7 @@ def parse_reply(
     if not isinstance(document, dict):
         start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
         return _malformed(status, "not_json", f"something that is no JSON object: {start!r}")
-    usage = _usage(document.get("usage"))
+    usage = _usage(document.get("usage"), endpoint.server if endpoint is not None else ANY_SERVER)
     choice = _first_choice(document)
     # Routers put the error of a server that broke off into the choice.
     error = document.get("error") or choice.get("error")
@@ -203,29 +198,31 @@ def parse_reply(
     return _reply(status, document, choice, usage)
 
 
-def _decoded(body: bytes) -> object:
+def _decoded(body: bytes) -> JsonValue:
     """Return the decoded JSON, or None; a broken byte spoils only its own character."""
+    document: JsonValue
     try:
-        return json.loads(body)
+        document = json.loads(body)
     except UnicodeDecodeError:
         text = body.decode("utf-8", "replace")
     except (ValueError, RecursionError):
         return None
+    else:
+        return document
     try:
-        return json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return document
 
 
-def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def _first_choice(document: JsonObject) -> JsonObject:
     choices = document.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return first if isinstance(first, dict) else {}
 
 
-def _reply(
-    status: int, document: Mapping[str, Any], choice: Mapping[str, Any], usage: Usage
-) -> ParsedReply | Fault:
+def _reply(status: int, document: JsonObject, choice: JsonObject, usage: Usage) -> ParsedReply | Fault:
     finish_reason = choice.get("finish_reason") or _reason_of_tools(choice.get("message"))
     if not isinstance(finish_reason, str) or not finish_reason:
         return replace(_malformed(status, "no_finish_reason", "without a finish reason"), usage=usage)
@@ -261,17 +258,17 @@ def _reply(
     )
 
 
-def _reason_of_tools(message: object) -> str | None:
+def _reason_of_tools(message: JsonValue) -> str | None:
     """Return why a reply that calls tools has ended, for servers that do not say."""
     return "tool_calls" if isinstance(message, dict) and _has_tool_calls(message) else None
 
 
-def _has_tool_calls(message: Mapping[str, Any]) -> bool:
+def _has_tool_calls(message: JsonObject) -> bool:
     calls = message.get("tool_calls")
     return isinstance(calls, list) and bool(calls)
 
 
-def _content(message: Mapping[str, Any]) -> tuple[str, str | None] | None:
+def _content(message: JsonObject) -> tuple[str, str | None] | None:
     """Return text and refusal of a message; None when its content is of no known form."""
     stated = message.get("refusal")
     refusal = stated if isinstance(stated, str) and stated else None
@@ -286,10 +283,10 @@ def _content(message: Mapping[str, Any]) -> tuple[str, str | None] | None:
     for part in content:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif isinstance(part, dict) and isinstance(part.get("refusal"), str):
-            refusal = refusal or part["refusal"]
+        elif isinstance(part, dict) and isinstance(text := part.get("text"), str):
+            texts.append(text)
+        elif isinstance(part, dict) and isinstance(text := part.get("refusal"), str):
+            refusal = refusal or text
     return "".join(texts), refusal
 
 
@@ -298,7 +295,7 @@ def _malformed(status: int, reason: str, what: str) -> Fault:
     return Fault(FaultKind.MALFORMED, status, reason, f"the provider answered {status} {joint}{what}")
 
 
-def _usage(value: object) -> Usage:
+def _usage(value: JsonValue, provider: Provider) -> Usage:
     if not isinstance(value, dict):
         return Usage()
     prompt = value.get("prompt_tokens_details")
@@ -308,29 +305,10 @@ def _usage(value: object) -> Usage:
         completion_tokens=_count(value.get("completion_tokens")),
         cached_tokens=_count(prompt.get("cached_tokens")) if isinstance(prompt, dict) else None,
         reasoning_tokens=_count(completion.get("reasoning_tokens")) if isinstance(completion, dict) else None,
-        cost_usd=_cost(value),
+        cost_usd=provider.own_cost(value),
     )
 
 
-def _cost(usage: Mapping[str, Any]) -> float | None:
-    cost = _amount(usage.get("cost"))
-    details = usage.get("cost_details")
-    if cost is not None and usage.get("is_byok") is True and isinstance(details, dict):
-        # With a key of one's own at the server behind, the router names only its fee as the cost.
-        cost += _amount(details.get("upstream_inference_cost")) or 0.0
-    return cost
-
-
-def _amount(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        amount = float(value)
-    except OverflowError:
-        return None
-    return amount if math.isfinite(amount) and amount >= 0 else None
-
-
-def _count(value: object) -> int | None:
-    amount = _amount(value)
-    return int(amount) if amount is not None and amount.is_integer() and amount < 2**53 else None
+def _count(value: JsonValue) -> int | None:
+    number = amount(value)
+    return int(number) if number is not None and number.is_integer() and number < 2**53 else None

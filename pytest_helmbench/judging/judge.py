@@ -112,7 +112,8 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
     """
     text = reply.text if reply.text.strip() else (reply.refusal or reply.text)
     schema = case.schema
-    if schema is None or "response" not in schema.get("properties", {}):
+    properties = None if schema is None else schema.get("properties")
+    if not isinstance(properties, dict) or "response" not in properties:
         return text, None
     reading = read_reply(reply.text, None, None, schema, strict=False)
     if not isinstance(reading.value, Mapping) or not isinstance(reading.value.get("response"), str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.rule import JUDGED_RULE, CaseRule
@@ -58,6 +58,9 @@ class JudgeRule(CaseRule):
         hidden: The rubric is hidden, and so are the judge's words, which may quote it.
     """
 
+    type: ClassVar[str] = JUDGED_RULE
+    """Its name in frontmatter and on record."""
+
     criteria: tuple[Criterion, ...]
     by_severity: bool = False
     hidden: bool = False
@@ -65,7 +68,7 @@ class JudgeRule(CaseRule):
     def data(self) -> JsonObject:
         """Return what the record keeps of it."""
         criteria: list[JsonValue] = [dict(criterion.data()) for criterion in self.criteria]
-        return {"type": JUDGED_RULE, "criteria": criteria, "by_severity": self.by_severity}
+        return {"type": self.type, "criteria": criteria, "by_severity": self.by_severity}
 
     def criterion_hash(self, criterion: Criterion, template_hash: str, judge_model: str) -> str:
         """Return the rule hash of a criterion's evaluation: the criterion, the polarity and who judges how.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.engine.runner import RunnerSettings
+from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
 from pytest_helmbench.gateway.retries import Patience

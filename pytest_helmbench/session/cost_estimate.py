@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.job import Route, Target
+from pytest_helmbench.engine.job import Target
+from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.session.plan import PlannedRun

@@ -10,12 +10,14 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.core.model import ModelEntry, ModelsFile
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.job import Route, Target
+from pytest_helmbench.engine.job import Target
+from pytest_helmbench.engine.route import Route
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.prices import token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
+from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
@@ -71,7 +73,7 @@ def _endpoint(
 
 
 def _check_baseline(model: str) -> None:
-    if model.startswith("baseline/") and model not in BASELINE_IDS:
+    if is_embedded(model) and model not in BASELINE_IDS:
         near = get_close_matches(model, BASELINE_IDS, 1, 0)[0]
         raise HelmbenchError(
             f"{model!r} is no embedded model\n  hint: did you mean {near!r}? known: {', '.join(BASELINE_IDS)}"
@@ -102,7 +104,7 @@ def _judge(
     if settings.marking_model is not None:
         known = {model.id: model for model in (*named.models, *([entry] if entry else []))}
         entry = known.get(settings.marking_model) or ModelEntry(settings.marking_model)
-    elif entries and all(model.id.startswith("baseline/") for model in entries):
+    elif entries and all(is_embedded(model.id) for model in entries):
         entry = ModelEntry(_FLOOR_JUDGE)
     if entry is None:
         return None
@@ -140,5 +142,5 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         requests_per_minute=entry.requests_per_minute,
         tokens_per_minute=entry.tokens_per_minute,
         price=token_price(entry.price, endpoint),
-        free=endpoint.provider == "baseline",
+        free=endpoint.server.embedded,
     )

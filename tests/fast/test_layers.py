@@ -61,7 +61,7 @@ _ROOMS = {
         "store",
     },
     "core": set[str](),
-    "engine": {"benchmarks/scenario_trees", "core", "gateway", "judging"},
+    "engine": {"core", "gateway", "judging"},
     "files": {"core"},
     "gateway": {"core"},
     "judging": {"core"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from inner_pytest import run_pytest
 from trees import category, clear_environment, collected, run_tree, write_tree
 
 _CODE = "P1-B1-S1-C1-PT1[no-model]"
@@ -43,7 +44,7 @@ def test_a_session_that_does_not_ask_shows_and_leaves_nothing_of_ours(
     (repository / "pytest.ini").write_text(ini)
     before = _files(repository)
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *argument)
+    result = run_pytest(pytester, "-p", "no:cacheprovider", *argument)
 
     result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.OK
@@ -68,7 +69,7 @@ def test_a_session_that_does_not_ask_shows_and_leaves_nothing_of_ours(
     ids=["root", "scenarios", "scenario", "file", "id"],
 )
 def test_a_path_at_or_inside_a_benchmark_asks(pytester: pytest.Pytester, repository: Path, path: str) -> None:
-    result = pytester.runpytest_subprocess(path, "--collect-only", "-q")
+    result = run_pytest(pytester, path, "--collect-only", "-q")
 
     assert collected(result) == [_CODE]
 
@@ -79,7 +80,7 @@ def test_an_option_that_asks_runs_the_default_benchmark_and_nothing_else(
 ) -> None:
     (repository / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
 
-    result = pytester.runpytest_subprocess(option, "--collect-only", "-q")
+    result = run_pytest(pytester, option, "--collect-only", "-q")
 
     model = "a/b" if "model" in option else "no-model"
     assert collected(result) == [f"P1-B1-S1-C1-PT1[{model}]"]
@@ -88,7 +89,7 @@ def test_an_option_that_asks_runs_the_default_benchmark_and_nothing_else(
 def test_a_dot_with_an_option_that_asks_collects_tests_and_cases(
     pytester: pytest.Pytester, repository: Path
 ) -> None:
-    result = pytester.runpytest_subprocess(".", "--helmbench-dry-run", "--collect-only", "-q")
+    result = run_pytest(pytester, ".", "--helmbench-dry-run", "--collect-only", "-q")
 
     assert collected(result) == [_CODE, "test_own"]
 
@@ -100,7 +101,7 @@ def test_the_benchmark_that_the_current_folder_is_inside_of_goes_before_all_othe
     (repository / "pytest.ini").write_text("[pytest]\nhelmbench_paths = benchmark\n")
     monkeypatch.chdir(repository / "second" / "scenarios" / "P7-B1-S1")
 
-    result = pytester.runpytest_subprocess("--helmbench-dry-run", "--collect-only", "-q")
+    result = run_pytest(pytester, "--helmbench-dry-run", "--collect-only", "-q")
 
     assert collected(result) == ["P7-B1-S1-C1-PT1[no-model]"]
 
@@ -112,7 +113,7 @@ def test_helmbench_paths_name_the_benchmarks_relative_to_rootdir(
     (repository / "pytest.ini").write_text("[pytest]\nhelmbench_paths = more/second benchmark\n")
     monkeypatch.chdir(repository / "tests")
 
-    result = pytester.runpytest_subprocess("--helmbench-dry-run", "--collect-only", "-q")
+    result = run_pytest(pytester, "--helmbench-dry-run", "--collect-only", "-q")
 
     assert collected(result) == ["P7-B1-S1-C1-PT1[no-model]", _CODE]
 
@@ -120,7 +121,7 @@ def test_helmbench_paths_name_the_benchmarks_relative_to_rootdir(
 def test_asking_where_there_is_no_benchmark_is_a_usage_error(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_own="def test_own(): pass")
 
-    result = pytester.runpytest_subprocess("--helmbench-model=baseline/first")
+    result = run_pytest(pytester, "--helmbench-model=baseline/first")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(

@@ -1,4 +1,4 @@
-"""The `helmbench` command through its real entry points, over files and databases that real runs made."""
+"""The `helmbench` command, here and through its real entry points, over files and databases that real runs made."""
 
 from __future__ import annotations
 
@@ -17,28 +17,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from commands import environment, helmbench
 from provider import Provider
 from trees import Part, Tree, clear_environment, rows, write_tree
 
-from pytest_helmbench.cli.main import helmbench as commands
+from pytest_helmbench.cli.main import helmbench as command_group
 from pytest_helmbench.cli.main import main
 
 CASE = "P1-B1-S1-C1-PT1"
-_SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI", "PYTEST_ADDOPTS")
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _SET_BY_MACHINES} | more
-
-
-def helmbench(cwd: Path, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own; whatever it says, it never shows a traceback."""
-    command = [sys.executable, "-m", "pytest_helmbench", *map(str, arguments)]
-    done = subprocess.run(
-        command, cwd=cwd, env=environment(**more), capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 def document(cwd: Path, *arguments: object) -> Any:
@@ -348,7 +334,7 @@ def test_the_console_script_and_a_bare_call_show_the_commands(project: Project) 
 
 
 def test_every_command_takes_the_database() -> None:
-    for name, command in commands.commands.items():
+    for name, command in command_group.commands.items():
         assert any("--db" in parameter.opts for parameter in command.params), name
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from inner_pytest import run_pytest
 from provider import Provider, Request
 from trees import Part, Tree, category, clear_environment, judged, run_tree, write_tree
 
@@ -201,8 +202,6 @@ def test_a_value_that_cannot_be_used_ends_4_before_anything_is_asked(
     pytester: pytest.Pytester, option: str, said: str
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    result = pytester.runpytest_inprocess(
-        "benchmark", "--helmbench-model=baseline/first", f"--helmbench-{option}"
-    )
+    result = run_pytest(pytester, "benchmark", "--helmbench-model=baseline/first", f"--helmbench-{option}")
     assert result.ret == _USAGE
     assert said in result.stderr.str()

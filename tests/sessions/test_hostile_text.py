@@ -7,13 +7,13 @@ import hashlib
 import json
 import re
 import sqlite3
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from commands import run_command
 from provider import Answer, Provider, Request
 from trees import Part, Tree, category, clear_environment, judged, rows, run_tree, write_tree
 
@@ -127,7 +127,7 @@ def _check_the_record(database: Path) -> None:
 def _check_the_exports(pytester: pytest.Pytester, run: str) -> None:
     for form in ("json", "csv"):
         command = ("export", run, "--with-text", f"--format={form}", f"--output=export.{form}")
-        assert pytester.run(sys.executable, "-m", "pytest_helmbench", *command).ret == 0
+        assert run_command(pytester, *command).ret == 0
     document = json.loads(_checked((pytester.path / "export.json").read_text(encoding="utf-8")))
     assert len(document["results"]) == 10
     with (pytester.path / "export.csv").open(encoding="utf-8", newline="") as file:
@@ -213,7 +213,7 @@ def test_the_key_is_nowhere_but_in_the_request(
         ("show", "1"),
         ("show", "1", "P1-B1-S1-C1-PT1"),
     ):
-        said = pytester.run(sys.executable, "-m", "pytest_helmbench", *command)
+        said = run_command(pytester, *command)
         assert said.ret == 0
         assert _KEY not in said.stdout.str()
     written = [path for path in pytester.path.rglob("*") if path.is_file()]

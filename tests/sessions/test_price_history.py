@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from inner_pytest import run_pytest
 from provider import Provider
 from trees import category, write_tree
 
@@ -21,10 +22,10 @@ def test_a_dry_run_prices_known_scenarios_from_the_files_own_history(
         f"--helmbench-base-url={provider.url}",
     )
 
-    before = pytester.runpytest_subprocess("benchmark", *options, "--helmbench-dry-run").stdout.str()
-    pytester.runpytest_subprocess("benchmark", *options)
+    before = run_pytest(pytester, "benchmark", *options, "--helmbench-dry-run").stdout.str()
+    run_pytest(pytester, "benchmark", *options)
     asked = provider.count
-    after = pytester.runpytest_subprocess("benchmark", *options, "--helmbench-dry-run").stdout.str()
+    after = run_pytest(pytester, "benchmark", *options, "--helmbench-dry-run").stdout.str()
 
     assert "unknown   unknown  unknown" in before
     price = f"{0.002 * asked:.4f}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import run_command
 from provider import Answer, Provider, Request
 from records import final_state
 from sessions import Session, until
@@ -311,7 +311,7 @@ def test_a_named_run_goes_on_and_a_rescored_one_is_refused(
     assert _asked(provider) == ["2"]
     database = pytester.path / "helmbench.db"
     assert rows(database, "SELECT id, status FROM evaluation_runs") == [(1, "complete"), (2, "partial")]
-    rescored = pytester.run(sys.executable, "-m", "pytest_helmbench", "rescore", "1")
+    rescored = run_command(pytester, "rescore", "1")
     assert rescored.ret == 0, rescored.stderr.str()
     refused = run_tree(pytester, "--helmbench-resume-run=3", url=provider.url)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR

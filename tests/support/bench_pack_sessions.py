@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import write_bench_pack_folder
+from inner_pytest import run_pytest
 from trees import MODEL, rows
 
 __all__ = [
@@ -20,8 +21,8 @@ __all__ = [
     "write_asking_pack",
 ]
 
-QUICK = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
-"""Options that spare a session what it does not need: hypothesis imports itself whole when it ends."""
+QUICK = ("-p", "no:cacheprovider")
+"""Options that spare a session what it does not need."""
 
 ASKS = "async () => { const said = await ask(input.scenario.id); return result({ output: { said } }); }"
 """A scenario that asks once, by its id, and passes."""
@@ -78,7 +79,7 @@ def run_packs(
     model: str = MODEL,
     paths: tuple[str, ...] = ("pack",),
 ) -> pytest.RunResult:
-    """Run pytest over Bench Packs in a process of its own, warnings as errors.
+    """Run pytest over Bench Packs, warnings as errors.
 
     Args:
         arguments: More of the command line.
@@ -93,7 +94,7 @@ def run_packs(
         given.append(f"--helmbench-base-url={url}")
     if url and model and not any(argument.startswith("--helmbench-model=") for argument in arguments):
         given.append(f"--helmbench-model={model}")
-    return pytester.runpytest_subprocess(*given, *arguments)
+    return run_pytest(pytester, *given, *arguments)
 
 
 def bench_pack_outcomes(database: Path, run_id: int = 1) -> dict[str, tuple[str, str | None]]:

@@ -8,15 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.packs.task import (
-    CommandCheck,
-    Environment,
-    PackTask,
-    PatchPolicy,
-    PatchTests,
-    Resource,
-    Visibility,
-)
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, Environment, PackTask, Resource, Visibility
 
 __all__ = ["CALCULATOR", "TEST", "bundle_of", "git", "make_repository", "patch_task"]
 

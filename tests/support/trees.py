@@ -1,4 +1,4 @@
-"""Scenario trees on disk, and pytest run over them in a process of its own."""
+"""Scenario trees on disk, and pytest run over them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inner_pytest import run_pytest
 
 __all__ = [
     "CATEGORY_SCHEMA",
@@ -204,7 +205,7 @@ def clear_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_tree(
     pytester: pytest.Pytester, *arguments: str, url: str = "", model: str = MODEL
 ) -> pytest.RunResult:
-    """Run pytest over `benchmark` in a process of its own, warnings as errors.
+    """Run pytest over `benchmark`, warnings as errors.
 
     Args:
         arguments: More of the command line; a path takes the place of `benchmark`.
@@ -219,7 +220,7 @@ def run_tree(
         given.append(f"--helmbench-base-url={url}")
         if not any(argument.startswith("--helmbench-model") for argument in arguments):
             given.append(f"--helmbench-model={model}")
-    return pytester.runpytest_subprocess(*given, *arguments)
+    return run_pytest(pytester, *given, *arguments)
 
 
 def collected(result: pytest.RunResult) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 from pathlib import Path
-from typing import Any
 
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.statement import Cell
@@ -125,7 +125,7 @@ class BenchPackManifest:
     author: str
     description: str
     entry: Path
-    sampling_defaults: Mapping[str, Any]
+    sampling_defaults: JsonObject
     verifiers: tuple[VerifierSpec, ...]
     obstacle: str | None
     hash: str
@@ -151,7 +151,7 @@ class ScenarioMeta:
     prompt_text: str = ""
     tags: tuple[str, ...] = ()
     cards: tuple[tuple[str, str], ...] = ()
-    stated: Mapping[str, Any] = field(default_factory=dict)
+    stated: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class ScenarioResult:
     summary: str
     note: str
     raw_log: str
-    stated: Mapping[str, Any]
+    stated: JsonObject
     timings_valid: bool = True
 
     @property
@@ -222,7 +222,7 @@ class PackScore:
     """
 
     total: float
-    categories: tuple[Mapping[str, Any], ...]
+    categories: tuple[Mapping[str, object], ...]
     summary: str = ""
     partial: bool = False
     unit: str = ""

@@ -158,9 +158,9 @@ def suite_properties(pack: str, model: str, score: PackScore) -> list[tuple[str,
     of = scrub(f"[{pack}][{model}]")
     partial: list[tuple[str, str | float]] = [(f"pack_partial{of}", "true")] if score.partial else []
     categories = [
-        (f"pack_category{of}[{_one_line(str(category.get('id')))}]", category["score"])
+        (f"pack_category{of}[{_one_line(str(category.get('id')))}]", part)
         for category in score.categories
-        if _is_number(category.get("score"))
+        if isinstance(part := category.get("score"), int | float) and _is_number(part)
     ]
     return [(f"pack_total{of}", score.total), *partial, *categories]
 

@@ -85,8 +85,8 @@ def mean_score(scores: Sequence[PackScore]) -> PackScore:
     found: defaultdict[str, list[float]] = defaultdict(list)
     for score in scores:
         for category in score.categories:
-            if category.get("score") is not None:
-                found[str(category["id"])].append(category["score"])
+            if isinstance(part := category.get("score"), int | float):
+                found[str(category["id"])].append(part)
 
     def mean(name: str) -> float | None:
         return fmean(found[name]) if len(found[name]) == len(scores) else None

@@ -27,7 +27,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
@@ -156,21 +156,14 @@ class BenchPackWork:
         local = isinstance(endpoint, Endpoint) and endpoint.local
         return self._settings.most_at_once or (1 if local else None)
 
-    async def obstacle(self, case: Case) -> Outcome | None:  # noqa: ARG002 - that of its pack
-        """See `Work.obstacle`."""
-        if self.refusal is not None:
-            self._note(f"{self.manifest.id} was skipped: {self.refusal.message}")
-        return self.refusal
-
-    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
-        """See `Work.evaluate`; never called, since `perform` takes every case."""
-        raise TypeError(f"{case.code}: its pack judges it, not its reply {reply.key}")
-
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
         rule = case.rule
         if not isinstance(rule, BenchPackRule):
             raise TypeError(f"{case.code}: no scenario of a Bench Pack")
+        if self.refusal is not None:
+            self._note(f"{self.manifest.id} was skipped: {self.refusal.message}")
+            return self.refusal
         async with AsyncExitStack() as held:
             if self.most_at_once(context.endpoint) is not None:
                 await held.enter_async_context(

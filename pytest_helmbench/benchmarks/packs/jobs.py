@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.benchmarks.packs.evaluation import pack_rule_hash
+from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
-from pytest_helmbench.benchmarks.packs.format.prompt_texts import messages_of
-from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, Family, PackRule, PackTask
+from pytest_helmbench.benchmarks.packs.prompts import messages_of
+from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
@@ -20,12 +20,9 @@ from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.judging.judge import JudgeTemplate
-from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["LoadedPack", "PackJob"]
-
-_AGENT_FAMILIES = frozenset({Family.REPO_PATCH.value, Family.TERMINAL_TASK.value})
-_PASS, _FAIL = "PASS", "FAIL"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,14 +67,13 @@ class PackJob(CaseJob):
     def case(self, system_prompt: str | None) -> Case:
         """See `CaseJob.case`; for an agent, the message that it starts from."""
         task = self.task()
+        family = family_of(task)
         return Case(
             code=self.ref.id,
             messages=messages_of(task, system_prompt),
             response_format=None,
             rule=self.loaded.rule(task),
-            timeout_s=None
-            if task.family is not None and task.family.runs_code
-            else task.environment.timeout_s,
+            timeout_s=None if family is not None and family.runs_code else task.environment.timeout_s,
         )
 
     @property
@@ -88,7 +84,8 @@ class PackJob(CaseJob):
     @property
     def is_one_question(self) -> bool:
         """False for the families that an agent works on."""
-        return self.ref.family not in _AGENT_FAMILIES
+        family = family_named(self.ref.family)
+        return family is None or family.is_one_question
 
     @property
     def skip_reason(self) -> str | None:
@@ -100,7 +97,8 @@ class PackJob(CaseJob):
         rule = case.rule
         if isinstance(rule, JudgeRule):
             return rule.hashes(template.hash, judge_model)
-        return (pack_rule_hash(rule),) if isinstance(rule, PackRule) else ()
+        family = family_of(rule.task) if isinstance(rule, PackRule) else None
+        return (family.rule_hash(rule),) if isinstance(rule, PackRule) and family is not None else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says, the row's metadata groups too."""
@@ -199,28 +197,6 @@ class LoadedPack:
 
     def rule(self, task: PackTask) -> CaseRule:
         """Return what a row is held to: a rubric in words goes to the judge."""
-        rubric = task.eval_value("rubric")
-        if task.family is not Family.FREE_RESPONSE or not isinstance(rubric, str):
-            return PackRule(task, self.work.settings.parity)
-        reference = _reference_answer(task)
-        if reference:
-            rubric = f"{rubric}\n\nReference answer:\n{reference}"
-        criterion = Criterion("", rubric, (_PASS, _FAIL), (_PASS,))
-        return JudgeRule((criterion,), hidden=not self.work.settings.show_hidden)
-
-
-def _reference_answer(task: PackTask) -> str:
-    """Return the reference answer of a row with a rubric in words; it may stand in a file. Empty for none.
-
-    Raises:
-        ConfigError: The file is no text.
-    """
-    value = task.eval_value("reference_answer")
-    source = next((file.source for file in task.eval_files), None)
-    if source is None:
-        return "" if value is None else str(value)
-    try:
-        return source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{task.id}: eval.reference_answer: the file that it names is no text in UTF-8"
-        raise ConfigError(f"{message}\n  hint: save it as UTF-8") from error
+        family, settings = family_of(task), self.work.settings
+        judged = None if family is None else family.judge_rule(task, hidden=not settings.show_hidden)
+        return PackRule(task, settings.parity) if judged is None else judged

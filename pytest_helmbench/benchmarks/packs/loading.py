@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand
-from pytest_helmbench.benchmarks.packs.agent_work import AgentWork
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.jobs import LoadedPack
+from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
-from pytest_helmbench.benchmarks.packs.self_check import SelfCheck
-from pytest_helmbench.benchmarks.packs.work import PackSettings, PackWork
+from pytest_helmbench.benchmarks.packs.self_check import self_check
+from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.relay.relay import Relay
@@ -37,9 +38,12 @@ class PackLoader:
 
     def __init__(self, settings: Settings, note: Callable[[str], None]) -> None:
         given = settings.packs
-        self._packs = PackSettings(parity=given.pack_rules == "parity", show_hidden=given.show_hidden)
+        self._packs = PackSettings(
+            parity=given.pack_rules == "parity",
+            show_hidden=given.show_hidden,
+            allow_commands=given.allow_commands,
+        )
         self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
-        self._allowed = given.allow_commands
         self._sandboxes = Sandboxes(SandboxMode(given.sandbox), pull=given.pull, note=note)
         self._relay = Relay()
 
@@ -50,14 +54,14 @@ class PackLoader:
             UnreadablePackError: Nothing of it can be used.
         """
         pack = load_pack(root)
-        agents = AgentWork(pack, self._relay, self._agent, self._packs.parity, self._allowed)
-        return LoadedPack(pack, targets, PackWork(self._packs, self._sandboxes, agents))
+        tools = RowTools(self._packs, pack.files, self._sandboxes)
+        return LoadedPack(pack, targets, PackWork(tools, AgentSessions(self._relay, self._agent)))
 
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row, or why it could not be checked."""
         if not isinstance(loaded, LoadedPack):
             raise TypeError(f"{loaded.root}: no pack")
-        found = await SelfCheck(self._sandboxes).check(loaded, loaded.outline.rows[code])
+        found = await self_check(loaded, loaded.outline.rows[code])
         return found.findings, found.skipped
 
     async def self_check_all(self, root: Path) -> tuple[Sequence[Problem], Mapping[str, int]]:

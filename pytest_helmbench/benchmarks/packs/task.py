@@ -6,35 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import REDACTED
 
 __all__ = [
-    "EVAL_VISIBILITY",
     "Asset",
     "BrokenRow",
-    "Check",
-    "CodeTests",
     "CommandCheck",
     "ConfigError",
     "Environment",
-    "Family",
     "FileCheck",
     "MaterializationError",
     "PackRule",
     "PackTask",
-    "PatchPolicy",
-    "PatchTests",
     "PathPolicyError",
     "PlannedFile",
     "Resource",
-    "TerminalTests",
     "UnreadablePackError",
     "Visibility",
-    "visibility_of",
 ]
 
 
@@ -58,25 +51,6 @@ class PathPolicyError(MaterializationError):
     """A path of a pack or of a patch leads where it must not."""
 
 
-class Family(StrEnum):
-    """The six families of rows."""
-
-    MULTIPLE_CHOICE = "multiple_choice"
-    SHORT_ANSWER = "short_answer"
-    FREE_RESPONSE = "free_response"
-    CODE_COMPLETION = "code_completion"
-    REPO_PATCH = "repo_patch"
-    TERMINAL_TASK = "terminal_task"
-
-    @property
-    def runs_code(self) -> bool:
-        """Whether judging it takes a sandbox."""
-        return self in _CODE_FAMILIES
-
-
-_CODE_FAMILIES = frozenset({Family.CODE_COMPLETION, Family.REPO_PATCH, Family.TERMINAL_TASK})
-
-
 class Visibility(StrEnum):
     """Who may see a value: the model, the evaluator's sandbox, the evaluator alone."""
 
@@ -85,35 +59,11 @@ class Visibility(StrEnum):
     HIDDEN = "hidden"
 
 
-EVAL_VISIBILITY: Mapping[Family, frozenset[str]] = {
-    Family.MULTIPLE_CHOICE: frozenset(),
-    Family.SHORT_ANSWER: frozenset(),
-    Family.FREE_RESPONSE: frozenset(),
-    Family.CODE_COMPLETION: frozenset({"tests"}),
-    Family.REPO_PATCH: frozenset({"tests", "candidate_policy"}),
-    Family.TERMINAL_TASK: frozenset({"checker", "needed_commands", "run_tests", "test_files"}),
-}
-"""Fields of `eval` that are evaluation inputs; all others are hidden.
-
-Source:
-    Benchmark packs, section 2.
-"""
-
-
-def visibility_of(task_type: str, name: str) -> Visibility:
-    """Return who may see a field of `eval`; everything of an unknown family is hidden."""
-    known = EVAL_VISIBILITY.get(Family(task_type)) if task_type in _FAMILY_NAMES else None
-    return Visibility.EVALUATION_INPUTS if known and name in known else Visibility.HIDDEN
-
-
-_FAMILY_NAMES = frozenset(family.value for family in Family)
-
-
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One value of a row with who may see it. Its repr shows public values only."""
 
-    value: Any
+    value: JsonValue
     visibility: Visibility
 
     def __repr__(self) -> str:
@@ -192,67 +142,6 @@ class FileCheck:
     file: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PatchPolicy:
-    """Which paths a candidate's patch may touch.
-
-    Args:
-        allow_paths: A closed list of patterns when not empty.
-        allow_sensitive_paths: Patterns of sensitive paths that may be touched.
-    """
-
-    allow_paths: tuple[str, ...] = ()
-    allow_sensitive_paths: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CodeTests:
-    """What a code completion is held to.
-
-    Args:
-        code: Python (or what `language` says) that raises for a wrong candidate.
-        language: Lower-case; `python` where the row names none.
-        command: How an image runs the tests of another language; None for Python.
-    """
-
-    code: str
-    language: str = "python"
-    command: CommandCheck | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PatchTests:
-    """What a patch is held to.
-
-    Args:
-        command: Exit 0 passes.
-        setup_patch: Unified diff that is applied before the candidate; None for none.
-        test_patch: Unified diff that is applied after the candidate; None for none.
-        policy: Which paths the candidate may touch.
-    """
-
-    command: CommandCheck
-    setup_patch: str | None = None
-    test_patch: str | None = None
-    policy: PatchPolicy = PatchPolicy()
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalTests:
-    """What a workspace is held to.
-
-    Args:
-        checker: Exit 0 passes.
-        needed_commands: Dangerous commands that the row needs (only `chroot` is known).
-    """
-
-    checker: CommandCheck | FileCheck
-    needed_commands: tuple[str, ...] = ()
-
-
-Check = CodeTests | PatchTests | TerminalTests
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PackTask:
     """One row, compiled.
@@ -267,25 +156,20 @@ class PackTask:
         environment: Where its code runs.
         assets: Public files.
         eval_files: File references of `eval`.
-        check: How code families are judged; None for text families.
+        check: How the row is judged, compiled by its family and read by it alone; None for text families.
     """
 
     id: str
     benchmark_id: str
     task_type: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=dict)
     resources: Mapping[str, Resource] = field(default_factory=dict)
     environment: Environment = Environment()
     assets: tuple[Asset, ...] = ()
     eval_files: tuple[Asset, ...] = ()
-    check: Check | None = field(default=None, repr=False)
+    check: object = field(default=None, repr=False)
 
-    @property
-    def family(self) -> Family | None:
-        """None for a family that is not known here."""
-        return Family(self.task_type) if self.task_type in _FAMILY_NAMES else None
-
-    def public(self) -> dict[str, Any]:
+    def public(self) -> dict[str, JsonValue]:
         """Return what the model or agent may see, by name."""
         return {
             name: resource.value
@@ -293,7 +177,7 @@ class PackTask:
             if resource.visibility is Visibility.PUBLIC
         }
 
-    def evaluation(self) -> dict[str, Any]:
+    def evaluation(self) -> dict[str, JsonValue]:
         """Return the fields of `eval` by name, hidden ones included."""
         return {
             name: resource.value
@@ -301,17 +185,17 @@ class PackTask:
             if resource.visibility is not Visibility.PUBLIC
         }
 
-    def input_value(self, name: str, default: Any = None) -> Any:
+    def input_value(self, name: str, default: JsonValue = None) -> JsonValue:
         """Return a public value; the default where there is none or it is not public."""
         found = self.resources.get(name)
         return found.value if found is not None and found.visibility is Visibility.PUBLIC else default
 
-    def eval_value(self, name: str, default: Any = None) -> Any:
+    def eval_value(self, name: str, default: JsonValue = None) -> JsonValue:
         """Return a value of `eval`; the default where there is none."""
         found = self.resources.get(name)
         return found.value if found is not None and found.visibility is not Visibility.PUBLIC else default
 
-    def redacted(self) -> dict[str, Any]:
+    def redacted(self) -> dict[str, JsonValue]:
         """Return all values by name, hidden ones as `<redacted>`: fit to leave the evaluator."""
         return {
             name: REDACTED if resource.visibility is Visibility.HIDDEN else resource.value

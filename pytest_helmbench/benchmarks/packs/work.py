@@ -1,103 +1,96 @@
-"""How rows of a pack are run and judged: rules for text, sandboxes for code, agents for workspaces."""
+"""How rows of a pack are run and judged: whatever their family says, with what the session has for it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from pytest_helmbench.benchmarks.packs.agent_work import AgentWork
-from pytest_helmbench.benchmarks.packs.evaluation import evaluate_row, row_evaluation
-from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
-from pytest_helmbench.benchmarks.packs.families.terminal_task.place import denied_commands
-from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
-from pytest_helmbench.benchmarks.packs.task import Family, PackRule, PackTask
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
+from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
+from pytest_helmbench.benchmarks.packs.families.family import Family
+from pytest_helmbench.benchmarks.packs.families.registry import family_of
+from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
+from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judge
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
-from pytest_helmbench.sandbox.box import Engine, SandboxError, Unavailable
+from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
+from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = ["PackSettings", "PackWork", "image_of"]
-
-_IMAGE_NOT_USED = "image not used: this machine's Python ran the tests"
-_AGENT_FAMILIES = frozenset({Family.REPO_PATCH, Family.TERMINAL_TASK})
-
-
-@dataclass(frozen=True, slots=True)
-class PackSettings:
-    """How packs are run and judged.
-
-    Args:
-        parity: By the published rules instead of those made for what models really write.
-        show_hidden: Verdicts may show hidden values.
-    """
-
-    parity: bool = False
-    show_hidden: bool = False
+__all__ = ["PackWork", "rejudged"]
 
 
 class PackWork:
     """Runs and judges the rows of a pack.
 
     Args:
-        settings: Of the session.
-        sandboxes: Of the process.
+        tools: Of the pack.
         agents: For the families that an agent works on.
     """
 
-    def __init__(self, settings: PackSettings, sandboxes: Sandboxes, agents: AgentWork) -> None:
-        self.settings = settings
-        self._sandboxes = sandboxes
+    def __init__(self, tools: RowTools, agents: AgentSessions) -> None:
+        self.tools = tools
         self._agents = agents
 
-    async def obstacle(self, case: Case) -> Outcome | None:
-        """See `Work.obstacle`."""
-        rule = case.rule
-        if not isinstance(rule, PackRule) or rule.task.family is None or not rule.task.family.runs_code:
-            return None
-        if rule.task.family is Family.TERMINAL_TASK:
-            denied = denied_commands(rule.task, self._agents.allow_commands)
-            if denied is not None:
-                return Outcome(Verdict.SKIPPED, "denied_command", denied)
-        engine = await self._sandboxes.engine()
-        found = engine if isinstance(engine, Unavailable) else await engine.obstacle(image_of(rule.task))
-        return None if found is None else Outcome(Verdict.SKIPPED, "no_sandbox", found.reason)
+    @property
+    def settings(self) -> PackSettings:
+        """Of the session."""
+        return self.tools.settings
 
-    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
-        """See `Work.evaluate`."""
-        rule = case.rule
-        if not isinstance(rule, PackRule):
-            raise TypeError(f"{case.code}: no row of a pack")
-        if rule.task.family is Family.CODE_COMPLETION:
-            return (await self._run_code(rule, reply),)
-        return (evaluate_row(rule, reply, show_hidden=self.settings.show_hidden),)
-
-    async def perform(self, case: Case, context: CaseContext) -> Outcome | None:
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
-        rule = case.rule
-        if not isinstance(rule, PackRule) or rule.task.family not in _AGENT_FAMILIES:
-            return None
-        return await self._agents.run(case, rule, await self._engine(), context)
-
-    async def _run_code(self, rule: PackRule, reply: Reply) -> Evaluation:
-        engine = await self._engine()
+        if isinstance(case.rule, JudgeRule):
+            judge = usable_judge(context)
+            reply = await one_reply(case, context)
+            return judged_outcome(reply, await judged_evaluations(case, reply, judge, context))
+        family, rule = _rule_of(case)
+        obstacle = await self._obstacle(family, rule)
+        if obstacle is not None:
+            return obstacle
+        if isinstance(family, AgentFamily):
+            return await self._agents.run(family, case, rule, self.tools, context)
+        reply = await one_reply(case, context)
         try:
-            found = await evaluate_code(rule.task, reply.text, engine)
-        except SandboxError as error:
-            raise UnjudgedError(Outcome(Verdict.ERROR, "sandbox", str(error))) from error
-        if found.verdict is Verdict.ERROR:
-            raise UnjudgedError(Outcome(Verdict.ERROR, found.reason, found.message))
-        passed = found.verdict is Verdict.PASSED
-        observed = "they pass" if passed else excerpt(found.message)
-        note = None if found.image_used else _IMAGE_NOT_USED
-        return row_evaluation(rule, passed=passed, observed=observed, reason=found.reason, note=note)
+            return judged_outcome(reply, (await family.evaluate(rule, reply, self.tools),))
+        except UnjudgedError as stop:
+            raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
 
-    async def _engine(self) -> Engine:
-        engine = await self._sandboxes.engine()
-        if isinstance(engine, Unavailable):
-            raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_sandbox", engine.reason))
-        return engine
+    async def _obstacle(self, family: Family, rule: PackRule) -> Outcome | None:
+        """Return why a row cannot be judged here, before its model is asked; None when it can."""
+        if not family.runs_code:
+            return None
+        denied = family.denied(rule.task, self.settings.allow_commands)
+        if denied is not None:
+            return Outcome(Verdict.SKIPPED, "denied_command", denied)
+        obstacle = await self.tools.obstacle(family.image_of(rule.task))
+        return None if obstacle is None else Outcome(Verdict.SKIPPED, "no_sandbox", obstacle.reason)
 
 
-def image_of(task: PackTask) -> str | None:
-    """Return the container image that the boxes of a row need; None for programs of this machine."""
-    return code_image(task) if task.family is Family.CODE_COMPLETION else task.environment.image
+def rejudged(case: Case, reply: Reply, *, show_hidden: bool) -> Evaluation:
+    """Hold a stored reply to its row by the rules of now: no model, no sandbox.
+
+    A rubric in words has a `JudgeRule`, and goes the way of every judged case.
+
+    Args:
+        case: Composed anew; its rule is the row.
+        reply: On record.
+        show_hidden: The user wants to see the answers.
+
+    Raises:
+        UnjudgedError: The family cannot be judged again, or the row is incomplete; its outcome says why.
+    """
+    family, rule = _rule_of(case)
+    if not isinstance(family, TextFamily):
+        message = family.not_rescored or f"rows of {family.name} are not judged by their text"
+        raise UnjudgedError(Outcome(Verdict.SKIPPED, "not_rescored", message))
+    try:
+        return family.evaluation(rule, reply, shows=show_hidden)
+    except ConfigError as error:
+        raise UnjudgedError(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
+
+
+def _rule_of(case: Case) -> tuple[Family, PackRule]:
+    rule = case.rule
+    family = family_of(rule.task) if isinstance(rule, PackRule) else None
+    if not isinstance(rule, PackRule) or family is None:
+        raise TypeError(f"{case.code}: no row of a pack")
+    return family, rule

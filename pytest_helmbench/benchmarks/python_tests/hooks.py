@@ -41,9 +41,6 @@ _NOTHING_NAMED = (
     "the fixtures helmbench_model, helmbench_openai and helmbench_async_openai cannot be asked for here\n"
     "  hint: name one of them among the arguments of a test function, so that the test is planned for every model"
 )
-_NOT_INSTALLED = (
-    "the package openai is not installed, which this fixture gives a client of\n  hint: pip install openai"
-)
 _JUDGED_AGAIN = (
     "a judged test was run again: its first verdict stands, its code did not run"
     " (asking until it passes would bias the score; use --helmbench-repeat)"

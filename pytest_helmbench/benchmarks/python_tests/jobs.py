@@ -11,11 +11,12 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
-from pytest_helmbench.engine.job import CaseJob, Route, Target, escaped_path
+from pytest_helmbench.engine.job import CaseJob, Target, escaped_path
+from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
@@ -116,21 +117,13 @@ class HandWrittenWork:
         if self._turn is not None:
             self._turn.finding.set_result(finding)
 
-    async def obstacle(self, case: Case) -> Outcome | None:  # noqa: ARG002 - a work's
-        """See `Work.obstacle`."""
-        return None
-
-    async def evaluate(self, case: Case, reply: Reply) -> tuple[Evaluation, ...]:
-        """See `Work.evaluate`; never called, since `perform` takes every test."""
-        raise TypeError(f"{case.code}: its own code judges it, not its reply {reply.key}")
-
-    async def perform(self, case: Case, bench: CaseContext) -> Outcome:
+    async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
         turn = self._turn
         if turn is None:
             raise RuntimeError(f"{case.code}: nobody runs its code")
-        line = ItemLine(bench.origin, bench.entry, bench.endpoint, "case")
-        async with Conversation(bench.gateway, line, bench.clock, bench.watch) as conversation:
+        line = ItemLine(context.origin, context.entry, context.endpoint, "case")
+        async with Conversation(context.gateway, line, context.clock, context.watch) as conversation:
             try:
                 address = await self._relay.open(conversation)
             except OSError as error:
@@ -219,7 +212,6 @@ class HandWritten:
         targets: One per model, in order.
     """
 
-    work = None
     scoring = None
     warnings: Sequence[Problem] = ()
     item_limits: Sequence[ModelLimits] = ()

@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.work import TreeWork
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.weighting import Scoring
@@ -19,6 +20,8 @@ from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]
+
+_WORK = TreeWork()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +43,11 @@ class TreeJob(CaseJob):
     def family(self) -> str:
         """Evaluation type of the scenario."""
         return self.combination.scenario.family
+
+    @property
+    def work(self) -> TreeWork:
+        """The same for all."""
+        return _WORK
 
     @property
     def parts(self) -> tuple[str | None, ...]:
@@ -101,7 +109,6 @@ class LoadedTree:
         targets: One per model, in order.
     """
 
-    work = None
     item_limits: Sequence[ModelLimits] = ()
 
     def __init__(self, benchmark: ScenarioTree, targets: tuple[Target, ...]) -> None:

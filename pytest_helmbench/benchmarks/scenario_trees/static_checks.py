@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
-from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import Menu, field_menu
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import EVALUATION_TYPES
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import key_line
+from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import bare_schema
+from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import Menu, field_menu
+from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import names_in
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.judging.rubric import JudgeRule
+from pytest_helmbench.files.json_fields import a_mapping
 
 __all__ = ["static_warnings"]
 
@@ -32,14 +34,16 @@ class _Demand:
     Args:
         values: All values that its schema allows; None where it leaves them open.
         signs: For the scored cases: whether the verdict is inverted.
+        always_there: Whether every reply that fits the schema has the field.
     """
 
     scenario: Scenario
     rule: FieldRule
-    values: tuple[Any, ...] | None
+    values: tuple[JsonValue, ...] | None
     signs: tuple[bool, ...]
+    always_there: bool
 
-    def met_by(self, value: Any) -> bool:
+    def met_by(self, value: JsonValue) -> bool:
         """Return whether a value is allowed and right in every scored case."""
         if self.values is not None and value not in self.values:
             return False
@@ -66,7 +70,11 @@ def static_warnings(benchmark: ScenarioTree) -> tuple[Problem, ...]:
             if isinstance(scenario.rule, FieldRule)
         ]
         single = [problem for demand in demands for problem in _rule_warnings(demand)]
-        single += [problem for scenario in scenarios for problem in _menu_warnings(scenario)]
+        single += [
+            problem
+            for scenario in scenarios
+            for problem in EVALUATION_TYPES[scenario.family].warnings(scenario)
+        ]
         found += single
         if not single and len(demands) == len(scenarios):
             found += _constant_answer(behaviour, demands)
@@ -88,16 +96,14 @@ def _points(scenarios: Iterable[Scenario]) -> Counter[int]:
 def _demand(scenario: Scenario, rule: FieldRule, *, scored: bool) -> _Demand:
     bases = _points([scenario])
     signs = {rule.by_severity and base < 0 for base in bases if base or not scored}
-    menu = field_menu(rule, _schema(scenario)) if scenario.response_format is not None else None
-    return _Demand(scenario, rule, None if menu is None else _all_values(menu, rule), tuple(sorted(signs)))
+    schema = None if scenario.response_format is None else bare_schema(scenario.response_format)
+    menu = None if schema is None else field_menu(schema, rule.field, is_list=rule.reads_list)
+    values = None if menu is None else _all_values(menu, rule)
+    always_there = schema is not None and _always_there(schema, rule.field)
+    return _Demand(scenario, rule, values, tuple(sorted(signs)), always_there)
 
 
-def _schema(scenario: Scenario) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = (scenario.response_format or {})["json_schema"]["schema"]
-    return schema
-
-
-def _all_values(menu: Menu, rule: FieldRule) -> tuple[Any, ...]:
+def _all_values(menu: Menu, rule: FieldRule) -> tuple[JsonValue, ...]:
     """Return the values of a field; of long lists of options the ones at the edges of every rule."""
     if not menu.is_list:
         return menu.values
@@ -125,23 +131,10 @@ def _rule_warnings(demand: _Demand) -> Iterator[Problem]:
             message = f"unreachable expectation: no reply that fits the schema passes{where}"
             hint = f"compare the rule with what the schema allows in {field!r}"
             yield _at_rule(scenario, message, hint)
-        elif all(right) and _always_there(_schema(scenario), field):
+        elif all(right) and demand.always_there:
             message = f"constant answer: every reply that fits the schema passes{where}"
             hint = f"ask more of the field {field!r}, or let the schema offer more values"
             yield _at_rule(scenario, message, hint)
-
-
-def _menu_warnings(scenario: Scenario) -> Iterator[Problem]:
-    """Yield rubrics whose every option passes."""
-    if not isinstance(scenario.rule, JudgeRule):
-        return
-    for criterion in scenario.rule.criteria:
-        if set(criterion.options) <= set(criterion.pass_values):
-            path = scenario.path.with_name(f"{criterion.name or 'criteria'}.md")
-            if not path.is_file():
-                path = scenario.path
-            message = "constant answer: every option of the rubric passes"
-            yield Problem(path, _line(path, "pass_values"), message, "leave out of pass_values what is wrong")
 
 
 def _constant_answer(behaviour: str, demands: list[_Demand]) -> Iterator[Problem]:
@@ -149,7 +142,7 @@ def _constant_answer(behaviour: str, demands: list[_Demand]) -> Iterator[Problem
     by_field: defaultdict[tuple[str, bool], list[_Demand]] = defaultdict(list)
     for demand in demands:
         if demand.signs:
-            by_field[demand.rule.field, demand.rule.type == "category_match"].append(demand)
+            by_field[demand.rule.field, demand.rule.reads_list].append(demand)
     answers = {
         field: next(
             (value for value in _candidates(group) if all(item.met_by(value) for item in group)), None
@@ -167,15 +160,15 @@ def _constant_answer(behaviour: str, demands: list[_Demand]) -> Iterator[Problem
     yield _at_rule(demands[0].scenario, message, hint)
 
 
-def _candidates(group: Iterable[_Demand]) -> Iterator[Any]:
+def _candidates(group: Iterable[_Demand]) -> Iterator[JsonValue]:
     """Yield values that could satisfy all; the expected ones first, for they are the ones to name."""
     group = list(group)
-    expected = sorted({value for demand in group for value in demand.rule.expected})
-    if group[0].rule.type == "category_match":
-        yield from expected
-    else:
+    expected: list[JsonValue] = [*sorted({value for demand in group for value in demand.rule.expected})]
+    if group[0].rule.reads_list:
         yield from ([value] for value in expected)
         yield expected
+    else:
+        yield from expected
     for demand in group:
         yield from demand.values or ()
 
@@ -203,13 +196,13 @@ def _balance(behaviour: str, scenario: Scenario, points: Counter[int]) -> Iterat
         yield _at(first, message, "give the cases that matter a severity")
 
 
-def _always_there(schema: Mapping[str, Any], path: str) -> bool:
+def _always_there(schema: JsonObject, path: str) -> bool:
     """Return whether every reply has the field; False where that cannot be seen at a glance."""
-    part: Any = schema
+    part = schema
     for name in path.split("."):
-        if not isinstance(part, dict) or name not in part.get("required", ()):
+        if name not in names_in(part, "required"):
             return False
-        part = part.get("properties", {}).get(name)
+        part = a_mapping(a_mapping(part.get("properties")).get(name))
     return True
 
 
@@ -218,16 +211,9 @@ def _at(component: Component, message: str, hint: str) -> Problem:
 
 
 def _at_rule(scenario: Scenario, message: str, hint: str) -> Problem:
-    line = _line(scenario.path, "evaluation") or _line(scenario.path, "category")
+    line = key_line(scenario.path, "evaluation") or key_line(scenario.path, "category")
     return Problem(scenario.path, line, message, hint)
 
 
-def _line(path: Path, key: str) -> int | None:
-    """Return the first line that starts with a frontmatter key."""
-    text = path.read_text(encoding="utf-8-sig")
-    found = re.search(rf"^{key}[ \t]*:", text, re.MULTILINE | re.IGNORECASE)
-    return None if found is None else text.count("\n", 0, found.start()) + 1
-
-
-def _as_text(value: Any) -> str:
+def _as_text(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)

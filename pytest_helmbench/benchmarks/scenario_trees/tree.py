@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outline import (
     BehaviourEntry,
     CaseAxes,
@@ -67,7 +67,7 @@ class Scenario:
         conditions: In natural order; empty when the axis is left out.
         user_contexts: In natural order; empty when there are none.
         perturbations: In natural order; never empty.
-        family: `sqe` for judged scenarios, else the rule's type.
+        family: Name of its evaluation type.
     """
 
     code: str
@@ -76,7 +76,7 @@ class Scenario:
     body: str
     block: str
     category: str | None
-    response_format: Mapping[str, Any] | None
+    response_format: JsonObject | None
     rule: Rule
     conditions: tuple[Component, ...]
     user_contexts: tuple[Component, ...]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pytest
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.providers.endpoints import (
-    Endpoint,
-    Unusable,
-    normalise_base_url,
-    resolve_endpoint,
-)
+from pytest_helmbench.gateway.providers.base_urls import normalise_base_url
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
+from pytest_helmbench.gateway.providers.provider import Provider
+from pytest_helmbench.gateway.providers.registry import provider_at, routes
 
 ALL_KEYS = {
     "OPENROUTER_API_KEY": "router-key",
@@ -264,3 +266,29 @@ def test_a_query_behind_a_base_url_is_refused() -> None:
     assert str(caught.value) == (
         "base URL https://h/v1 is followed by a query or fragment\n  hint: leave out everything from '?' or '#' on"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Acme(Provider):
+    """A provider that wants its key in a header of its own, written in another way."""
+
+    def auth_headers(self, key: str) -> Mapping[str, str]:
+        return {"X-Acme-Key": f"Basic {b64encode(key.encode()).decode()}"}
+
+
+def test_a_key_is_redacted_in_whatever_form_its_provider_sends_it() -> None:
+    """Nothing but the provider says how its key goes out, and so what must not be shown."""
+    sent = b64encode(b"a plain secret").decode()
+    acme = Endpoint("acme/m", "m", _Acme("acme"), ELSEWHERE, "ACME_KEY", "a plain secret", "max_tokens")
+    assert acme.headers == {"X-Acme-Key": f"Basic {sent}"}
+    assert acme.redacted(f"no access with {sent} ('a plain secret')") == "no access with [key] ('[key]')"
+    assert "a plain secret" not in repr(acme)
+    assert sent not in repr(acme)
+
+
+def test_every_provider_is_found_by_its_prefix_and_its_host() -> None:
+    assert [provider.name for provider in routes("openai/m")] == ["openrouter", "openai"]
+    assert [provider.name for provider in routes("vendor/m")] == ["openrouter"]
+    assert provider_at("eu.openrouter.ai").name == "openrouter"
+    assert provider_at("mine.openai.azure.com").max_tokens_key == "max_completion_tokens"
+    assert provider_at("localhost").name == "localhost"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
@@ -16,7 +17,10 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpo
 from pytest_helmbench.gateway.retries import is_retried
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
 
-FORMAT = {"type": "json_schema", "json_schema": {"name": "S1", "strict": True, "schema": {"type": "object"}}}
+FORMAT: JsonObject = {
+    "type": "json_schema",
+    "json_schema": {"name": "S1", "strict": True, "schema": {"type": "object"}},
+}
 HELLO = (Message("system", "Be brief."), Message("user", "Grüße"))
 WIRE_HELLO = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Grüße"}]
 

@@ -23,6 +23,7 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Scenario,
     ScenarioTree,
 )
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import (
     AttemptRecord,
     Evaluation,
@@ -53,7 +54,7 @@ def components(scenario: str, kind: str, count: int) -> tuple[Component, ...]:
 
 
 def scenario(code: str, rule: CategoryMatch | JudgeRule = FIELD_RULE) -> Scenario:
-    schema = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {}}}
+    schema: JsonObject = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {}}}
     family = "category_match" if isinstance(rule, CategoryMatch) else "sqe"
     conditions, contexts, perturbations = (components(code, kind, 2) for kind in ("C", "U", "PT"))
     return Scenario(

@@ -18,9 +18,10 @@ from pytest_helmbench.benchmarks.scenario_trees.jobs import TreeJob
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, Resumed, Share
-from pytest_helmbench.engine.job import Route, Target
+from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.engine.runner import RunnerSettings
+from pytest_helmbench.engine.route import Route
+from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable

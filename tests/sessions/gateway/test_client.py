@@ -14,6 +14,7 @@ import pytest
 from provider import Answer, Provider
 
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient, RawAnswer, TransportFault
@@ -23,7 +24,7 @@ from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, requ
 
 KEY = "sk-hidden-SECRET-0123456789"
 T = TypeVar("T")
-SCHEMA = {
+SCHEMA: JsonObject = {
     "type": "json_schema",
     "json_schema": {
         "name": "S1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from inner_pytest import run_pytest
 from packed import answer_rows, asked_rows, choice, free, short
 from packs import write_pack
 from provider import Answer, Provider
@@ -88,7 +89,7 @@ def test_rows_are_collected_in_file_order_and_chosen_like_tests(
 ) -> None:
     _write_project(pytester.path)
 
-    result = pytester.runpytest_subprocess(*arguments, *_LIST, "-p", "no:cacheprovider")
+    result = run_pytest(pytester, *arguments, *_LIST, "-p", "no:cacheprovider")
 
     assert result.ret == pytest.ExitCode.OK, result.stdout.str()
     assert _ids(result) == wanted
@@ -160,7 +161,7 @@ def test_a_session_that_does_not_ask_leaves_packs_alone(pytester: pytest.Pyteste
         """
     )
     for arguments in ((), (".",), ("test_own.py",)):
-        result = pytester.runpytest_subprocess(*arguments, "-p", "no:cacheprovider")
+        result = run_pytest(pytester, *arguments, "-p", "no:cacheprovider")
         result.assert_outcomes(passed=1)
         result.stdout.fnmatch_lines(["collected 1 item", "*1 passed in*"])
     assert not (pytester.path / "helmbench.db").exists()

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inner_pytest import run_pytest
 from packed import answer_rows, choice, worded
 from packs import write_pack
 from provider import Answer, Provider
@@ -45,7 +46,7 @@ def test_nothing_of_a_pack_is_ever_run(
     os.chdir(pytester.path / place)
     asks = [] if arguments is None else [*arguments, "--helmbench-model=test/good"]
 
-    result = pytester.runpytest_subprocess(*asks, "--collect-only", "-q", "-p", "no:cacheprovider")
+    result = run_pytest(pytester, *asks, "--collect-only", "-q", "-p", "no:cacheprovider")
 
     shown = result.stdout.str() + result.stderr.str()
     assert "something of a pack" not in shown
@@ -77,9 +78,9 @@ def test_a_folder_of_packs_is_found_and_a_broken_one_says_why(pytester: pytest.P
     write_pack(pytester.path / "benchmark" / "bad", [choice("q2")], "id: bad\nversion: 1\nasset_roots: 5\n")
     options = ("--helmbench-model=baseline/first", "-p", "no:cacheprovider")
 
-    found = pytester.runpytest_subprocess(*options)
+    found = run_pytest(pytester, *options)
     found.assert_outcomes(failed=1, errors=1)
-    named = pytester.runpytest_subprocess("benchmark/bad/tasks.jsonl", *options)
+    named = run_pytest(pytester, "benchmark/bad/tasks.jsonl", *options)
     named.assert_outcomes(errors=1)
     for result in (found, named):
         result.stdout.fnmatch_lines(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import run_command
 from engines import Running
 from packs import GONE, row, write_pack
 from paths import SHARED
@@ -34,8 +34,8 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _check(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """Run `helmbench check` in a process of its own."""
-    return pytester.run(sys.executable, "-W", "error", "-m", "pytest_helmbench", "check", *arguments)
+    """Run `helmbench check`."""
+    return run_command(pytester, "check", *arguments)
 
 
 def _write_pack(folder: Path, found: Sequence[Mapping[str, Any] | str]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import run_command
+from inner_pytest import run_pytest, run_pytest_apart
 from provider import Provider, Request
 from sessions import Session, until
 from trees import category, clear_environment, collected, rows, write_tree
@@ -122,7 +123,7 @@ def _run(
     given = [f"--helmbench-model={model}" for model in models]
     if provider is not None:
         given.append(f"--helmbench-base-url={provider.url}")
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *paths, *given, *arguments)
+    return run_pytest(pytester, "-p", "no:cacheprovider", *paths, *given, *arguments)
 
 
 def _results(pytester: pytest.Pytester, run_id: int = 1) -> list[tuple[Any, ...]]:
@@ -157,7 +158,7 @@ def test_own(): pass
     )
     before = _files(pytester.path)
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:anyio", "-s", "-rs", "-v")
+    result = run_pytest_apart(pytester, "-p", "no:cacheprovider", "-p", "no:anyio", "-s", "-rs", "-v")
 
     result.assert_outcomes(passed=1, skipped=4)
     assert result.stdout.str().count(_NO_MODEL) >= 4
@@ -471,7 +472,7 @@ def test_a_dry_run_skips_them_and_a_model_that_cannot_be_used_skips_its_own(
     before = _files(pytester.path)
 
     for options in (("--helmbench-model=openai/gpt-x",), ("--helmbench-dry-run",)):
-        dry = pytester.runpytest_subprocess("-p", "no:cacheprovider", "test_own.py", "-rs", *options)
+        dry = run_pytest(pytester, "-p", "no:cacheprovider", "test_own.py", "-rs", *options)
         dry.assert_outcomes(skipped=1)
         dry.stdout.fnmatch_lines([_NOT_COMPOSED, "SKIPPED [[]1[]] test_own.py:2: dry run"])
         assert _files(pytester.path) == before
@@ -633,10 +634,7 @@ class TestOld(unittest.TestCase):
     result.assert_outcomes(errors=2, failed=1, passed=1)
     text = result.stdout.str()
     assert text.count(_NOTHING_NAMED) == 2
-    assert (
-        "the package openai is not installed, which this fixture gives a client of\n  hint: pip install openai"
-        in text
-    )
+    assert "ModuleNotFoundError: import of openai halted" in text
     assert _results(pytester) == [
         ("test_client", 1, "error", "setup_failed"),
         ("test_id", 1, "passed", None),
@@ -664,7 +662,5 @@ def test_tests_and_cases_of_a_benchmark_in_the_same_folder_are_two_runs(
     ]
     result.stdout.fnmatch_lines(["test/good on twice (twice) *2/2", "test/good on twice ([*].py) *1/1"])
 
-    rescored = pytester.run(
-        sys.executable, "-m", "pytest_helmbench", "rescore", "2", "--db=twice/helmbench.db"
-    )
+    rescored = run_command(pytester, "rescore", "2", "--db=twice/helmbench.db")
     rescored.stderr.fnmatch_lines(["*run 2 is of hand-written tests, which alone can judge their replies*"])

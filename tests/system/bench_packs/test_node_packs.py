@@ -231,7 +231,7 @@ def test_each_item_has_its_own_prepare_unless_they_share_one(tmp_path: Path, key
     async def go() -> list[tuple[int, int]]:
         async with bridge_to(root) as bridge:
             items = [Item("A") for _ in range(3)]
-            results = [await bridge.run(item, 5.0, key) for item in items]
+            results: list[Any] = [await bridge.run(item, 5.0, key) for item in items]
             assert [len(item.events) for item in items] == [1, 1, 1]
             return [(result["score"], result["points"]) for result in results]
 

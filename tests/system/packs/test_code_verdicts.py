@@ -9,11 +9,11 @@ import pytest
 from code_rows import CodeRow, code_rows, code_task, judge_all
 from engines import Running
 
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
 from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
 from pytest_helmbench.benchmarks.packs.families.code_completion.self_check import code_self_check
 from pytest_helmbench.benchmarks.packs.task import (
-    CodeTests,
     CommandCheck,
     Environment,
     MaterializationError,

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from engines import IMAGE, Running
 
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import Evaluator, evaluate_terminal
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import Evaluator
 from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import denied_commands, opened_place
 from pytest_helmbench.benchmarks.packs.task import (
@@ -23,7 +25,6 @@ from pytest_helmbench.benchmarks.packs.task import (
     FileCheck,
     PackTask,
     PlannedFile,
-    TerminalTests,
 )
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Limits

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierDefault, VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import path_fault, place_inside
 from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet, shown
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.files.source import listed
 from pytest_helmbench.files.yaml_text import Place
 
@@ -23,7 +22,7 @@ _PORT_KEYS = ("listenPort", "containerPort")  # the newer name first
 _DESCRIBED = {"docker": "docker", "custom_url": "customUrl", "cloud": "cloud"}
 
 
-def read_verifiers(sheet: Sheet, root: Path, data: Mapping[str, Any]) -> tuple[VerifierSpec, ...]:
+def read_verifiers(sheet: Sheet, root: Path, data: JsonObject) -> tuple[VerifierSpec, ...]:
     """Return what the manifest declares as `verifiers`, else by the older name `sidecars`.
 
     Args:
@@ -48,7 +47,7 @@ def read_verifiers(sheet: Sheet, root: Path, data: Mapping[str, Any]) -> tuple[V
     return tuple(found.values())
 
 
-def _verifier(sheet: Sheet, root: Path, place: Place, entry: Mapping[str, Any]) -> VerifierSpec:
+def _verifier(sheet: Sheet, root: Path, place: Place, entry: JsonObject) -> VerifierSpec:
     identity = sheet.text(entry, *place, "id")
     if entry.get("id") is None:
         sheet.missing((*place, "id"), "a pack asks for its verifiers by their ids")
@@ -76,7 +75,7 @@ def _verifier(sheet: Sheet, root: Path, place: Place, entry: Mapping[str, Any]) 
     )
 
 
-def _mode(sheet: Sheet, place: Place, entry: Mapping[str, Any]) -> VerifierDefault:
+def _mode(sheet: Sheet, place: Place, entry: JsonObject) -> VerifierDefault:
     stated = sheet.text(entry, *place, "defaultMode")
     if stated in _MODES:
         return VerifierDefault(stated)
@@ -87,7 +86,7 @@ def _mode(sheet: Sheet, place: Place, entry: Mapping[str, Any]) -> VerifierDefau
     return VerifierDefault(next(described, VerifierDefault.CUSTOM_URL))
 
 
-def _build_context(sheet: Sheet, root: Path, place: Place, container: Mapping[str, Any]) -> Path | None:
+def _build_context(sheet: Sheet, root: Path, place: Place, container: JsonObject) -> Path | None:
     where = (*place, "docker", "buildContext")
     path = sheet.text(container, *where)
     if not path:
@@ -100,7 +99,7 @@ def _build_context(sheet: Sheet, root: Path, place: Place, container: Mapping[st
     return found
 
 
-def _port(sheet: Sheet, place: Place, container: Mapping[str, Any]) -> int | None:
+def _port(sheet: Sheet, place: Place, container: JsonObject) -> int | None:
     key = next((key for key in _PORT_KEYS if container.get(key) is not None), None)
     if key is None:
         if container:
@@ -114,7 +113,7 @@ def _port(sheet: Sheet, place: Place, container: Mapping[str, Any]) -> int | Non
     return None
 
 
-def _url(sheet: Sheet, data: Mapping[str, Any], place: Place) -> str:
+def _url(sheet: Sheet, data: JsonObject, place: Place) -> str:
     url = sheet.text(data, *place)
     if url and not _is_web_address(url):
         hint = "write an address such as 'http://127.0.0.1:4010'"
@@ -135,7 +134,7 @@ def _port_is_sound(port: int | None, url: str) -> bool:
     return port != 0 and _SPACE.search(url) is None
 
 
-def _health_path(sheet: Sheet, place: Place, entry: Mapping[str, Any], mode: VerifierDefault) -> str:
+def _health_path(sheet: Sheet, place: Place, entry: JsonObject, mode: VerifierDefault) -> str:
     """Return the path that the default mode names, else any other; empty where none does."""
     keys = sorted(_DESCRIBED, key=lambda name: name != mode)
     found = ""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest
 from pytest_helmbench.benchmarks.bench_packs.format.declared_verifiers import read_verifiers
@@ -19,6 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import (
 from pytest_helmbench.benchmarks.bench_packs.format.requirements import unmet_requirement
 from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet, shown
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST, is_bench_pack
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.field_values import kind_of
 from pytest_helmbench.files.json_text import json_lines
@@ -29,6 +28,7 @@ from pytest_helmbench.files.yaml_text import Document
 __all__ = ["load_manifest"]
 
 _LARGEST = 1_000_000  # bytes
+_LONGEST_REQUEST_S = 10_000_000
 _LONGEST_NAME = 200  # characters
 _TYPES = ("table", "web")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -83,7 +83,7 @@ def _document(findings: Findings, root: Path, path: Path) -> Document:
     """
     fault = _fault_of_file(root, path)
     text = Reader(findings).text(path) if fault is None else None
-    data: Any = None
+    data: JsonValue = None
     flaws: tuple[Flaw, ...] = ()
     if text is not None:
         try:
@@ -150,7 +150,7 @@ def _manifest(sheet: Sheet, root: Path, path: Path) -> BenchPackManifest | None:
     return manifest
 
 
-def _check_version(sheet: Sheet, data: Mapping[str, Any], key: str) -> None:
+def _check_version(sheet: Sheet, data: JsonObject, key: str) -> None:
     value = data.get(key)
     if value is None:
         sheet.missing((key,), f'add "{key}": 1')
@@ -158,7 +158,7 @@ def _check_version(sheet: Sheet, data: Mapping[str, Any], key: str) -> None:
         sheet.error((key,), f"{shown(value)} is not known here", "write 1")
 
 
-def _name(sheet: Sheet, data: Mapping[str, Any], key: str) -> str:
+def _name(sheet: Sheet, data: JsonObject, key: str) -> str:
     value = sheet.text(data, key)
     if data.get(key) is None:
         sheet.missing((key,), f"a Bench Pack has a text {key!r}")
@@ -169,7 +169,7 @@ def _name(sheet: Sheet, data: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _check_capabilities(sheet: Sheet, data: Mapping[str, Any]) -> None:
+def _check_capabilities(sheet: Sheet, data: JsonObject) -> None:
     found = sheet.mapping(data, "capabilities")
     if data.get("capabilities") is None:
         sheet.missing(("capabilities",), 'add "capabilities": {"verification": false}')
@@ -179,7 +179,7 @@ def _check_capabilities(sheet: Sheet, data: Mapping[str, Any]) -> None:
         )
 
 
-def _entry(sheet: Sheet, root: Path, data: Mapping[str, Any]) -> tuple[Path, str | None]:
+def _entry(sheet: Sheet, root: Path, data: JsonObject) -> tuple[Path, str | None]:
     """Return the module, and why there is none to run; the folder stands for one that there is not."""
     kind = sheet.text(data, "type")
     if kind and kind not in _TYPES:
@@ -206,10 +206,14 @@ def _module(sheet: Sheet, root: Path, entry: str) -> Path:
     return place
 
 
-def _sampling_defaults(sheet: Sheet, data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _sampling_defaults(sheet: Sheet, data: JsonObject) -> JsonObject:
     found = sheet.mapping(data, "samplingDefaults")
     timeout = found.get("request_timeout_seconds")
-    if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout <= 10_000_000):
+    if timeout is not None and not _is_time(timeout):
         place = ("samplingDefaults", "request_timeout_seconds")
         sheet.error(place, f"{shown(timeout)} is no time", "write a number of seconds above 0")
     return found
+
+
+def _is_time(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_REQUEST_S

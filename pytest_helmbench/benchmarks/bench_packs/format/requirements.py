@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.format.sheet import Sheet
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.files.field_values import named
 
 __all__ = ["HOST_FEATURES", "HOST_VERSION", "unmet_requirement"]
@@ -23,7 +22,7 @@ _VERSION = re.compile(
 _Key = tuple[int, int, int]
 
 
-def unmet_requirement(sheet: Sheet, data: Mapping[str, Any]) -> str | None:
+def unmet_requirement(sheet: Sheet, data: JsonObject) -> str | None:
     """Return in a sentence which requirement of a manifest we do not meet; None when we meet all.
 
     Args:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import kind_of, named
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.yaml_text import Document, Place
@@ -43,7 +42,7 @@ class Sheet:
         """File that a key is not there, or null, under the line of what should hold it."""
         self._file(place, _path(place[:-1]), f"there is no '{place[-1]}'", hint)
 
-    def text(self, data: Mapping[str, Any], *place: str | int) -> str:
+    def text(self, data: JsonObject, *place: str | int) -> str:
         """Return the text at a key; empty for none."""
         value = data.get(str(place[-1]))
         if value is None:
@@ -56,7 +55,7 @@ class Sheet:
             return ""
         return value
 
-    def mapping(self, data: Mapping[str, Any], *place: str | int) -> Mapping[str, Any]:
+    def mapping(self, data: JsonObject, *place: str | int) -> JsonObject:
         """Return the object at a key; empty for none."""
         value = data.get(str(place[-1]))
         if value is None or isinstance(value, dict):
@@ -64,7 +63,7 @@ class Sheet:
         self._wrong(place, value, "not an object")
         return {}
 
-    def listed(self, data: Mapping[str, Any], *place: str | int) -> list[Any]:
+    def listed(self, data: JsonObject, *place: str | int) -> list[JsonValue]:
         """Return the list at a key; empty for none."""
         value = data.get(str(place[-1]))
         if value is None or isinstance(value, list):
@@ -72,7 +71,7 @@ class Sheet:
         self._wrong(place, value, "not a list")
         return []
 
-    def texts(self, data: Mapping[str, Any], *place: str | int) -> tuple[str, ...]:
+    def texts(self, data: JsonObject, *place: str | int) -> tuple[str, ...]:
         """Return the list of texts at a key, trimmed and without blank ones; empty for none."""
         found: list[str] = []
         for number, value in enumerate(self.listed(data, *place)):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     PackScore,
@@ -14,6 +13,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     ScenarioMeta,
     ScenarioResult,
 )
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 
@@ -34,7 +34,7 @@ class MalformedAnswerError(HelmbenchError):
     """A Bench Pack answered something that is no answer; the sentence says what is wrong with which value."""
 
 
-def scenarios_of(value: Any) -> tuple[ScenarioMeta, ...]:
+def scenarios_of(value: JsonValue) -> tuple[ScenarioMeta, ...]:
     """Return the scenarios that a pack lists, in its order.
 
     A title that is missing is the id. Detail cards are for people only, and packs name their parts in several
@@ -68,7 +68,7 @@ def scenarios_of(value: Any) -> tuple[ScenarioMeta, ...]:
     return tuple(scenarios)
 
 
-def result_of(value: Any, scenario: str) -> ScenarioResult:
+def result_of(value: JsonValue, scenario: str) -> ScenarioResult:
     """Return what a pack says of a run.
 
     `summary`, `note` and `rawLog` may be missing, as in the desktop app: the verdict stands without them. Null
@@ -88,14 +88,15 @@ def result_of(value: Any, scenario: str) -> ScenarioResult:
     stated = answer.stated
     if stated.get("scenarioId") != scenario:
         answer.wrong("scenarioId", f"not {_named(scenario)}")
-    if stated.get("status") not in _STATUSES:
+    status = stated.get("status")
+    if status not in _STATUSES:
         answer.wrong("status", f"it is one of {', '.join(_STATUSES)}", join="; ")
     score, points = answer.number("score"), answer.number("points")
     summary, note, raw_log = answer.text("summary"), answer.text("note"), answer.text("rawLog")
     answer.check()
     return ScenarioResult(
         scenario=scenario,
-        status=PackStatus(stated["status"]),
+        status=PackStatus(str(status)),
         score=score,
         points=points,
         summary=summary,
@@ -105,7 +106,7 @@ def result_of(value: Any, scenario: str) -> ScenarioResult:
     )
 
 
-def score_of(value: Any) -> PackScore:
+def score_of(value: JsonValue) -> PackScore:
     """Return what a pack makes of all results of a model.
 
     The score of a category is None when it is no finite number: packs divide by the number of results in it,
@@ -137,7 +138,7 @@ def score_of(value: Any) -> PackScore:
 class _Answer:
     """An answer's values, and what is wrong with them."""
 
-    def __init__(self, stated: Mapping[str, Any]) -> None:
+    def __init__(self, stated: JsonObject) -> None:
         self.stated = stated
         self.faults: list[str] = []
 
@@ -179,7 +180,7 @@ class _Answer:
             raise MalformedAnswerError("; ".join(self.faults) + cut)
 
 
-def _scenario(number: int, entry: Any) -> ScenarioMeta:
+def _scenario(number: int, entry: JsonValue) -> ScenarioMeta:
     where = f"scenario {number}"
     if not isinstance(entry, dict):
         raise MalformedAnswerError(f"{where} is {_named(entry)}, not an object")
@@ -194,7 +195,8 @@ def _scenario(number: int, entry: Any) -> ScenarioMeta:
     title, category = answer.text("title"), answer.text("category")
     description, prompt = answer.text("description"), answer.text("promptText")
     tags = entry.get("tags")
-    if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
+    words = tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
+    if tags is not None and (not isinstance(tags, list) or len(words) < len(tags)):
         answer.wrong("tags", "not a list of texts")
     if answer.faults:
         raise MalformedAnswerError(f"{where}: {'; '.join(answer.faults)}")
@@ -204,13 +206,13 @@ def _scenario(number: int, entry: Any) -> ScenarioMeta:
         category=category,
         description=description,
         prompt_text=prompt,
-        tags=tuple(tags or ()),
+        tags=words,
         cards=tuple(_cards(entry.get("detailCards"))),
         stated=entry,
     )
 
 
-def _cards(listed: Any) -> Iterator[tuple[str, str]]:
+def _cards(listed: JsonValue) -> Iterator[tuple[str, str]]:
     for card in listed if isinstance(listed, list) else ():
         if isinstance(card, dict):
             title = card.get("title", card.get("label"))
@@ -219,7 +221,7 @@ def _cards(listed: Any) -> Iterator[tuple[str, str]]:
                 yield title, content
 
 
-def _categories(answer: _Answer, listed: list[Any]) -> Iterator[Mapping[str, Any]]:
+def _categories(answer: _Answer, listed: list[JsonValue]) -> Iterator[JsonObject]:
     for number, entry in enumerate(listed, start=1):
         if not isinstance(entry, dict):
             answer.faults.append(f"category {number} is {_named(entry)}, not an object")
@@ -231,21 +233,21 @@ def _categories(answer: _Answer, listed: list[Any]) -> Iterator[Mapping[str, Any
         yield {**entry, "id": names[0], "label": names[-1], "score": _finite(entry.get("score"))}
 
 
-def _mapping(value: Any, who: str) -> Mapping[str, Any]:
+def _mapping(value: JsonValue, who: str) -> JsonObject:
     if isinstance(value, dict):
         return value
     what = "nothing (undefined or null)" if value is None else f"{_named(value)}, not an object"
     raise MalformedAnswerError(f"{who} returned {what}")
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: JsonValue) -> float | None:
     """Return a number that a float can hold; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) <= sys.float_info.max else None
 
 
-def _named(value: Any) -> str:
+def _named(value: JsonValue) -> str:
     """Return a value as sentences name it, cut where it is long."""
     if isinstance(value, dict):
         return "an object"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from pytest_helmbench.benchmarks.bench_packs.node.child import BridgeBounds, Child, ChildLostError, frozen
+from pytest_helmbench.benchmarks.bench_packs.node.bridge_bounds import BridgeBounds
+from pytest_helmbench.benchmarks.bench_packs.node.child import Child
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, PackCommand
+from pytest_helmbench.benchmarks.bench_packs.node.losses import ChildLostError, frozen
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
 __all__ = ["Attempt", "Bridge", "BridgeBounds", "BridgePlace", "PackFailedError"]
 
@@ -22,13 +25,13 @@ _SHORTEST_WAIT_S = 0.01
 class Attempt(Protocol):
     """One item on its way through the pack; begun anew when its process died under it."""
 
-    async def begin(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    async def begin(self) -> tuple[JsonObject, JsonObject]:
         """Return the HostContext (without `logger`) and the ScenarioRunInput (without `abortSignal`)."""
 
     def spent_s(self) -> float:
         """Return the item's time used since it began, as the caller counts it."""
 
-    def emitted(self, event: Mapping[str, Any]) -> None:
+    def emitted(self, event: JsonObject) -> None:
         """Take a progress event of the pack, or a line of its log: type `log`, `level`, `message`, `meta`."""
 
 
@@ -64,7 +67,7 @@ class Bridge:
         self._was_loaded = False
         self._closed = False
 
-    async def scenarios(self) -> Any:
+    async def scenarios(self) -> JsonValue:
         """Return the JSON of `listScenarios()`.
 
         Raises:
@@ -72,15 +75,16 @@ class Bridge:
         """
         return await self._asked({"op": "list"}, "listScenarios()")
 
-    async def score(self, results: Sequence[Mapping[str, Any]]) -> Any:
+    async def score(self, results: Sequence[JsonObject]) -> JsonValue:
         """Return the JSON of `scoreModelResults()`.
 
         Raises:
             PackFailedError: It gives none.
         """
-        return await self._asked({"op": "score", "results": list(results)}, "scoreModelResults()")
+        message: JsonObject = {"op": "score", "results": [dict(result) for result in results]}
+        return await self._asked(message, "scoreModelResults()")
 
-    async def run(self, attempt: Attempt, limit_s: float, prepared: str | None = None) -> Any:
+    async def run(self, attempt: Attempt, limit_s: float, prepared: str | None = None) -> JsonValue:
         """Run a scenario and return the JSON of what the pack made of it, which nobody has checked.
 
         Args:
@@ -94,9 +98,14 @@ class Bridge:
             asyncio.CancelledError: The item was told to stop, and is not waited for.
         """
 
-        async def act(child: Child, freeze_s: float) -> Any:
+        async def act(child: Child, freeze_s: float) -> JsonValue:
             context, given = await attempt.begin()
-            message = {"op": "run", "key": prepared, "context": context, "input": given}
+            message: JsonObject = {
+                "op": "run",
+                "key": prepared,
+                "context": dict(context),
+                "input": dict(given),
+            }
             number, answer = child.ask(message, min(freeze_s, limit_s), attempt.emitted)
             return await self._within(child, number, answer, _Limit(limit_s, attempt.spent_s, "the scenario"))
 
@@ -112,10 +121,10 @@ class Bridge:
         await asyncio.gather(*self._retiring)
         self._children.clear()
 
-    async def _asked(self, message: Mapping[str, Any], what: str) -> Any:
+    async def _asked(self, message: JsonObject, what: str) -> JsonValue:
         seconds = self._bounds.answer_s
 
-        async def act(child: Child, freeze_s: float) -> Any:
+        async def act(child: Child, freeze_s: float) -> JsonValue:
             started = time.monotonic()
             number, answer = child.ask(message, min(freeze_s, seconds))
             limit = _Limit(seconds, lambda: time.monotonic() - started, what)
@@ -123,7 +132,7 @@ class Bridge:
 
         return await self._done(act, what)
 
-    async def _done(self, act: Callable[[Child, float], Awaitable[Any]], what: str) -> Any:
+    async def _done(self, act: Callable[[Child, float], Awaitable[JsonValue]], what: str) -> JsonValue:
         """Do something beside others; when the process is lost, do it again, alone.
 
         Args:
@@ -131,14 +140,13 @@ class Bridge:
             what: Names it.
         """
         child = await self._shared()
-        child.users += 1
         try:
-            return await act(child, self._bounds.freeze_s)
+            with child.used():
+                return await act(child, self._bounds.freeze_s)
         except ChildLostError as lost:
             if lost.alone:
                 raise _culprit(lost, what) from None
         finally:
-            child.users -= 1
             self._retire_if_done(child)
         async with self._alone:
             child = await self._started()
@@ -149,7 +157,9 @@ class Bridge:
             finally:
                 self._retire(child)
 
-    async def _within(self, child: Child, number: int, answer: asyncio.Future[Any], limit: _Limit) -> Any:
+    async def _within(
+        self, child: Child, number: int, answer: asyncio.Future[JsonValue], limit: _Limit
+    ) -> JsonValue:
         """Wait for an answer as long as it may take, then abort it."""
         try:
             while (left := limit.seconds - limit.spent_s()) > 0:
@@ -168,7 +178,7 @@ class Bridge:
         elif child.silent_s() >= min(self._bounds.grace_s, 3 * self._bounds.heartbeat_s):
             raise child.lose(frozen(child.silent_s()))
         else:
-            child.tainted = True
+            child.taint()
             ending = "it ignored the abort signal"
         message = f"{limit.what} gave no result within {limit.seconds:g} s, and {ending}"
         raise PackFailedError("too_slow", message, child.output())
@@ -186,8 +196,7 @@ class Bridge:
             return False
         if current.cancelled() or current.exception() is not None:
             return True
-        child = current.result()
-        return child.tainted or child.lost
+        return current.result().is_spent
 
     async def _started(self) -> Child:
         if (known := self._unloadable) is not None:
@@ -207,7 +216,7 @@ class Bridge:
         return child
 
     def _retire_if_done(self, child: Child) -> None:
-        if (child.tainted or child.lost) and child.users == 0:
+        if child.is_spent and child.is_idle:
             self._retire(child)
 
     def _retire(self, child: Child) -> None:

@@ -5,101 +5,45 @@ from __future__ import annotations
 import asyncio
 import signal
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
-from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace, PackCommand
+from pytest_helmbench.benchmarks.bench_packs.node.bridge_bounds import BridgeBounds
+from pytest_helmbench.benchmarks.bench_packs.node.command import PackCommand
 from pytest_helmbench.benchmarks.bench_packs.node.lines import (
-    HAS_INHERITANCE,
     InheritedWire,
     Lines,
     LoopbackWire,
     Wire,
     too_deep,
 )
-from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import REASONS, PackFailedError
+from pytest_helmbench.benchmarks.bench_packs.node.losses import (
+    ODD_FORM,
+    ChildLostError,
+    Loss,
+    frozen,
+    stated_loss,
+)
+from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.process import NodeProcess
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 
-__all__ = ["BridgeBounds", "BridgePlace", "Child", "ChildLostError", "Loss", "frozen"]
+__all__ = ["Child"]
 
-_MESSAGE = 500
-_STACK = 4_000
 _LATE_S = 1.0  # a check that comes later than this is our own fault, not the process's
 _AFTER_END_S = 0.5
 _KILL_S = 5.0
 _SIGNALLED = 128
-_ODD = "its answer came in a form that is none of ours"
-
-
-@dataclass(frozen=True, slots=True)
-class BridgeBounds:
-    """How long a pack is waited for, and how much is kept of it.
-
-    Args:
-        start_s: From the start of Node to the loaded pack.
-        answer_s: For the list of scenarios and for the score.
-        freeze_s: Without a sign of life; then the process is killed and its items run again, each alone.
-        alone_freeze_s: Likewise for an item that runs alone: its work may block, and hurts nobody else.
-        grace_s: Between the abort signal and giving up on an item.
-        close_s: For disposing of what is prepared.
-        heartbeat_s: Between two signs of life.
-        alone_at_once: Processes for items that run alone.
-        output_bytes: Kept of what is printed.
-        loopback: Reach processes by a loopback server even where they can inherit sockets.
-    """
-
-    start_s: float = 60.0
-    answer_s: float = 60.0
-    freeze_s: float = 10.0
-    alone_freeze_s: float = 30.0
-    grace_s: float = 1.0
-    close_s: float = 1.0
-    heartbeat_s: float = 0.25
-    alone_at_once: int = 4
-    output_bytes: int = 16 * 1024
-    loopback: bool = not HAS_INHERITANCE
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """How a process was lost to its items.
-
-    Args:
-        reason: As in `PackFailedError`.
-        said: What happened; it holds a pack's own words, scrubbed and cut.
-        stack: Where it was thrown, if it was.
-    """
-
-    reason: str
-    said: str
-    stack: str = ""
-
-
-class ChildLostError(Exception):
-    """The process is gone, and nobody can say which of its items was to blame.
-
-    Args:
-        loss: What is known.
-        output: The end of what it printed, scrubbed.
-        alone: It was asked one thing in all its life.
-    """
-
-    def __init__(self, loss: Loss, output: str, *, alone: bool) -> None:
-        self.loss = loss
-        self.output = output
-        self.alone = alone
-        super().__init__(loss.said)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A question that is not answered yet; after `patience_s` of silence the process counts as frozen."""
 
-    answer: asyncio.Future[Any]
-    emitted: Callable[[Mapping[str, Any]], None]
+    answer: asyncio.Future[JsonValue]
+    emitted: Callable[[JsonObject], None]
     patience_s: float
 
 
@@ -112,8 +56,8 @@ class Child:
     """
 
     def __init__(self, command: PackCommand, bounds: BridgeBounds) -> None:
-        self.tainted = False  # something in it never ended: it takes no new items
-        self.users = 0
+        self._tainted = False
+        self._users = 0
         self._ready = False
         self._command, self._bounds = command, bounds
         self._loop = asyncio.get_running_loop()
@@ -129,6 +73,21 @@ class Child:
         self._pulse: asyncio.TimerHandle | None = None
 
     @property
+    def tainted(self) -> bool:
+        """Whether something in it never ended: it takes no new items."""
+        return self._tainted
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it takes no new items, for whatever reason."""
+        return self._tainted or self.lost
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody uses it."""
+        return self._users == 0
+
+    @property
     def lost(self) -> bool:
         """Whether it is gone or going."""
         return self._gone is not None
@@ -141,6 +100,19 @@ class Child:
     def output(self) -> str:
         """Return the end of what was printed, scrubbed."""
         return self._process.text()
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Count the caller among those who use it."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+
+    def taint(self) -> None:
+        """Take note that something in it never ended."""
+        self._tainted = True
 
     async def start(self) -> None:
         """Start Node and load the pack.
@@ -167,10 +139,10 @@ class Child:
 
     def ask(
         self,
-        message: Mapping[str, Any],
+        message: JsonObject,
         patience_s: float,
-        emitted: Callable[[Mapping[str, Any]], None] = lambda _: None,
-    ) -> tuple[int, asyncio.Future[Any]]:
+        emitted: Callable[[JsonObject], None] = lambda _: None,
+    ) -> tuple[int, asyncio.Future[JsonValue]]:
         """Send a question; return its number and its answer to come.
 
         Args:
@@ -187,7 +159,7 @@ class Child:
             self._last_life = self._loop.time()  # an idle process is silent
         self._numbers += 1
         number = self._numbers
-        answer: asyncio.Future[Any] = self._loop.create_future()
+        answer: asyncio.Future[JsonValue] = self._loop.create_future()
         self._asked[number] = _Asked(answer, emitted, patience_s)
         self._wire.send({**message, "id": number})
         self._watch_pulse()
@@ -262,7 +234,7 @@ class Child:
         self._watching = asyncio.create_task(self._watch_end())
         await wire.connect(self._lines)
 
-    def _hello(self) -> dict[str, Any]:
+    def _hello(self) -> JsonObject:
         return {
             "op": "load",
             "secret": self._lines.secret.decode(),
@@ -281,7 +253,7 @@ class Child:
             stack,
         )
 
-    def _received(self, message: Mapping[str, Any]) -> None:
+    def _received(self, message: JsonObject) -> None:
         """Take a message. It may be forged: nothing of it is what it should be before that was looked at."""
         if self.lost:
             return
@@ -289,7 +261,7 @@ class Child:
         if "id" in message:
             number = message["id"]
             asked = self._asked.get(number) if type(number) is int else None
-            if asked is None:
+            if asked is None or type(number) is not int:
                 self._lines.drop()
             elif "event" in message:
                 self._emitted(number, asked, message["event"])
@@ -300,7 +272,7 @@ class Child:
                 self._ready = True
                 self._loaded.set_result(None)
         elif "unloadable" in message or "lost" in message:
-            self.lose(_loss(message.get("unloadable", message.get("lost"))))
+            self.lose(stated_loss(message.get("unloadable", message.get("lost"))))
         elif "beat" not in message:
             self._lines.drop()
 
@@ -313,7 +285,7 @@ class Child:
         elif isinstance(event, dict):
             asked.emitted(event)
 
-    def _answered(self, number: int, asked: _Asked, message: Mapping[str, Any]) -> None:
+    def _answered(self, number: int, asked: _Asked, message: JsonObject) -> None:
         if "failed" in message:
             self._settle(number, asked, self._failure(message["failed"]))
         elif "value" not in message or too_deep(message["value"]):
@@ -325,14 +297,14 @@ class Child:
 
     def _settle(self, number: int, asked: _Asked, error: PackFailedError) -> None:
         if error.reason in ("unhandled", "exited"):
-            self.tainted = True  # its own code may never come to an end
+            self._tainted = True  # its own code may never come to an end
         del self._asked[number]
         if not asked.answer.done():
             asked.answer.set_exception(error)
             asked.answer.exception()
 
     def _failure(self, failed: object) -> PackFailedError:
-        told = _loss(failed)
+        told = stated_loss(failed)
         printed = failed.get("output") if isinstance(failed, dict) else None
         if not isinstance(printed, str):
             return self._malformed()
@@ -340,8 +312,8 @@ class Child:
         return PackFailedError(told.reason, told.said, output or self.output(), told.stack)
 
     def _malformed(self) -> PackFailedError:
-        self.tainted = True  # whatever it does, it goes on
-        return PackFailedError("malformed", _ODD, self.output())
+        self._tainted = True  # whatever it does, it goes on
+        return PackFailedError("malformed", ODD_FORM, self.output())
 
     def _watch_pulse(self) -> None:
         if self._pulse is None and self._asked:
@@ -364,7 +336,7 @@ class Child:
         self._pulse = self._loop.call_later(delay, self._check_pulse, self._loop.time() + delay - patience)
 
     def _taint_if_open(self, number: int) -> None:
-        self.tainted = self.tainted or number in self._asked
+        self._tainted = self._tainted or number in self._asked
 
     async def _watch_end(self) -> None:
         waits = [asyncio.create_task(self._exited.wait()), asyncio.create_task(self._ended.wait())]
@@ -389,19 +361,3 @@ class Child:
         with suppress(ValueError):
             return f"the process was ended by {signal.Signals(-code).name}"
         return f"the process was ended by signal {-code}"
-
-
-def _loss(told: object) -> Loss:
-    """Return what a process says about a failure, as far as it can be taken from it."""
-    said = told.get("said") if isinstance(told, dict) else None
-    stack = told.get("stack") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(said, str) or not isinstance(stack, str):
-        return Loss("malformed", _ODD)
-    reason = told.get("reason")
-    known = reason if isinstance(reason, str) and reason in REASONS else "malformed"
-    return Loss(known, excerpt(without_tokens(said), _MESSAGE), excerpt(without_tokens(stack), _STACK))
-
-
-def frozen(silent_s: float) -> Loss:
-    """Return the loss of a process that gives no sign of life."""
-    return Loss("hung", f"the process gave no sign of life for {silent_s:.3g} s")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
@@ -15,6 +14,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierEndpoint,
 )
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import Sampling
 
 __all__ = ["ItemEndpoints", "host_context", "merged_generation", "run_input"]
@@ -47,12 +47,12 @@ class ItemEndpoints:
 
 
 def merged_generation(
-    manifest_defaults: Mapping[str, Any],
+    manifest_defaults: JsonObject,
     overrides: Sampling,
     timeout_s: float,
     *,
     user_timeout_s: float | None = None,
-) -> dict[str, Any]:
+) -> dict[str, JsonValue]:
     """Return a GenerationRequest: the host's default, then the pack's, then the user's.
 
     A key that is there may be sent to the model, any other may not; null is as good as absent. A later value
@@ -67,7 +67,7 @@ def merged_generation(
     Source:
         Bench Packs, section 2.
     """
-    merged: dict[str, Any] = {"request_timeout_seconds": _whole(timeout_s)}
+    merged: dict[str, JsonValue] = {"request_timeout_seconds": _whole(timeout_s)}
     merged |= {key: value for key, value in manifest_defaults.items() if value is not None}
     stated = {key: getattr(overrides, key) for key in _PLAIN}
     merged |= {key: value for key, value in stated.items() if value is not None}
@@ -86,7 +86,7 @@ def host_context(
     place: BridgePlace,
     line: ItemEndpoints,
     verifiers: Sequence[VerifierEndpoint],
-) -> dict[str, Any]:
+) -> dict[str, JsonValue]:
     """Return the HostContext of an item, without its `logger`.
 
     Args:
@@ -98,7 +98,7 @@ def host_context(
     Source:
         Bench Packs, section 2.
     """
-    endpoints = [_verifier(endpoint) for endpoint in verifiers]
+    endpoints: list[JsonValue] = [_verifier(endpoint) for endpoint in verifiers]
     return {
         "protocolVersion": _PROTOCOL_VERSION,
         "benchPack": {
@@ -132,8 +132,8 @@ def run_input(
     manifest: BenchPackManifest,
     scenario: ScenarioMeta,
     model: str,
-    generation: Mapping[str, Any],
-) -> dict[str, Any]:
+    generation: JsonObject,
+) -> dict[str, JsonValue]:
     """Return a ScenarioRunInput, without its `abortSignal`.
 
     Args:
@@ -155,7 +155,7 @@ def run_input(
     }
 
 
-def _model(model: str) -> dict[str, Any]:
+def _model(model: str) -> dict[str, JsonValue]:
     return {
         "id": model,
         "provider": _PROVIDER,
@@ -166,8 +166,8 @@ def _model(model: str) -> dict[str, Any]:
     }
 
 
-def _inference(line: ItemEndpoints) -> dict[str, Any]:
-    endpoint = {
+def _inference(line: ItemEndpoints) -> dict[str, JsonValue]:
+    endpoint: dict[str, JsonValue] = {
         "modelId": line.model,
         "providerId": _PROVIDER,
         "transport": "openai_compatible",
@@ -180,15 +180,19 @@ def _inference(line: ItemEndpoints) -> dict[str, Any]:
     return endpoint | ({"dockerBaseUrl": _with_slash(line.docker_base_url)} if line.docker_base_url else {})
 
 
-def _verifier(endpoint: VerifierEndpoint) -> dict[str, Any]:
-    stated: dict[str, Any] = {
+def _verifier(endpoint: VerifierEndpoint) -> dict[str, JsonValue]:
+    stated: dict[str, JsonValue] = {
         "id": endpoint.id,
         "transport": "http",
         "mode": endpoint.mode,
         "required": endpoint.required,
         "status": endpoint.status,
     }
-    known = {"url": endpoint.url, "port": endpoint.port, "details": endpoint.details}
+    known: dict[str, JsonValue] = {
+        "url": endpoint.url,
+        "port": endpoint.port,
+        "details": endpoint.details,
+    }
     return stated | {key: value for key, value in known.items() if value}
 
 

@@ -9,7 +9,9 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
 __all__ = ["HAS_INHERITANCE", "InheritedWire", "Lines", "LoopbackWire", "Wire", "too_deep"]
 
@@ -33,7 +35,7 @@ class Lines(asyncio.Protocol):
 
     def __init__(
         self,
-        received: Callable[[Mapping[str, Any]], None],
+        received: Callable[[JsonObject], None],
         spoilt: Callable[[str], None],
         ended: Callable[[], None],
     ) -> None:
@@ -76,7 +78,7 @@ class Lines(asyncio.Protocol):
             self.drop()
             return
         try:
-            message = json.loads(line[len(self.secret) :])
+            message: JsonValue = json.loads(line[len(self.secret) :])
         except (ValueError, RecursionError):  # not JSON; a number of thousands of digits; thousands of lists
             message = None
         if isinstance(message, dict):
@@ -105,7 +107,7 @@ class Wire(Protocol):
     async def connect(self, lines: Lines) -> None:
         """Begin to listen, once the process has been started."""
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send a message."""
 
     def close(self) -> None:
@@ -134,7 +136,7 @@ class InheritedWire:
             transport, _ = await loop.create_connection(lambda chosen=protocol: chosen, sock=end)  # type: ignore[misc]
             self._transports.append(transport)
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send a message."""
         _send(self._transports[0], message)
 
@@ -158,7 +160,7 @@ class LoopbackWire:
         self._server: asyncio.Server | None = None
         self._lifelines: list[asyncio.Transport] = []
         self._transport: asyncio.Transport | None = None
-        self._waiting: list[Mapping[str, Any]] = []
+        self._waiting: list[JsonObject] = []
         self.argument = f"port:{self._socket.getsockname()[1]}"
         self.environment: Mapping[str, str] = {"HELMBENCH_BRIDGE_TOKEN": self._token}
         self._socket.listen()
@@ -170,7 +172,7 @@ class LoopbackWire:
             lambda: _Guest(self._token, self._acquire, lines), sock=self._socket
         )
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send a message, as soon as the process has come."""
         if self._transport is None:
             self._waiting.append(message)
@@ -239,6 +241,6 @@ def too_deep(value: object) -> bool:
     return any(isinstance(one, dict | list) for one in level)
 
 
-def _send(transport: asyncio.WriteTransport, message: Mapping[str, Any]) -> None:
+def _send(transport: asyncio.WriteTransport, message: JsonObject) -> None:
     if not transport.is_closing():
         transport.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+
+from pytest_helmbench.core.json_types import JsonValue
 
 __all__ = ["ServerCommand", "find_command"]
 
@@ -83,9 +84,9 @@ def _container_command(text: str) -> Sequence[str]:
         if name == "FROM":
             said.clear()
             continue
-        words = _json(value)
-        exact = isinstance(words, list) and all(isinstance(word, str) for word in words)
-        said[name] = words if exact else _words(value)
+        stated = _json(value)
+        words = [word for word in stated if isinstance(word, str)] if isinstance(stated, list) else []
+        said[name] = words if words == stated else _words(value)
     return (*said.get("ENTRYPOINT", ()), *said.get("CMD", ()))
 
 
@@ -135,8 +136,9 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> JsonValue:
     try:
-        return json.loads(text)
+        value: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
@@ -25,6 +25,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     health_of,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import start_process
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -116,7 +117,7 @@ class Verifiers:
         self,
         manifest: BenchPackManifest,
         choices: Choices,
-        tell: Callable[[Mapping[str, Any]], None],
+        tell: Callable[[JsonObject], None],
         *,
         node: str | None = None,
         waits: Waits | None = None,

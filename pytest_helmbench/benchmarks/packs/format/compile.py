@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pytest_helmbench.benchmarks.packs.format.code_checks import compiled_check, skip_reason_of
-from pytest_helmbench.benchmarks.packs.format.fields import REFERENCE_FIELDS, check_fields, references
+from pytest_helmbench.benchmarks.packs.families.family import Family
+from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, check_environment
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
-from pytest_helmbench.benchmarks.packs.task import (
-    Asset,
-    Environment,
-    Family,
-    PackTask,
-    Resource,
-    Visibility,
-    visibility_of,
-)
+from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in
+from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
+from pytest_helmbench.benchmarks.packs.task import Asset, Environment, PackTask, Resource, Visibility
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
 from pytest_helmbench.files.source import suggestion
 from pytest_helmbench.files.strict_json import is_encodable
 
-__all__ = ["FAMILIES", "RowFacts", "RowReader", "environment_of"]
-
-FAMILIES: Mapping[str, Family] = {family.value: family for family in Family}
+__all__ = ["RowFacts", "RowReader", "environment_of"]
 
 _KEYS = ("id", "family", "input", "eval", "assets", "environment", "metadata")
 _KEY_SET = frozenset(_KEYS)
 _ASSET_KEYS = ("path", "mount", "read_only")
 _BREAK = re.compile(r"[\x00\r\n]")
 _LONGEST_ID = 500
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: JsonObject = {}
 
 
 @dataclass(slots=True)
@@ -53,7 +45,7 @@ class RowFacts:
     id: str | None
     family: str
     skip_reason: str | None
-    metadata: Mapping[str, Any]
+    metadata: JsonObject
     judged: bool = False
 
 
@@ -88,7 +80,7 @@ class RowReader:
         self._manifest = manifest
         self._files = files
 
-    def check(self, row: Mapping[str, Any], faults: RowFaults) -> RowFacts:
+    def check(self, row: JsonObject, faults: RowFaults) -> RowFacts:
         """File everything that is wrong with a row."""
         identity = _identity(faults, row)
         name = self._family(faults, row)
@@ -99,10 +91,10 @@ class RowReader:
             check_environment(faults, "environment", own)
         if not row.keys() <= _KEY_SET:
             check_unknown(faults, "row", row, _KEYS, usable=True)
-        family = FAMILIES.get(name)
+        family = family_named(name)
         if family is None:
             return RowFacts(identity, name, _unknown_family(name), metadata)
-        check_fields(faults, family, public, hidden)
+        family.check_row(faults, public, hidden)
         public, hidden = public or _NOTHING, hidden or _NOTHING
         listed = tuple(self._assets(faults, row)) if "assets" in row else ()
         self._check_files(faults, listed)
@@ -110,52 +102,44 @@ class RowReader:
         if not family.runs_code:
             if listed:
                 faults.warn("assets", f"a {name} row shows no files to the model")
-            judged = family is Family.FREE_RESPONSE and isinstance(hidden.get("rubric"), str)
-            return RowFacts(identity, name, None, metadata, judged)
+            return RowFacts(identity, name, None, metadata, family.is_judged(hidden))
         if faults.errors:
             return RowFacts(identity, name, None, metadata)
-        self._check_needs(faults, family, row, listed)
-        has_image = isinstance(self._merged(own).get("image"), str)
-        reason = skip_reason_of(family, public, hidden, has_image=has_image)
-        return RowFacts(identity, name, reason, metadata)
+        place = self._place(own, listed)
+        family.check_needs(faults, hidden, place)
+        return RowFacts(identity, name, family.skip_reason(public, hidden, place), metadata)
 
-    def task(self, row: Mapping[str, Any]) -> PackTask:
+    def task(self, row: JsonObject) -> PackTask:
         """Compile a row that `check` has found nothing wrong with."""
-        name = row.get("family") or self._manifest.family or ""
-        family = FAMILIES.get(name)
-        public: Mapping[str, Any] = row.get("input", _NOTHING)
-        hidden: Mapping[str, Any] = row.get("eval", _NOTHING)
+        name = text_in(row, "family") or self._manifest.family or ""
+        family = family_named(name)
+        public, hidden = object_in(row, "input"), object_in(row, "eval")
         silent = RowFaults(0)
         listed = tuple(self._assets(silent, row)) if "assets" in row else ()
-        merged = self._merged(row.get("environment", _NOTHING))
-        repository = self._repository(merged, listed) if family is Family.REPO_PATCH else None
-        environment = environment_of(merged, None if repository is None else repository.path)
+        place = self._place(object_in(row, "environment"), listed)
+        repository = None if family is None else family.repository(place)
+        environment = environment_of(place.environment, None if repository is None else repository.path)
         assets = tuple(self._placed(item) for item in listed)
-        if family is Family.REPO_PATCH:  # the repository is no file in the repository
-            assets = tuple(asset for asset in assets if asset.source != environment.repository)
+        if repository is not None:  # it is no file in the repository
+            assets = tuple(asset for asset in assets if asset.source != repository.path)
         named_files = () if family is None else tuple(self._references(silent, family, hidden))
         return PackTask(
-            id=row["id"],
+            id=text_in(row, "id") or "",
             benchmark_id=self._manifest.id,
             task_type=name,
-            metadata=row.get("metadata", _NOTHING),
-            resources=_resources(name, public, hidden, listed),
+            metadata=object_in(row, "metadata"),
+            resources=_resources(family, public, hidden, listed),
             environment=environment,
             assets=assets,
             eval_files=tuple(self._placed(item) for item in named_files),
-            check=None if family is None else compiled_check(family, public, hidden, self._checker(hidden)),
+            check=None if family is None else family.compiled_check(public, hidden, self._files),
         )
 
-    def _checker(self, hidden: Mapping[str, Any]) -> Path | None:
-        checker = hidden.get("checker")
-        path = checker.get("path") if isinstance(checker, dict) and "command" not in checker else None
-        return self._files.evaluator(path).path if isinstance(path, str) else None
-
-    def _family(self, faults: RowFaults, row: Mapping[str, Any]) -> str:
+    def _family(self, faults: RowFaults, row: JsonObject) -> str:
         name = row.get("family")
         if name is None:
             if self._manifest.family is None:
-                hint = f"write one of {', '.join(FAMILIES)}, or give the manifest a defaults.family"
+                hint = f"write one of {', '.join(FAMILY_NAMES)}, or give the manifest a defaults.family"
                 faults.error("family", "this is missing, and the manifest has no default", hint)
             return self._manifest.family or ""
         if not isinstance(name, str) or not name.strip():
@@ -163,39 +147,13 @@ class RowReader:
             return ""
         return name
 
-    def _merged(self, own: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**self._manifest.environment, **own} if own else self._manifest.environment
+    def _place(self, own: JsonObject, listed: Sequence[_File]) -> RowPlace:
+        environment = {**self._manifest.environment, **own} if own else self._manifest.environment
+        return RowPlace(
+            environment, self._files, tuple(item.path for item in listed if item.path is not None)
+        )
 
-    def _repository(self, environment: Mapping[str, Any], listed: Sequence[_File]) -> Found | None:
-        """Return what a patch task's environment or assets name as its repository."""
-        path = environment.get("repository")
-        if isinstance(path, str):
-            return self._files.repository(path)
-        paths = [item.path for item in listed if item.path is not None]
-        return next((self._files.public(path) for path in paths if self._files.is_repository(path)), None)
-
-    def _check_needs(
-        self, faults: RowFaults, family: Family, row: Mapping[str, Any], listed: Sequence[_File]
-    ) -> None:
-        """File what a row without other faults asks for and the pack does not have."""
-        environment = self._merged(row.get("environment", _NOTHING))
-        has_image = isinstance(environment.get("image"), str)
-        if family is Family.REPO_PATCH:
-            repository = self._repository(environment, listed)
-            if repository is not None:
-                self._file_fault(faults, "environment.repository", repository)
-            elif not has_image:
-                hint = "name an image, or give environment.repository the path of a git bundle"
-                faults.error("environment.image", "there is neither an image nor a repository", hint)
-        elif family is Family.TERMINAL_TASK:
-            if environment.get("materialize_workdir_from_image") is True and not has_image:
-                where = "environment.materialize_workdir_from_image"
-                faults.error(where, "there is no image to copy from", "name one in environment.image")
-            checker = row["eval"]["checker"]
-            if "command" not in checker:
-                self._file_fault(faults, "eval.checker.path", self._files.evaluator(checker["path"]))
-
-    def _assets(self, faults: RowFaults, row: Mapping[str, Any]) -> Iterator[_File]:
+    def _assets(self, faults: RowFaults, row: JsonObject) -> Iterator[_File]:
         listed = row["assets"]
         if not isinstance(listed, list):
             faults.error("assets", f"this is {kind_of(listed)}, not a list of objects")
@@ -208,13 +166,12 @@ class RowReader:
             else:
                 faults.error(where, f"this is {kind_of(item)}, not an object")
 
-    def _references(self, faults: RowFaults, family: Family, hidden: Mapping[str, Any]) -> Iterator[_File]:
-        for name in REFERENCE_FIELDS[family]:
-            for place, item in references(name, hidden.get(name)):
-                visibility = visibility_of(family, name)
-                yield self._file(faults, f"eval.{name}{place}", item, visibility)
+    def _references(self, faults: RowFaults, family: Family, hidden: JsonObject) -> Iterator[_File]:
+        for name, field in family.eval_fields.items():
+            for place, item in references(field, hidden.get(name)):
+                yield self._file(faults, f"eval.{name}{place}", item, field.visibility)
 
-    def _file(self, faults: RowFaults, where: str, item: Mapping[str, Any], visibility: Visibility) -> _File:
+    def _file(self, faults: RowFaults, where: str, item: JsonObject, visibility: Visibility) -> _File:
         path = _path(faults, f"{where}.path", item.get("path"), visibility)
         mount = path
         if item.get("mount") is not None:
@@ -234,9 +191,8 @@ class RowReader:
         for item in listed:
             if item.path is not None:
                 found = self._found(item)
-                self._file_fault(
-                    faults, f"{item.where}.path", found, hidden=item.visibility is Visibility.HIDDEN
-                )
+                is_hidden = item.visibility is Visibility.HIDDEN
+                check_found(faults, f"{item.where}.path", self._files, found, hidden=is_hidden)
                 if not found.fault:
                     files, size = files + found.files, size + found.size
         fault = self._files.bounds.exceeded(files, size)
@@ -250,12 +206,6 @@ class RowReader:
             hint = "two mounts must not be equal or lie in each other, also where case does not count"
             faults.error(f"{second.where}.mount", f"it overlaps with that of {first.where}", hint)
 
-    def _file_fault(self, faults: RowFaults, where: str, found: Found, *, hidden: bool = False) -> None:
-        if found.fault:
-            relative = found.path.relative_to(self._files.root).as_posix()
-            shown = "the file that it names" if hidden else named(relative)
-            faults.error(where, f"{shown} {found.fault}", found.hint)
-
     def _found(self, item: _File) -> Found:
         public = item.visibility is Visibility.PUBLIC
         return self._files.public(str(item.path)) if public else self._files.evaluator(str(item.path))
@@ -265,7 +215,7 @@ class RowReader:
         return Asset(str(item.path), str(item.mount), item.read_only, source, item.visibility)
 
 
-def environment_of(data: Mapping[str, Any], repository: Path | None) -> Environment:
+def environment_of(data: JsonObject, repository: Path | None) -> Environment:
     """Return an environment, leaving out what is not of its type."""
     image, workdir, timeout = data.get("image"), data.get("workdir"), data.get("timeout_seconds")
     return Environment(
@@ -277,7 +227,7 @@ def environment_of(data: Mapping[str, Any], repository: Path | None) -> Environm
     )
 
 
-def _identity(faults: RowFaults, row: Mapping[str, Any]) -> str | None:
+def _identity(faults: RowFaults, row: JsonObject) -> str | None:
     identity = row.get("id")
     if not isinstance(identity, str):
         what = f"this is {kind_of(identity)}, not text" if "id" in row else "this is missing"
@@ -294,7 +244,7 @@ def _identity(faults: RowFaults, row: Mapping[str, Any]) -> str | None:
     return None  # half a character in it was filed when the line was decoded
 
 
-def _object(faults: RowFaults, row: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+def _object(faults: RowFaults, row: JsonObject, key: str) -> JsonObject | None:
     """Return an object; an empty one where there is none, None after filing that it is something else."""
     found = row.get(key, _NOTHING)
     if isinstance(found, dict) or found is _NOTHING:
@@ -305,7 +255,7 @@ def _object(faults: RowFaults, row: Mapping[str, Any], key: str) -> Mapping[str,
 
 
 def _unknown_family(name: str) -> str:
-    near = suggestion(name, FAMILIES)
+    near = suggestion(name, FAMILY_NAMES)
     return f"the family {named(name)} is not known here" + (f" ({near})" if near else "")
 
 
@@ -329,16 +279,19 @@ _PATH_HINT = "write a relative POSIX path without '.', '..' and backslashes"
 
 
 def _resources(
-    family: str, public: Mapping[str, Any], hidden: Mapping[str, Any], listed: Sequence[_File]
+    family: Family | None, public: JsonObject, hidden: JsonObject, listed: Sequence[_File]
 ) -> dict[str, Resource]:
     resources = {
         name: Resource(value, Visibility.PUBLIC) for name, value in public.items() if value is not None
     }
     if listed:
-        shown = [{"path": item.path, "mount": item.mount, "read_only": item.read_only} for item in listed]
+        shown: JsonValue = [
+            {"path": item.path, "mount": item.mount, "read_only": item.read_only} for item in listed
+        ]
         resources["assets"] = Resource(shown, Visibility.PUBLIC)
     for name, value in hidden.items():
         if value is not None:  # of a family that is not known here, both may hold the same name
             key = name if name not in resources else f"eval.{name}"
-            resources[key] = Resource(value, visibility_of(family, name))
+            visibility = Visibility.HIDDEN if family is None else family.visibility(name)
+            resources[key] = Resource(value, visibility)
     return resources

@@ -171,7 +171,7 @@ def _document(path: Path, text: str) -> Document:
 
 
 def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
-    data: Mapping[str, Any] = document.data
+    data: Mapping[str, Any] = document.mapping()
     checker = _Checker(document, [*document.faults])
     _check_identity(checker, data)
     checker.unknown((), data, _KEYS)

@@ -8,16 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
+from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
 from pytest_helmbench.benchmarks.packs.format.metadata_groups import Groups
-from pytest_helmbench.benchmarks.packs.format.pack_files import (
-    Bounds,
-    EvaluatorPlan,
-    PackFiles,
-    hash_files,
-    plan_assets,
-    plan_evaluator,
-)
+from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles, hash_files
 from pytest_helmbench.benchmarks.packs.format.row_files import (
     Line,
     decode_row,
@@ -97,12 +91,8 @@ class Pack:
         return reader.task(row)
 
     def plan_assets(self, task: PackTask) -> tuple[PlannedFile, ...]:
-        """Return what a task's public files become in the workspace; see `pack_files.plan_assets`."""
+        """Return what a task's public files become in the workspace; see `file_plans.plan_assets`."""
         return plan_assets(self.files, task)
-
-    def plan_evaluator(self, task: PackTask) -> EvaluatorPlan:
-        """Return what the evaluator's folder of a task holds; see `pack_files.plan_evaluator`."""
-        return plan_evaluator(self.files, task)
 
 
 def load_pack(root: Path, bounds: Bounds | None = None) -> Pack:

@@ -1,38 +1,27 @@
-"""Compiled tasks without a pack, for tests of evaluators; and the texts of `eval` behind their three forms."""
+"""Compiled tasks from plain data, without a pack: for tests of evaluators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from pytest_helmbench.benchmarks.packs.format.code_checks import compiled_check
-from pytest_helmbench.benchmarks.packs.format.compile import FAMILIES, environment_of
-from pytest_helmbench.benchmarks.packs.format.fields import check_eval_field, is_reference
+from pytest_helmbench.benchmarks.packs.families.registry import family_named
+from pytest_helmbench.benchmarks.packs.format.compile import environment_of
 from pytest_helmbench.benchmarks.packs.format.manifest import check_environment
-from pytest_helmbench.benchmarks.packs.task import (
-    Check,
-    ConfigError,
-    Environment,
-    Family,
-    MaterializationError,
-    PackTask,
-    Resource,
-    Visibility,
-)
+from pytest_helmbench.benchmarks.packs.format.row_fields import object_in
+from pytest_helmbench.benchmarks.packs.task import ConfigError, Environment, PackTask, Resource, Visibility
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
 from pytest_helmbench.files.source import listed
 
-__all__ = ["eval_text", "task_from_spec"]
+__all__ = ["task_from_spec"]
 
 _KEYS = ("id", "benchmark_id", "task_type", "metadata", "resources", "environment")
 _RESOURCE_KEYS = ("value", "visibility")
 _REMOVED = "expose"
-_NEEDED = {Family.CODE_COMPLETION: "tests", Family.REPO_PATCH: "tests", Family.TERMINAL_TASK: "checker"}
-_JUDGED_BY = ("tests", "candidate_policy", "checker", "needed_commands")
 _LEVELS: Mapping[str, Visibility] = {level.value: level for level in Visibility}
 
 
-def task_from_spec(spec: Mapping[str, Any]) -> PackTask:
+def task_from_spec(spec: JsonObject) -> PackTask:
     """Build a compiled task from plain data.
 
     Args:
@@ -54,55 +43,24 @@ def task_from_spec(spec: Mapping[str, Any]) -> PackTask:
         if not isinstance(spec.get(key, {}), dict):
             faults.error(key, f"this is {kind_of(spec[key])}, not a mapping")
     _refuse(faults)
-    resources = {name: _resource(faults, name, item) for name, item in spec.get("resources", {}).items()}
-    check_environment(faults, "environment", spec.get("environment", {}))
+    resources = {name: _resource(faults, name, item) for name, item in object_in(spec, "resources").items()}
+    environment = object_in(spec, "environment")
+    check_environment(faults, "environment", environment)
     _refuse(faults)
-    check = _check(faults, spec["task_type"], resources)
+    task_type = str(spec["task_type"])
+    check = _check(faults, task_type, resources)
     return PackTask(
-        id=spec["id"],
-        benchmark_id=spec["benchmark_id"],
-        task_type=spec["task_type"],
-        metadata=spec.get("metadata", {}),
+        id=str(spec["id"]),
+        benchmark_id=str(spec["benchmark_id"]),
+        task_type=task_type,
+        metadata=object_in(spec, "metadata"),
         resources=resources,
-        environment=environment_of(spec["environment"], None) if "environment" in spec else Environment(),
+        environment=environment_of(environment, None) if "environment" in spec else Environment(),
         check=check,
     )
 
 
-def eval_text(task: PackTask, name: str) -> str | None:
-    """Return a solution, patch or answer of `eval` as text, whichever of its forms the row has.
-
-    Args:
-        task: Compiled.
-        name: `gold_patch`, `reference_solution`, `canonical_solution` or `reference_answer`.
-
-    Returns:
-        None where the row has none.
-
-    Raises:
-        MaterializationError: It is a file that cannot be read.
-    """
-    value = task.eval_value(name)
-    if is_reference(value):
-        return _file_text(task, value["path"])
-    if isinstance(value, dict):
-        return str(value.get("patch", value.get("code", "")))
-    return None if value is None else str(value)
-
-
-def _file_text(task: PackTask, path: str) -> str:
-    for asset in task.eval_files:
-        if asset.path == path.removesuffix("/") and asset.source is not None:
-            try:
-                return asset.source.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise MaterializationError(
-                    f"{task.id}: a file that eval names cannot be read as text"
-                ) from error
-    raise MaterializationError(f"{task.id}: a file that eval names belongs to no pack")
-
-
-def _resource(faults: RowFaults, name: str, item: Any) -> Resource:
+def _resource(faults: RowFaults, name: str, item: JsonValue) -> Resource:
     where = f"resources.{name}"
     nothing = Resource(None, Visibility.HIDDEN)
     if not isinstance(item, dict):
@@ -123,18 +81,20 @@ def _resource(faults: RowFaults, name: str, item: Any) -> Resource:
     return Resource(item.get("value"), _LEVELS[level])
 
 
-def _check(faults: RowFaults, task_type: str, resources: Mapping[str, Resource]) -> Check | None:
-    family = FAMILIES.get(task_type)
-    if family is None or _NEEDED.get(family) not in resources:
+def _check(faults: RowFaults, task_type: str, resources: Mapping[str, Resource]) -> object:
+    family = family_named(task_type)
+    if family is None or not family.judged_by or family.judged_by[0] not in resources:
         return None
     public = {name: item.value for name, item in resources.items() if item.visibility is Visibility.PUBLIC}
     hidden = {name: item.value for name, item in resources.items() if name not in public}
-    if _NEEDED[family] not in hidden:
+    if family.judged_by[0] not in hidden:
         return None
-    for name in _JUDGED_BY:
-        check_eval_field(faults, family, name, hidden.get(name))
+    for name in family.judged_by:
+        value = hidden.get(name)
+        if value is not None:
+            family.eval_fields[name].check(faults, f"eval.{name}", value)
     _refuse(faults)
-    return compiled_check(family, public, hidden, None)
+    return family.compiled_check(public, hidden, None)
 
 
 def _refuse(faults: RowFaults) -> None:

@@ -36,12 +36,15 @@ class FieldRule(CaseRule, ABC):
 
     Args:
         field: Key or dotted path of the field.
-        expected: Values as written in the file (strings).
+        expected: Values as written in the file.
         by_severity: Invert the verdict where the base severity is below 0 (`polarity: by_severity`).
     """
 
     type: ClassVar[str]
     """Its name in frontmatter and on record."""
+
+    reads_list: ClassVar[bool]
+    """Whether the field holds a list of values."""
 
     field: str
     expected: tuple[str, ...]

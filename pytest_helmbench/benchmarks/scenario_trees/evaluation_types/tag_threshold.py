@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import (
     FieldRule,
     Observed,
     matches,
 )
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD, ListType
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.files.json_fields import a_whole_number
+from pytest_helmbench.files.source import Fault
 
-__all__ = ["TagThreshold"]
+__all__ = ["TagThreshold", "TagThresholdType"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class TagThreshold(FieldRule):
     """
 
     type: ClassVar[str] = "tag_threshold"
+    reads_list: ClassVar[bool] = True
 
     min_correct: int | None = None
     max_incorrect: int = 0
@@ -54,3 +60,28 @@ class TagThreshold(FieldRule):
 
     def _least(self) -> int:
         return len(set(self.expected)) if self.min_correct is None else self.min_correct
+
+
+class TagThresholdType(ListType):
+    """`expected` lists the tags; two numbers say how many must and how many others may come."""
+
+    name = TagThreshold.type
+    keys: ClassVar[Mapping[str, JsonObject]] = {
+        "field": FIELD,
+        "expected": EXPECTED,
+        "min_correct": {"type": "integer", "minimum": 0},
+        "max_incorrect": {"type": "integer", "minimum": 0},
+    }
+    needed = ("field", "expected")
+
+    def make(self, source: RuleSource, field: str, expected: tuple[str, ...]) -> TagThreshold:
+        """See `FieldType.make`."""
+        least = a_whole_number(source.values.get("min_correct"))
+        most = a_whole_number(source.values.get("max_incorrect")) or 0
+        distinct = len(set(expected))
+        if least is not None and least > distinct:
+            message = f"min_correct is {least}, but only {distinct} tags are expected"
+            line = source.document.line("evaluation", "min_correct")
+            fault = Fault(line, message, f"write a number up to {distinct}")
+            source.reader.findings.add(source.files.prompt, fault)
+        return TagThreshold(field, expected, source.by_severity, least, most)

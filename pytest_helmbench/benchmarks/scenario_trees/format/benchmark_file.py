@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import BENCHMARK
+from pytest_helmbench.files.json_fields import a_text
 from pytest_helmbench.files.source import Reader
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import parse_yaml
@@ -27,9 +29,11 @@ def load_benchmark_file(reader: Reader, path: Path) -> BenchmarkFile:
     if text is None:
         return BenchmarkFile()
     document = parse_yaml(text)
-    faults = validate(document, "benchmark")
+    faults = validate(document, BENCHMARK)
     reader.findings.add(path, *faults)
-    if faults or document.data is None:
+    if faults:
         return BenchmarkFile()
-    data = document.data
-    return BenchmarkFile(data.get("name"), data.get("version"), data.get("description"))
+    data = document.mapping()
+    return BenchmarkFile(
+        a_text(data.get("name")), a_text(data.get("version")), a_text(data.get("description"))
+    )

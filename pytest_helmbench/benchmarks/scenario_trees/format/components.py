@@ -16,9 +16,11 @@ from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import Split, split_component, split_file
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import COMPONENT
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component
 from pytest_helmbench.core.codes import BARE_CODE, natural_key
+from pytest_helmbench.files.json_fields import a_whole_number
 from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
@@ -141,7 +143,7 @@ def _filled(reader: Reader, bare: Component, split: Split, body: Body, kind: Kin
     faults = [*split.faults]
     if document is not None:
         readable = isinstance(document.data, dict)
-        found = validate(document, "component", kind.definition) if readable else [*document.faults]
+        found = validate(document, COMPONENT, kind.definition) if readable else [*document.faults]
         if not found and not faults:
             weight, found = _weight(document, kind)
         faults.extend(found)
@@ -157,16 +159,17 @@ def _filled(reader: Reader, bare: Component, split: Split, body: Body, kind: Kin
 
 def _weight(document: Document, kind: Kind) -> tuple[int, list[Fault]]:
     """Return severity or difficulty, and warnings about the old name of the latter."""
-    data = document.data or {}
-    severity = int(data.get("severity", 0))
+    data = document.mapping()
+    severity = a_whole_number(data.get("severity")) or 0
     if kind is not CONDITIONS:
         return severity, []
+    difficulty = a_whole_number(data.get("difficulty")) or 0
     if "severity" not in data:
-        return int(data.get("difficulty", 0)), []
+        return difficulty, []
     line = document.line("severity")
     if "difficulty" in data:
         message = f"severity {severity} of a condition is ignored beside its difficulty"
-        return int(data["difficulty"]), [Fault(line, message, "remove the key 'severity'", usable=True)]
+        return difficulty, [Fault(line, message, "remove the key 'severity'", usable=True)]
     counted = max(severity, 0)
     message = f"severity {severity} of a condition is read as difficulty {counted}"
     return counted, [Fault(line, message, f"write 'difficulty: {counted}'", usable=True)]

@@ -1,24 +1,80 @@
-"""Where frontmatter begins and ends. No line of it may be taken for body: it holds the answers."""
+"""Frontmatter of Markdown files: python-frontmatter splits them through a handler of ours, which knows lines.
+
+No line of frontmatter may be taken for body: it holds the answers.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
+
+from frontmatter.default_handlers import BaseHandler
 
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.yaml_text import Document, parse_yaml
 
-__all__ = ["KNOWN_KEYS", "Split", "split_component", "split_file"]
+__all__ = ["KNOWN_KEYS", "Split", "key_line", "split_component", "split_file", "without_frontmatter"]
 
 KNOWN_KEYS = ("severity", "difficulty", "category", "evaluation")
 """Keys whose text would give an answer or a score away."""
 
 _OPENING = re.compile(r"(?:[ \t]*\n)*---[ \t]*(?:\n|\Z)")
-_CLOSING = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _HEADING = re.compile(r"^##+[ \t].*$", re.MULTILINE)
 _TELLING = re.compile(rf"^\W*(?:{'|'.join(KNOWN_KEYS)})\b", re.MULTILINE | re.IGNORECASE)
 _ANY_KEY = re.compile(r"\s*[\w\"'-]+[ \t]*:(?:\s|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A text with a line `---` at its top.
+
+    Args:
+        line: 1-based line of that `---`.
+        inside: What stands between it and the next; None where there is no next.
+        behind: Everything below the first `---`.
+        body_start: Offset of the line below the second `---`; None where there is none.
+    """
+
+    line: int
+    inside: str | None
+    behind: str
+    body_start: int | None
+
+
+class _Handler(BaseHandler):
+    """Frontmatter stands between two lines `---`; blank lines may stand above it.
+
+    `frontmatter.parse` is not asked: it strips text and body, and takes a file that never closes for body.
+    """
+
+    FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
+
+    def detect(self, text: str) -> bool:
+        """Return whether frontmatter opens at the top of a text."""
+        return _OPENING.match(text) is not None
+
+    def parts(self, text: str, first_line: int = 1) -> _Parts | None:
+        """Take a text apart; None where no frontmatter opens.
+
+        Args:
+            text: A file, or the part of one below a heading.
+            first_line: Line of its first line in the file.
+        """
+        if not self.detect(text):
+            return None
+        opening = text.index("---")
+        line = first_line + text.count("\n", 0, opening)
+        behind = text[opening:].partition("\n")[2]
+        try:
+            inside, content = self.split(text)
+        except ValueError:  # it never closes
+            return _Parts(line, None, behind, None)
+        return _Parts(line, inside.removeprefix("\n"), behind, len(text) - len(content) + 1)
+
+
+_HANDLER = _Handler()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +97,16 @@ def split_file(text: str) -> Split:
 
     A first line `---` always opens frontmatter here.
     """
-    opening = _OPENING.match(text)
-    if opening is None:
+    parts = _HANDLER.parts(text)
+    if parts is None:
         return Split(None, 0)
-    line = _line_of(opening, 1)
-    closing = _CLOSING.search(text, opening.end())
-    if closing is None:
-        return Split(None, None, (_never_closes(line),))
-    inside = text[opening.end() : closing.start()]
-    document = parse_yaml(inside, line + 1)
-    faults = _headings(inside, line + 1)
+    if parts.inside is None:
+        return Split(None, None, (_never_closes(parts.line),))
+    document = parse_yaml(parts.inside, parts.line + 1)
+    faults = _headings(parts)
     if not document.faults and not isinstance(document.data, dict | None):
-        faults += (_no_mapping(line),)
-    return Split(document, closing.end() + 1, faults)
+        faults += (_no_mapping(parts.line),)
+    return Split(document, parts.body_start, faults)
 
 
 def split_component(text: str, first_line: int) -> Split:
@@ -66,30 +119,36 @@ def split_component(text: str, first_line: int) -> Split:
         text: Everything between the component's H1 and the next.
         first_line: Line of its first line in the file.
     """
-    opening = _OPENING.match(text)
-    if opening is None:
+    parts = _HANDLER.parts(text, first_line)
+    if parts is None:
         return Split(None, 0)
-    line = _line_of(opening, first_line)
-    closing = _CLOSING.search(text, opening.end())
-    if closing is None:
-        looks_meant = _ANY_KEY.match(text, opening.end()) or _TELLING.search(text, opening.end())
-        return Split(None, None, (_never_closes(line),)) if looks_meant else Split(None, 0)
-    inside = text[opening.end() : closing.start()]
-    document = parse_yaml(inside, line + 1)
+    if parts.inside is None:
+        looks_meant = _ANY_KEY.match(parts.behind) or _TELLING.search(parts.behind)
+        return Split(None, None, (_never_closes(parts.line),)) if looks_meant else Split(None, 0)
+    document = parse_yaml(parts.inside, parts.line + 1)
     if any(_is_meant(key) for key in document.names()):
-        return Split(document, closing.end() + 1, _headings(inside, line + 1))
-    if _TELLING.search(inside):
-        faults = _headings(inside, line + 1)
-        return Split(document, None, faults if document.faults else (*faults, _no_mapping(line)))
+        return Split(document, parts.body_start, _headings(parts))
+    if _TELLING.search(parts.inside):
+        faults = _headings(parts)
+        return Split(document, None, faults if document.faults else (*faults, _no_mapping(parts.line)))
     if document.names():
         message = f"the '---' block with the key {document.names()[0]!r} is taken for body text"
         hint = f"frontmatter of a component holds {KNOWN_KEYS[0]!r} or {KNOWN_KEYS[1]!r}"
-        return Split(None, 0, (Fault(line, message, hint, usable=True),))
+        return Split(None, 0, (Fault(parts.line, message, hint, usable=True),))
     return Split(None, 0)
 
 
-def _line_of(opening: re.Match[str], first_line: int) -> int:
-    return first_line + opening.string.count("\n", 0, opening.end() - 1)
+def without_frontmatter(text: str) -> str:
+    """Return a text without its frontmatter; all of it where the frontmatter never closes."""
+    parts = _HANDLER.parts(text)
+    return text if parts is None or parts.body_start is None else text[parts.body_start :]
+
+
+def key_line(path: Path, key: str) -> int | None:
+    """Return the first line of a file that starts with a frontmatter key; None where there is none."""
+    text = path.read_text(encoding="utf-8-sig")
+    found = re.search(rf"^{key}[ \t]*:", text, re.MULTILINE | re.IGNORECASE)
+    return None if found is None else text.count("\n", 0, found.start()) + 1
 
 
 def _is_meant(key: str) -> bool:
@@ -106,11 +165,12 @@ def _no_mapping(line: int) -> Fault:
     return Fault(line, "the frontmatter is no mapping", "write lines such as 'severity: 5'")
 
 
-def _headings(inside: str, line: int) -> tuple[Fault, ...]:
+def _headings(parts: _Parts) -> tuple[Fault, ...]:
+    inside = parts.inside or ""
     heading = _HEADING.search(inside)
     if heading is None:
         return ()
-    where = line + inside.count("\n", 0, heading.start())
+    where = parts.line + 1 + inside.count("\n", 0, heading.start())
     message = f"the heading {heading[0]!r} stands inside the frontmatter"
     hint = "if a linter made a key a heading, take its '##' away; else close with a line '---' above it"
     return (Fault(where, message, hint),)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from frontmatter.default_handlers import YAMLHandler
-
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import without_frontmatter
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Heading, outline, trimmed
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
@@ -84,16 +83,8 @@ def _readmes(folders: Iterable[Path]) -> list[str]:
         except OSError:
             continue
         text = raw.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-        texts.append(_without_frontmatter(text))
+        texts.append(without_frontmatter(text))
     return texts
-
-
-def _without_frontmatter(text: str) -> str:
-    handler = YAMLHandler()
-    try:
-        return handler.split(text)[1] if handler.detect(text) else text
-    except ValueError:  # it opens and never closes
-        return text
 
 
 def _title(text: str) -> Heading | None:

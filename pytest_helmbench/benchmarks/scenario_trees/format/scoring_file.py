@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import SCORING
 from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.files.json_fields import a_number, numbers
 from pytest_helmbench.files.source import Fault, Reader, suggestion
 from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import parse_yaml
@@ -31,12 +33,12 @@ def load_scoring(reader: Reader, path: Path, behaviours: Iterable[str]) -> Scori
     if text is None:
         return None
     document = parse_yaml(text)
-    faults = validate(document, "scoring")
+    faults = validate(document, SCORING)
     reader.findings.add(path, *faults)
     if faults:
         return None
-    data = document.data or {}
-    scoring = Scoring(data.get("weights") or {}, data.get("floors") or {}, data.get("cap"))
+    data = document.mapping()
+    scoring = Scoring(numbers(data.get("weights")), numbers(data.get("floors")), a_number(data.get("cap")))
     known = list(behaviours)
     if scoring.weights:
         line = document.line("weights")

@@ -6,9 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged import multi_criteria_rule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import (
+    EVALUATION_TYPES,
+    SCENARIO_SCHEMA,
+    evaluation_type_of,
+)
 from pytest_helmbench.benchmarks.scenario_trees.format.benchmark_file import (
     BenchmarkFile,
     load_benchmark_file,
@@ -30,17 +35,12 @@ from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import split_
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, compose, outline
 from pytest_helmbench.benchmarks.scenario_trees.format.readmes import Readmes
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import (
+    bare_schema,
     load_response_format,
-    rule_faults,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.rule_text import (
-    category_of,
-    evaluation_of,
-    field_rule,
-    load_criterion,
-)
+from pytest_helmbench.benchmarks.scenario_trees.format.rubrics import load_criterion
 from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
-from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
+from pytest_helmbench.benchmarks.scenario_trees.places import words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
     Component,
@@ -50,12 +50,13 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import (
     ScenarioTree,
 )
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.files.json_fields import a_text
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
-from pytest_helmbench.files.validation import known_keys, validate
+from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
-from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["load_tree"]
 
@@ -167,6 +168,11 @@ class _Prompt:
     block: str
     usable: bool
 
+    @property
+    def category(self) -> str | None:
+        """The frontmatter's `category` as written."""
+        return None if self.document is None else a_text(self.document.mapping().get("category"))
+
 
 def _load_scenario(
     reader: Reader, folder: ScenarioFolder, namesakes: list[ScenarioFolder]
@@ -198,13 +204,13 @@ def _load_scenario(
         title=folder.title or words_of_suffix(files.prompt.stem),
         body=prompt.body.trimmed(),
         block=prompt.block,
-        category=category_of(prompt.document),
+        category=prompt.category,
         response_format=response_format,
         rule=rule,
         conditions=conditions,
         user_contexts=user_contexts,
         perturbations=perturbations,
-        family="sqe" if isinstance(rule, JudgeRule) else rule.type,
+        family=rule.type,
     )
     for path, fault in _sign_warnings(scenario):
         findings.add(path, fault)
@@ -232,7 +238,7 @@ def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
     if document is not None and document.data is None and not document.faults:
         document = None  # two lines `---` with nothing between
     elif document is not None and not faults:
-        faults.extend(validate(document, "scenario"))
+        faults.extend(validate(document, SCENARIO_SCHEMA))
     usable = not faults
     if document is not None:
         faults.extend(_key_faults(document, multi=files.multi))
@@ -253,7 +259,7 @@ def _load_prompt(reader: Reader, files: ScenarioFiles) -> _Prompt | None:
 
 
 def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
-    known = known_keys("scenario")
+    known = SCENARIO_SCHEMA.keys()
     for key in document.names():
         if key not in known:
             hint = listed(key, known, "known keys")
@@ -265,69 +271,25 @@ def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
 
 
 def _load_rule(
-    reader: Reader, files: ScenarioFiles, prompt: _Prompt | None, response_format: Mapping[str, Any] | None
+    reader: Reader, files: ScenarioFiles, prompt: _Prompt | None, response_format: JsonObject | None
 ) -> Rule | None:
     """Read what replies are held to; None after an error, with the rubrics checked all the same."""
     if files.multi:
-        return _multi_criteria(reader, files)
-    _warn_of_idle_rubrics(reader, files, prompt)
+        return multi_criteria_rule(reader, files)
+    for path in files.rubrics:
+        hint = "rubrics of this name belong to a prompt MCSQE.md"
+        reader.findings.add(path, Fault(None, "the file is ignored beside a plain prompt", hint, usable=True))
     if prompt is None or not prompt.usable:
         if files.criteria is not None:
             load_criterion(reader, files.criteria, "")
         return None
-    evaluation = evaluation_of(prompt.document)
-    if evaluation.type != "sqe":
-        return _field_rule(reader, files, prompt.document, response_format)
-    if files.criteria is None:
-        hint = "add it with 'options' and 'pass_values' in its frontmatter and the rubric below"
-        fault = Fault(None, "the rubric of sqe is missing", hint)
-        reader.findings.add(files.prompt.parent / "criteria.md", fault)
-        return None
-    criterion = load_criterion(reader, files.criteria, "")
-    return JudgeRule((criterion,), evaluation.by_severity) if criterion is not None else None
-
-
-def _warn_of_idle_rubrics(reader: Reader, files: ScenarioFiles, prompt: _Prompt | None) -> None:
-    for path in files.rubrics:
-        hint = "rubrics of this name belong to a prompt MCSQE.md"
-        reader.findings.add(path, Fault(None, "the file is ignored beside a plain prompt", hint, usable=True))
-    if files.criteria is not None and prompt is not None and prompt.usable:
-        kind = evaluation_of(prompt.document).type
-        if kind != "sqe":
-            fault = Fault(
-                None,
-                f"the file is ignored: the evaluation type is {kind}",
-                "write 'type: sqe' to use it",
-                usable=True,
-            )
-            reader.findings.add(files.criteria, fault)
-
-
-def _field_rule(
-    reader: Reader, files: ScenarioFiles, document: Document | None, response_format: Mapping[str, Any] | None
-) -> FieldRule | None:
-    evaluation = evaluation_of(document)
-    rule, faults = field_rule(evaluation, document)
-    reader.findings.add(files.prompt, *faults)
-    if files.schema is None:
-        message = f"the response schema that {evaluation.type} needs is missing"
-        path = files.prompt.with_name(f"{bare_name(files.prompt.stem)}.json")
-        reader.findings.add(path, Fault(None, message, "add a JSON Schema of the reply"))
-    if rule is not None and response_format is not None:
-        bare = response_format["json_schema"]["schema"]
-        reader.findings.add(files.prompt, *rule_faults(rule, bare, document or Document(None)))
-    return rule
-
-
-def _multi_criteria(reader: Reader, files: ScenarioFiles) -> JudgeRule | None:
-    if not files.rubrics:
-        hint = "add CR1.md, CR2.md, … with 'options' and 'pass_values' in their frontmatter"
-        fault = Fault(None, "the multi-criteria scenario has no rubric", hint)
-        reader.findings.add(files.prompt.parent / "CR1.md", fault)
-        return None
-    criteria = [load_criterion(reader, path, bare_name(path.stem)) for path in files.rubrics]
-    healthy = tuple(criterion for criterion in criteria if criterion is not None)
-    return JudgeRule(healthy) if len(healthy) == len(criteria) else None
+    document = prompt.document or Document(None)
+    kind = evaluation_type_of(document)
+    if files.criteria is not None and not kind.reads_rubric:
+        message = f"the file is ignored: the evaluation type is {kind.name}"
+        reader.findings.add(files.criteria, Fault(None, message, "write 'type: sqe' to use it", usable=True))
+    schema = None if response_format is None else bare_schema(response_format)
+    return kind.rule(RuleSource(reader, files, document, schema))
 
 
 def _sign_warnings(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:
@@ -335,7 +297,7 @@ def _sign_warnings(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:
     if scenario.rule.by_severity:
         return
     contexts = [component.weight for component in scenario.user_contexts] or [0]
-    if scenario.family in ("list_includes", "category_match"):
+    if EVALUATION_TYPES[scenario.family].asks_for_polarity:
         below = [item for item in scenario.perturbations if item.weight + min(contexts) < 0]
         if below:
             message = (

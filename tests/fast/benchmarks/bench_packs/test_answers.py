@@ -13,12 +13,13 @@ from pytest_helmbench.benchmarks.bench_packs.node.answers import (
     scenarios_of,
     score_of,
 )
+from pytest_helmbench.core.json_types import JsonValue
 
 RESULT: dict[str, Any] = {"scenarioId": "A", "status": "pass"}
 
 
 def test_scenarios_keep_their_order_and_all_that_was_said_of_them() -> None:
-    listed = [
+    listed: Any = [
         {
             "id": "B 2",
             "title": "Second",
@@ -162,7 +163,7 @@ def test_what_is_no_result_is_told(answer: Any, sentence: str) -> None:
 
 
 def test_a_score_keeps_its_categories_and_its_unit() -> None:
-    answer = {
+    answer: JsonValue = {
         "totalScore": 73,
         "categories": [
             {"id": "speed", "label": "Speed", "score": 21.5, "weight": 40, "colour": "green"},

@@ -18,6 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
     merged_generation,
     run_input,
 )
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import Sampling
 
 LINE = ItemEndpoints("vendor/model", "http://127.0.0.1:4711/a-name/v1", "relay-token")
@@ -89,7 +90,7 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
     running = VerifierEndpoint("gauge", "docker", True, "running", "http://127.0.0.1:9", 9)
     absent = VerifierEndpoint("spare", "custom_url", False, "failed", details="nobody answers")
 
-    context = host_context(load_manifest(place.root), place, LINE, [running, absent])
+    context: Any = host_context(load_manifest(place.root), place, LINE, [running, absent])
 
     assert json.loads(json.dumps(context)) == context
     assert context["protocolVersion"] == 1
@@ -135,7 +136,7 @@ def test_the_context_is_that_of_one_item(place: BridgePlace, tmp_path: Path) -> 
 
 def test_a_pack_reaches_its_model_by_every_way_that_packs_take(place: BridgePlace) -> None:
     manifest = load_manifest(place.root)
-    context = host_context(manifest, place, LINE, [])
+    context: Any = host_context(manifest, place, LINE, [])
     given = run_input("run-7", manifest, ScenarioMeta("A", "A"), LINE.model, {})["model"]
 
     assert context["models"] == [given]
@@ -180,7 +181,7 @@ def test_a_pack_reaches_its_model_by_every_way_that_packs_take(place: BridgePlac
 @pytest.mark.parametrize("url", ["http://10.88.0.1:4711/a-name/v1", "http://10.88.0.1:4711/a-name/v1/"])
 def test_containers_have_an_address_where_there_is_one(place: BridgePlace, url: str) -> None:
     line = ItemEndpoints(LINE.model, LINE.base_url + "/", LINE.token, url)
-    context = host_context(load_manifest(place.root), place, line, [])
+    context: Any = host_context(load_manifest(place.root), place, line, [])
     (endpoint,) = context["inferenceEndpoints"]
     assert endpoint["dockerBaseUrl"] == "http://10.88.0.1:4711/a-name/v1/"
     assert endpoint["baseUrl"] == "http://127.0.0.1:4711/a-name/v1/"
@@ -192,7 +193,7 @@ def test_the_token_does_not_show_itself() -> None:
 
 
 def test_a_scenario_is_handed_back_as_it_was_listed(place: BridgePlace) -> None:
-    stated = {"id": "A", "category": "Words", "weight": 3}
+    stated: JsonObject = {"id": "A", "category": "Words", "weight": 3}
     generation = {"temperature": 0}
     given = run_input(
         "run-7", load_manifest(place.root), ScenarioMeta("A", "A", stated=stated), "m", generation

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, VerifierDefault
 from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
+from pytest_helmbench.benchmarks.bench_packs.format.manifest_schema import BENCH_PACK_SCHEMA
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
-from pytest_helmbench.files.schemas import schema
 
 _HEAD = {"schemaVersion": 1, "protocolVersion": 1, "author": "a.n.other", "version": "1.0.0"}
 _CAPABILITIES = {"tools": False, "multiTurn": True, "streamingProgress": True, "verification": False}
@@ -400,7 +400,7 @@ _BEYOND = ("entry: the", "buildContext: the path", "another verifier", "no 'list
 
 @pytest.mark.parametrize(("changes", "expected"), PROBLEMS, ids=range(len(PROBLEMS)))
 def test_the_schema_for_editors_agrees(changes: dict[str, Any], expected: list[str]) -> None:
-    checker = Draft202012Validator(schema("bench_pack"))
+    checker = Draft202012Validator(BENCH_PACK_SCHEMA.document())
     assert checker.is_valid(healthy_manifest())
     assert all(checker.is_valid({"entry": "./index.js"} | document) for document in PUBLISHED.values())
     if not any(word in expected[0] for word in _BEYOND):

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
-from pytest_helmbench.benchmarks.packs.format.prompt_texts import render
-from pytest_helmbench.benchmarks.packs.task import Family
+from text_rows import evaluate_answer, render
 
 _ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "multiple_choice": (
@@ -180,7 +177,7 @@ def test_repeating_the_whole_prompt_of_a_multiple_choice_row_is_no_answer(
     words: list[str], choices: list[str], right: int
 ) -> None:
     public = {"question": f"What of {' '.join(words)}?", "choices": choices}
-    prompt = render(Family.MULTIPLE_CHOICE, public)
+    prompt = render("multiple_choice", public)
     assert not passes("multiple_choice", public, {"answer": right % len(choices)}, prompt)
 
 
@@ -190,14 +187,14 @@ def test_pouring_out_the_context_is_no_answer(words: list[str], place: int, *, a
     text = f"{' '.join(words)}. It says {words[place % len(words)]} twice; {' '.join(reversed(words))}."
     context: Any = {"title": words[0], "text": text} if as_object else text
     accepted = words[place % len(words)]
-    rows: list[tuple[Family, dict[str, Any], dict[str, Any]]] = [
+    rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         (
-            Family.SHORT_ANSWER,
+            "short_answer",
             {"question": "What is twice?", "context": context},
             {"accepted_answers": [accepted]},
         ),
         (
-            Family.FREE_RESPONSE,
+            "free_response",
             {"prompt": "What is twice?", "context": context},
             {"rubric": {"accepted_answers": [accepted], "min_token_f1": 0.1}},
         ),

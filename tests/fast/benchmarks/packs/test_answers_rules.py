@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from text_rows import evaluate_answer
 
+from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
-from pytest_helmbench.benchmarks.packs.families.text.rules import ANSWER_RULES_VERSION, evaluate_answer
+from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
-_CITIES = {"question": "Which city is the capital of Australia?", "choices": ["Sydney", "Canberra", "Perth"]}
+_CITIES: dict[str, Any] = {
+    "question": "Which city is the capital of Australia?",
+    "choices": ["Sydney", "Canberra", "Perth"],
+}
 
 
 def choice(reply: str, answer: Any = "B", *, parity: bool = False, **given: Any) -> AnswerFinding:
@@ -204,13 +209,6 @@ def test_a_finding_shows_the_start_of_the_models_words_and_nothing_hidden(
             "eval.rubric.rejected_answers: holds something that is no text, or blank\n"
             "  hint: write every entry as a string",
         ),
-        (
-            "repo_patch",
-            {},
-            {},
-            "family: 'repo_patch' is not judged by text\n"
-            "  hint: text families are multiple_choice, short_answer, free_response",
-        ),
     ],
 )
 def test_a_row_that_cannot_be_judged_says_why_without_its_hidden_values(
@@ -333,5 +331,6 @@ def test_numbers_of_absurd_size_are_compared_without_trouble() -> None:
     )
 
 
-def test_the_version_of_the_rules_is_a_text() -> None:
-    assert ANSWER_RULES_VERSION == "1"
+def test_families_that_run_code_are_not_judged_by_text() -> None:
+    judged_by_text = {name for name in FAMILY_NAMES if isinstance(family_named(name), TextFamily)}
+    assert judged_by_text == {"multiple_choice", "short_answer", "free_response"}

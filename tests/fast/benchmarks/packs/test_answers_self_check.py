@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 from paths import ROOT
+from text_rows import evaluate_answer, render, self_check_replies
 
-from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
-from pytest_helmbench.benchmarks.packs.families.text.self_check import self_check_replies
-from pytest_helmbench.benchmarks.packs.format.prompt_texts import render
-from pytest_helmbench.benchmarks.packs.task import ConfigError, Family
+from pytest_helmbench.benchmarks.packs.task import ConfigError
 
 _CHOICES = {"question": "Which city is the capital of Australia?", "choices": ["Sydney", "Canberra"]}
 _SHORT = {"question": "What is the capital of France?", "context": "Its capital is Paris, on the Seine."}
@@ -70,9 +68,8 @@ def test_the_replies_of_a_free_response_row() -> None:
     ]
 
 
-def test_rubrics_in_words_and_other_families_have_no_replies() -> None:
+def test_rubrics_in_words_have_no_replies() -> None:
     assert self_check_replies("free_response", {"prompt": "Why?"}, {"rubric": "Be kind."}) == ()
-    assert self_check_replies("code_completion", {"prompt": "Why?"}, {}) == ()
 
 
 def test_a_row_that_cannot_be_judged_cannot_be_checked() -> None:
@@ -121,12 +118,12 @@ def test_rows_that_contradict_themselves_are_found(
 @pytest.mark.parametrize(
     ("pack", "family"),
     [
-        ("science-quiz", Family.MULTIPLE_CHOICE),
-        ("school-numbers", Family.SHORT_ANSWER),
-        ("study-help", Family.FREE_RESPONSE),
+        ("science-quiz", "multiple_choice"),
+        ("school-numbers", "short_answer"),
+        ("study-help", "free_response"),
     ],
 )
-def test_the_packs_of_the_demo_are_sound(pack: str, family: Family) -> None:
+def test_the_packs_of_the_demo_are_sound(pack: str, family: str) -> None:
     tasks = ROOT / "benchmark" / "packs" / pack / "tasks.jsonl"
     for line in tasks.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from paths import DATA
+from text_rows import evaluate_answer
 
-from pytest_helmbench.benchmarks.packs.families.text.rules import evaluate_answer
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
 _DATA = DATA

@@ -11,7 +11,10 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     without_thoughts,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.compose import REPLY, STARTER, compose
-from pytest_helmbench.benchmarks.packs.families.code_completion.other import chosen_block, file_names
+from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import (
+    chosen_block,
+    file_names,
+)
 from pytest_helmbench.benchmarks.packs.families.code_completion.programs import CANDIDATE, TESTER, program
 
 

@@ -14,22 +14,21 @@ import pytest
 from packs import FAMILIES, GONE, MANIFEST, healthy, row, write_pack
 from paths import SHARED as _SHARED
 
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
+from pytest_helmbench.benchmarks.packs.families.registry import family_named, family_of
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import plan_evaluator
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.format.row_files import decode_row, row_lines
 from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.packs.task import (
-    CodeTests,
     CommandCheck,
     ConfigError,
     Environment,
-    Family,
     FileCheck,
     PackTask,
-    PatchPolicy,
-    PatchTests,
-    TerminalTests,
     Visibility,
-    visibility_of,
 )
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.files.source import Fault
@@ -59,7 +58,9 @@ def test_every_family_loads_and_shows_only_its_input(tmp_path: Path, family: str
 
     task = task_of(tmp_path, written)
 
-    assert task.family is Family(family)
+    assert task.task_type == family
+    assert (known := family_of(task)) is not None
+    assert known.name == family
     assert (task.id, task.benchmark_id) == ("r1", "demo")
     assert task.public() == written["input"]
     assert task.evaluation() == written["eval"]
@@ -113,7 +114,6 @@ FIELDS = {
     "code_completion": ["tests", "reference_solution", "canonical_solution"],
     "repo_patch": ["tests", "candidate_policy", "gold_patch"],
     "terminal_task": ["checker", "needed_commands", "run_tests", "test_files", "expected_state"],
-    "essay": ["tests", "checker", "answer"],
 }
 
 
@@ -122,7 +122,9 @@ FIELDS = {
 )
 def test_visibility_is_as_tabled(family: str, field: str) -> None:
     inputs = (family, field) in VISIBLE_TO_EVALUATION
-    assert visibility_of(family, field) is (Visibility.EVALUATION_INPUTS if inputs else Visibility.HIDDEN)
+    known = family_named(family)
+    assert known is not None
+    assert known.visibility(field) is (Visibility.EVALUATION_INPUTS if inputs else Visibility.HIDDEN)
 
 
 def test_hidden_values_are_in_no_repr_and_redacted(tmp_path: Path) -> None:
@@ -313,7 +315,7 @@ def test_rows_of_other_families_are_skipped_with_the_reason(
 
     assert pack.rows[0].skip_reason == reason
     task = pack.task(pack.rows[0])
-    assert (task.family, task.check) == (None, None)
+    assert (family_of(task), task.check) == (None, None)
     assert {item.visibility for name, item in task.resources.items() if name in ("answer", "more")} == {
         Visibility.HIDDEN
     }
@@ -514,4 +516,4 @@ def test_real_packs_load(name: str, rows: int) -> None:
         task = pack.task(ref)
         assert task.id == ref.id
         pack.plan_assets(task)
-        pack.plan_evaluator(task)
+        plan_evaluator(pack.files, task)

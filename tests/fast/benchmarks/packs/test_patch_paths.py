@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import read_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import check_patch, check_paths, denial
-from pytest_helmbench.benchmarks.packs.task import PatchPolicy, PathPolicyError
+from pytest_helmbench.benchmarks.packs.task import PathPolicyError
 
 _FREE = PatchPolicy()
 

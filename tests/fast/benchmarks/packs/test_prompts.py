@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from packs import FAMILIES, GONE, row, write_pack
+from text_rows import render
 
+from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
-from pytest_helmbench.benchmarks.packs.format.prompt_texts import prompt_of, render, template_hash
-from pytest_helmbench.benchmarks.packs.task import ConfigError, Family, PackTask, Resource, Visibility
+from pytest_helmbench.benchmarks.packs.prompts import prompt_of
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, Resource, Visibility
 
 PROMPTS: list[tuple[str, dict[str, Any], str]] = [
     (
@@ -93,7 +95,7 @@ def test_prompts_are_composed(tmp_path: Path, family: str, changes: dict[str, An
 SECRET = "zq9-secret"
 
 
-PUBLIC = {
+PUBLIC: dict[str, Any] = {
     "question": "Q",
     "choices": ["a"],
     "prompt": "P",
@@ -142,12 +144,13 @@ def test_a_prompt_that_lacks_its_question_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^t: there is no prompt for the family 'essay'$"):
         prompt_of(PackTask("t", "b", "essay"))
     with pytest.raises(ConfigError, match=r"there are 27 choices, at most 26 have a letter"):
-        render(Family.MULTIPLE_CHOICE, {"question": "Q", "choices": ["x"] * 27})
+        render("multiple_choice", {"question": "Q", "choices": ["x"] * 27})
 
 
 def test_templates_are_pinned() -> None:
     """A change of a template makes replies incomparable: it takes a new version, and then a new hash here."""
-    assert {family.value: template_hash(family) for family in Family} == {
+    families = [family_named(name) for name in FAMILY_NAMES]
+    assert {family.name: family.template.hash() for family in families if family is not None} == {
         "multiple_choice": "f353f0d6c4a82c52",
         "short_answer": "f4fa1d6b7c4bd0e5",
         "free_response": "bd79fbe4d348f20f",

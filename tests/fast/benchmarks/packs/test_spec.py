@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from packs import row, write_pack
 
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.format.eval_texts import eval_text
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
-from pytest_helmbench.benchmarks.packs.format.spec import eval_text, task_from_spec
+from pytest_helmbench.benchmarks.packs.format.spec import task_from_spec
 from pytest_helmbench.benchmarks.packs.task import (
-    CodeTests,
     CommandCheck,
     ConfigError,
     Environment,
     FileCheck,
     MaterializationError,
-    PatchPolicy,
-    PatchTests,
-    TerminalTests,
 )
 
 

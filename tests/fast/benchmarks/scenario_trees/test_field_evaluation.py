@@ -22,7 +22,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes i
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThreshold
 from pytest_helmbench.benchmarks.scenario_trees.field_evaluation import evaluate_fields
 from pytest_helmbench.core.case import Case, Message
-from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.judging.case_evaluation import case_passed, case_score
@@ -35,7 +35,10 @@ def reply(text: str, finish_reason: str | None = "stop", refusal: str | None = N
 
 
 def case(rule: CaseRule, schema: Any = None, severity: int = 5) -> Case:
-    wanted = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": schema or {}}}
+    wanted: JsonObject = {
+        "type": "json_schema",
+        "json_schema": {"name": "a", "strict": True, "schema": schema or {}},
+    }
     return Case("P1-B1-S1-C1-PT1", (Message("user", "Hi"),), wanted, rule, severity)
 
 

@@ -20,18 +20,16 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     code_blocks,
     without_thoughts,
 )
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests, code_tests_of
 from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
-from pytest_helmbench.benchmarks.packs.families.code_completion.other import evaluate_in_image
+from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import evaluate_in_image
 from pytest_helmbench.benchmarks.packs.families.code_completion.programs import CANDIDATE, TESTER, program
-from pytest_helmbench.benchmarks.packs.task import CodeTests, PackTask
+from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits
 
-__all__ = ["CODE_LIMITS", "CODE_RULES_VERSION", "code_image", "evaluate_code"]
-
-CODE_RULES_VERSION = 1
-"""Rises when a reply may get another verdict than before."""
+__all__ = ["CODE_LIMITS", "code_image", "evaluate_code"]
 
 _MIB = 1024 * 1024
 CODE_LIMITS = Limits(wall_s=30.0, memory_bytes=512 * _MIB, pids=64, output_bytes=_MIB, disk_bytes=64 * _MIB)
@@ -79,7 +77,7 @@ _UNFIT = "not expressible"
 def code_image(task: PackTask) -> str | None:
     """Return the image that a row's code needs; None where this machine's Python does."""
     image = task.environment.image
-    if image is not None and _tests_of(task).language == "python" and _STOCK.fullmatch(image):
+    if image is not None and code_tests_of(task).language == "python" and _STOCK.fullmatch(image):
         return None
     return image
 
@@ -99,7 +97,7 @@ async def evaluate_code(
         SandboxError: A sandbox could not be made.
         TypeError: The task is of another family.
     """
-    tests = _tests_of(task)
+    tests = code_tests_of(task)
     image = code_image(task)
     limits = replace(limits, wall_s=task.environment.timeout_s or limits.wall_s)
     text = without_thoughts(reply)
@@ -112,12 +110,6 @@ async def evaluate_code(
         async with await engine.open(spec) as tester, await engine.open(spec) as candidate, engine.places:
             finding = await _Talk(task, tests, text, tester, candidate).judged()
     return replace(finding, image_used=image == task.environment.image)
-
-
-def _tests_of(task: PackTask) -> CodeTests:
-    if not isinstance(task.check, CodeTests):
-        raise TypeError(f"{task.id}: no row of code_completion")
-    return task.check
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials, is_denied, keeps_distance
 from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
-from pytest_helmbench.benchmarks.packs.families.text.rows import FreeRow
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
     folded,

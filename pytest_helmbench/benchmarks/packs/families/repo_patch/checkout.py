@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import PackFaultError, PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import GIT_LIMITS, Git, hardened, said
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PatchTests, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import BoxSpec, Engine
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace

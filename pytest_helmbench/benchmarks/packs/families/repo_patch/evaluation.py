@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
     Checkout,
     opened_checkout,
@@ -30,13 +31,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import (
     check_paths,
     check_special,
 )
-from pytest_helmbench.benchmarks.packs.task import (
-    CommandCheck,
-    PackTask,
-    PatchTests,
-    PathPolicyError,
-    PlannedFile,
-)
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask, PathPolicyError, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Engine, Limits

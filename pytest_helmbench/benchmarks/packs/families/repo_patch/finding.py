@@ -43,6 +43,11 @@ class PatchFinding:
     message: str = ""
     output: str = ""
 
+    @property
+    def step(self) -> str:
+        """The step that it ended in; empty when it passed."""
+        return self.phase or ""
+
 
 class PackFaultError(HelmbenchError):
     """A patch cannot be judged, and the candidate has no part in that.

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy
 from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import Patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.sensitive import DEFAULT, PARITY
-from pytest_helmbench.benchmarks.packs.task import PatchPolicy, PathPolicyError
+from pytest_helmbench.benchmarks.packs.task import PathPolicyError
 from pytest_helmbench.core.scrub import excerpt
 
 __all__ = ["check_patch", "check_paths", "check_special", "denial"]

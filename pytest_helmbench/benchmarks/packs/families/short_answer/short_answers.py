@@ -31,12 +31,12 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.final_values import
     last_number,
     names_several,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
 from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
-from pytest_helmbench.benchmarks.packs.families.text.rows import ShortRow
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
     FUNCTION_WORDS,

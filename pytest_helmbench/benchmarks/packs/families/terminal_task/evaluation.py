@@ -13,6 +13,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import Evaluator
 from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
 from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     capabilities_of,
@@ -28,7 +29,7 @@ from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
-__all__ = ["CHECK_LIMITS", "Evaluator", "evaluate_terminal"]
+__all__ = ["CHECK_LIMITS", "evaluate_terminal"]
 
 _MIB = 1024 * 1024
 CHECK_LIMITS = Limits(
@@ -53,19 +54,6 @@ _FAULTS = {
     70: "the tests cannot be run",
 }
 _PYTEST_PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluator:
-    """The files of a checker.
-
-    Args:
-        files: What lies in the evaluator's folder.
-        entry: The checker in it, POSIX; `.` for the folder itself, None for a command.
-    """
-
-    files: Sequence[PlannedFile] = ()
-    entry: str | None = None
 
 
 _NO_FILES = Evaluator()

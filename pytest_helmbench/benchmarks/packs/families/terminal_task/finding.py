@@ -25,3 +25,8 @@ class TerminalFinding:
     reason: str | None = None
     message: str = ""
     output: str = ""
+
+    @property
+    def step(self) -> str:
+        """Empty: a checker is one step."""
+        return ""

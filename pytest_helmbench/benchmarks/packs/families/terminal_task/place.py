@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile, TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 

@@ -1,0 +1,94 @@
+"""Families whose rows an agent works on: a place is laid out, it works there, what it leaves is judged elsewhere."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from pytest_helmbench.benchmarks.packs.families.family import Family
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+
+if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
+    from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+    from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
+    from pytest_helmbench.sandbox.workspace import Workspace
+
+__all__ = ["AgentFamily", "AgentFinding", "AgentSession", "asset_list"]
+
+
+class AgentFinding(Protocol):
+    """What came of an agent's work. Holds no hidden value."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Passed; failed for what the work is wrong in; error for what is the pack's or the sandbox's fault."""
+
+    @property
+    def reason(self) -> str | None:
+        """One word for tables; None when it passed."""
+
+    @property
+    def step(self) -> str:
+        """The step that it ended in; empty where the family has no steps."""
+
+    @property
+    def message(self) -> str:
+        """For people; empty when it passed."""
+
+    @property
+    def output(self) -> str:
+        """End of what the checks wrote, scrubbed."""
+
+
+class AgentSession(Protocol):
+    """An agent that is ready to work on a row."""
+
+    @property
+    def command_limits(self) -> Limits:
+        """Of one command of the agent."""
+
+    async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
+        """Let the agent work to its end; return what the built-in one said last, empty for another.
+
+        Raises:
+            AgentFailedError: It broke down.
+            UnjudgedError: The model could not be reached.
+        """
+
+
+class AgentFamily(Family):
+    """A family whose rows are a place to work in."""
+
+    runs_code: ClassVar[bool] = True
+    is_one_question: ClassVar[bool] = False
+    not_rescored: ClassVar[str | None] = (
+        "an agent worked on it in a workspace that is not kept: what it left cannot be judged again"
+    )
+
+    @abstractmethod
+    async def finding(
+        self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
+    ) -> AgentFinding:
+        """Lay out a row, let the agent work on it, and judge what it leaves.
+
+        Raises:
+            AgentFailedError: The agent broke down.
+            UnjudgedError: The model could not be reached.
+            ConfigError: The row cannot be laid out.
+            SandboxError: A sandbox could not be made.
+        """
+
+    async def evaluate(self, rule: PackRule, _reply: Reply, _tools: RowTools) -> Evaluation:
+        """Refuse: a reply alone is no work."""
+        raise ConfigError(f"{rule.task.id}: an agent works on rows of {self.name}: no single reply is judged")
+
+
+def asset_list(public: JsonObject) -> str:
+    """Return the public files of a row as its prompt names them, one per line."""
+    listed = public.get("assets")
+    assets = [asset for asset in listed if isinstance(asset, dict)] if isinstance(listed, list) else []
+    return "\n".join(
+        f"- {asset.get('mount')}{' (read-only)' if asset.get('read_only') else ''}" for asset in assets
+    )

@@ -1,0 +1,132 @@
+"""An agent at work on a row: its conversation with the model, its end, and the outcome that the case gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding
+from pytest_helmbench.benchmarks.packs.agent.builtin import AGENT_LIMITS, AgentLimits, run_agent
+from pytest_helmbench.benchmarks.packs.agent.external import (
+    AgentCommand,
+    AgentFailedError,
+    ExternalTask,
+    run_external,
+)
+from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Event, Outcome, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
+from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
+from pytest_helmbench.gateway.relay.relay import Relay
+from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, SandboxError
+from pytest_helmbench.sandbox.workspace import Workspace
+
+__all__ = ["AgentSessions"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSessions:
+    """Runs the rows of the agent families.
+
+    Args:
+        relay: Where external agents reach the model.
+        command: The external agent; None for the built-in one.
+        limits: Of the agent.
+    """
+
+    relay: Relay
+    command: AgentCommand | None
+    limits: AgentLimits = AGENT_LIMITS
+
+    async def run(
+        self, family: AgentFamily, case: Case, rule: PackRule, tools: RowTools, context: CaseContext
+    ) -> Outcome:
+        """Let the agent work, and have judged what it leaves.
+
+        Raises:
+            UnjudgedError: Through no fault of the model, there is no verdict.
+        """
+        engine = await tools.engine()
+        patience = context.gateway.patience
+        # A case is one question elsewhere; here it is a whole piece of work.
+        limits = replace(self.limits, wall_s=patience.case_timeout_s or self.limits.wall_s)
+        patience = replace(patience, case_timeout_s=limits.wall_s)
+        line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
+        async with Conversation(context.gateway, line, CaseClock(patience), context.watch) as conversation:
+            session = _Session(self, case, engine, limits, conversation)
+            try:
+                finding = await family.finding(rule, engine, session, tools)
+            except AgentFailedError as error:
+                outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
+                if error.run is not None:
+                    outcome = replace(outcome, excerpt=error.run.stderr_tail, events=error.run.events())
+                raise UnjudgedError(with_sums(outcome, conversation.sums)) from error
+            except (SandboxError, ConfigError) as error:
+                raise UnjudgedError(
+                    with_sums(Outcome(Verdict.ERROR, "sandbox", str(error)), conversation.sums)
+                ) from error
+            return with_sums(_outcome(family, rule, finding, session), conversation.sums)
+
+
+@dataclass(slots=True)
+class _Session:
+    """One row on its way."""
+
+    sessions: AgentSessions
+    case: Case
+    engine: Engine
+    limits: AgentLimits
+    conversation: Conversation
+    events: tuple[Event, ...] = ()
+    open_faults: tuple[HelmbenchError, ...] = ()
+
+    @property
+    def command_limits(self) -> Limits:
+        """See `AgentSession.command_limits`."""
+        return self.limits.command
+
+    async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
+        """See `AgentSession.work`."""
+        command, conversation = self.sessions.command, self.conversation
+        if command is not None:
+            address = await self.sessions.relay.open(conversation)
+            message = "\n\n".join(part.content for part in self.case.messages)
+            model, wall_s = conversation.line.entry.id, self.limits.wall_s
+            run = await run_external(command, ExternalTask(message, workspace, address, model, wall_s))
+            self.events = run.events()
+            self.open_faults = conversation.sums.open_faults
+            return ""
+        async with await self.engine.open(spec) as box:
+            transcript = await run_agent(self.case.messages, conversation, box, self.limits)
+        self.events = transcript.events
+        if transcript.fault is not None:
+            outcome = replace(fault_outcome(transcript.fault), events=self.events)
+            raise UnjudgedError(with_sums(outcome, conversation.sums))
+        return transcript.final_text
+
+
+def _outcome(family: AgentFamily, rule: PackRule, finding: AgentFinding, session: _Session) -> Outcome:
+    events = session.events
+    if finding.verdict is Verdict.FAILED and session.open_faults:
+        # An external agent that was left without answers has not failed by itself.
+        return replace(fault_outcome(session.open_faults[0]), events=events)
+    if finding.verdict is Verdict.ERROR:
+        return Outcome(Verdict.ERROR, finding.reason, finding.message, events=events)
+    passed = finding.verdict is Verdict.PASSED
+    where = f"{finding.step}: " if finding.step else ""
+    observed = (
+        "they pass" if passed else f"{where}{finding.message.splitlines()[0] if finding.message else ''}"
+    )
+    evaluation = family.row_evaluation(rule, passed=passed, observed=observed, reason=finding.reason)
+    return Outcome(
+        verdict=finding.verdict,
+        reason=finding.reason,
+        evaluations=(evaluation,),
+        score=evaluation.credit,
+        excerpt="" if passed else excerpt(finding.output),
+        events=events,
+    )

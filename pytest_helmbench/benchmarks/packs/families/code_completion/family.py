@@ -1,0 +1,108 @@
+"""code_completion: code to write; the row's tests run against it in sandboxes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
+    CodeTests,
+    code_tests,
+    missing_for,
+)
+from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
+from pytest_helmbench.benchmarks.packs.families.code_completion.fields import EVAL_FIELDS, INPUT_FIELDS
+from pytest_helmbench.benchmarks.packs.families.code_completion.self_check import code_self_check
+from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.engine.work import UnjudgedError
+from pytest_helmbench.sandbox.box import SandboxError
+
+if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+
+__all__ = ["FAMILY", "CodeCompletion"]
+
+_FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
+_NO_LABEL = re.compile(r"[^a-z0-9+#.-]")
+_IMAGE_NOT_USED = "image not used: this machine's Python ran the tests"
+
+
+def _starter(public: JsonObject) -> str:
+    """Return the starter code in a fence that nothing inside it can close."""
+    code = str(public.get("starter_code") or "")
+    if not code.strip():
+        return ""
+    longest = max((len(run) for run in _FENCE.findall(code)), default=2)
+    fence = "`" * max(3, longest + 1)
+    label = _NO_LABEL.sub("", _language(public).lower())
+    return f"{fence}{label}\n{code.rstrip()}\n{fence}"
+
+
+def _language(public: JsonObject) -> str:
+    language = str(public.get("language") or "").strip()
+    return "Python" if language.lower() in ("", "python", "python3", "py") else language
+
+
+class CodeCompletion(Family):
+    """See `Family`."""
+
+    name = "code_completion"
+    runs_code = True
+    is_one_question = True
+    input_fields = INPUT_FIELDS
+    eval_fields = EVAL_FIELDS
+    judged_by = ("tests",)
+    not_rescored = (
+        "its tests run code in a sandbox, which no command starts: --helmbench-cache=only judges it again"
+    )
+    template = PromptTemplate(
+        name,
+        __package__,
+        version=1,
+        values={"prompt": field_text("prompt"), "language": _language, "starter_code": _starter},
+        needed=("prompt",),
+    )
+
+    def skip_reason(self, public: JsonObject, hidden: JsonObject, place: RowPlace) -> str | None:
+        """See `Family.skip_reason`."""
+        return missing_for(public, hidden, has_image=place.has_image)
+
+    def compiled_check(self, public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> CodeTests:
+        """See `Family.compiled_check`."""
+        return code_tests(public, hidden)
+
+    def image_of(self, task: PackTask) -> str | None:
+        """See `Family.image_of`."""
+        return code_image(task)
+
+    async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
+        """See `Family.evaluate`."""
+        engine = await tools.engine()
+        try:
+            found = await evaluate_code(rule.task, reply.text, engine)
+        except SandboxError as error:
+            raise UnjudgedError(Outcome(Verdict.ERROR, "sandbox", str(error))) from error
+        if found.verdict is Verdict.ERROR:
+            raise UnjudgedError(Outcome(Verdict.ERROR, found.reason, found.message))
+        passed = found.verdict is Verdict.PASSED
+        observed = "they pass" if passed else excerpt(found.message)
+        note = None if found.image_used else _IMAGE_NOT_USED
+        return self.row_evaluation(rule, passed=passed, observed=observed, reason=found.reason, note=note)
+
+    async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
+        """See `Family.trials`."""
+        engine = await tools.engine()
+        for label, reply, must_pass in code_self_check(rule.task):
+            found = await evaluate_code(rule.task, reply, engine)
+            yield Trial(label, must_pass, found.verdict, found.message)
+
+
+FAMILY = CodeCompletion()

@@ -1,0 +1,113 @@
+"""Languages other than Python: code and tests side by side in one fresh container, judged by a command.
+
+The code runs where its tests run, so it can forge their verdict: whoever writes such a pack decides by the command how
+hard that is. Nothing else is promised than that it runs alone, without network, and within its limits.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
+from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
+from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
+from pytest_helmbench.benchmarks.packs.task import PackTask
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.sandbox.box import BoxSpec, Command, Engine, Limits
+
+__all__ = ["chosen_block", "evaluate_in_image", "file_names"]
+
+_ENDINGS = {
+    **{
+        "javascript": "js",
+        "js": "js",
+        "node": "js",
+        "typescript": "ts",
+        "ts": "ts",
+        "ruby": "rb",
+        "go": "go",
+    },
+    **{"rust": "rs", "c": "c", "c++": "cpp", "cpp": "cpp", "java": "java", "kotlin": "kt", "swift": "swift"},
+    **{
+        "php": "php",
+        "perl": "pl",
+        "bash": "sh",
+        "sh": "sh",
+        "shell": "sh",
+        "lua": "lua",
+        "r": "r",
+        "scala": "scala",
+    },
+    **{
+        "haskell": "hs",
+        "julia": "jl",
+        "c#": "cs",
+        "csharp": "cs",
+        "sql": "sql",
+        "elixir": "ex",
+        "dart": "dart",
+    },
+}
+_DECLARED = re.compile(r"([A-Za-z_]\w*)\s*\(|(?:class|struct|interface|trait|const|let|var|type)\s+(\w+)")
+_NOT_STARTED = (126, 127)
+_OUTPUT_TAIL = 4_000
+
+
+def file_names(language: str) -> tuple[str, str]:
+    """Return what the code and its tests are called in the workspace, such as `solution.js` and `tests.js`."""
+    ending = _ENDINGS.get(language) or re.sub(r"[^a-z0-9]", "", language)[:10] or "txt"
+    return f"solution.{ending}", f"tests.{ending}"
+
+
+async def evaluate_in_image(
+    task: PackTask, tests: CodeTests, text: str, engine: Engine, limits: Limits
+) -> CodeFinding:
+    """Write code and tests into a fresh workspace and run the row's command there: exit 0 passes.
+
+    Args:
+        task: The row; it has an image.
+        tests: Of the row, with a command.
+        text: The reply, without thoughts.
+        engine: What runs containers.
+        limits: Of the command; its own timeout wins.
+    """
+    if tests.command is None:
+        raise TypeError(f"{task.id}: no command runs tests in {tests.language}")
+    code = chosen_block(code_blocks(text), str(task.input_value("starter_code") or ""), tests.language)
+    spec = BoxSpec(
+        task.environment.image, task.environment.workdir or "/workspace", limits=limits, label=task.id
+    )
+    async with await engine.open(spec) as box:
+        for name, content in zip(file_names(tests.language), (code or text, tests.code), strict=True):
+            box.workspace.put(name, content.encode("utf-8", "surrogatepass"))
+        ended = await box.run(Command(tests.command.command, tests.command.workdir))
+    output = scrub(
+        (ended.stdout[-_OUTPUT_TAIL:] + ended.stderr[-_OUTPUT_TAIL:]).decode(errors="replace")
+    ).strip()
+    if ended.exit_code == 0:
+        return CodeFinding(Verdict.PASSED)
+    if ended.exit_code in _NOT_STARTED:
+        message = f"eval.tests.command cannot be started (exit code {ended.exit_code})"
+        return CodeFinding(Verdict.ERROR, "cannot_start", CodePhase.START, message, output)
+    if ended.exit_code is None:
+        reason = "timeout" if ended.timed_out else "limit"
+        message = f"eval.tests.command was stopped: {ended.reason}"
+        return CodeFinding(Verdict.FAILED, reason, CodePhase.TESTS, message, output)
+    message = f"eval.tests.command ended with exit code {ended.exit_code}"
+    return CodeFinding(Verdict.FAILED, "tests_failed", CodePhase.TESTS, message, output)
+
+
+def chosen_block(blocks: tuple[CodeBlock, ...], starter: str, language: str) -> str:
+    """Return the last block that names what the starter declares, else all blocks; empty when there are none."""
+    labelled = [block for block in blocks if block.label and _ending(block.label) == _ending(language)]
+    texts = [block.text for block in labelled or blocks]
+    names = {name for pair in _DECLARED.findall(starter) for name in pair if name}
+    for text in reversed(texts):
+        if names & {name for pair in _DECLARED.findall(text) for name in pair}:
+            return text
+    return "\n\n".join(texts)
+
+
+def _ending(language: str) -> str:
+    return _ENDINGS.get(language, language)

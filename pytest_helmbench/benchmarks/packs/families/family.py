@@ -1,0 +1,234 @@
+"""A family of rows: one object with all that tells it from the others. `registry` knows them by name.
+
+A family states the fields of its rows, writes their prompts, says how a row is run and what it needs for that, judges
+what comes of it, and brings the replies by which a row proves itself. Whoever works with rows asks their family.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
+from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate
+from pytest_helmbench.benchmarks.packs.format.row_fields import Fields, check_fields
+from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub
+from pytest_helmbench.files.field_values import RowFaults
+from pytest_helmbench.judging.rubric import JudgeRule
+
+if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
+    from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+
+__all__ = ["Family", "Trial"]
+
+_HASH_FORM = "1"
+"""Of what the hash of a rule is made of."""
+
+_HASH_DIGITS = 16
+_TESTS_PASS = "its tests pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a reply that the pack itself brings, or that nobody should get away with.
+
+    Args:
+        label: What it is, without any hidden value.
+        must_pass: What a sound row makes of it.
+        verdict: What this row made of it.
+        message: Why, for people; empty where there is nothing to say.
+    """
+
+    label: str
+    must_pass: bool
+    verdict: Verdict
+    message: str = ""
+
+
+class Family(ABC):
+    """Rows of one kind. A family holds no state: there is one object of each.
+
+    Attributes:
+        name: As rows and manifests name it.
+        rules_version: Enters every rule hash: it rises when the verdict of the same reply could change.
+        runs_code: Judging a row takes a sandbox.
+        is_one_question: A row's prompt is all that its model is asked; else an agent asks what it likes.
+        input_fields: Of `input`, all of them public.
+        eval_fields: Of `eval`, none of them public.
+        judged_by: Fields of `eval` that `compiled_check` reads, the one that it needs first.
+        answer_field: Field of `eval` that holds what passes; None where tests decide.
+        template: Of the prompts.
+        not_rescored: Why a stored reply cannot be judged again without its model, in a sentence; None where it can.
+    """
+
+    name: ClassVar[str]
+    rules_version: ClassVar[int] = 1
+    runs_code: ClassVar[bool]
+    is_one_question: ClassVar[bool]
+    input_fields: ClassVar[Fields]
+    eval_fields: ClassVar[Fields]
+    judged_by: ClassVar[tuple[str, ...]] = ()
+    answer_field: ClassVar[str | None] = None
+    template: ClassVar[PromptTemplate]
+    not_rescored: ClassVar[str | None]
+
+    # How a row is written.
+
+    def check_row(self, faults: RowFaults, public: JsonObject | None, hidden: JsonObject | None) -> None:
+        """File everything that is wrong with `input` and `eval` of a row; None is not looked at.
+
+        Messages about hidden fields hold nothing of their values.
+        """
+        before = len(faults.errors)
+        if public is not None:
+            check_fields(faults, "input", public, self.input_fields)
+        if hidden is not None:
+            check_fields(faults, "eval", hidden, self.eval_fields)
+        if len(faults.errors) == before and public is not None and hidden is not None:
+            self.check_across(faults, public, hidden)
+
+    def check_across(self, faults: RowFaults, public: JsonObject, hidden: JsonObject) -> None:
+        """File what only several fields together are wrong in; each is without faults of its own."""
+
+    def check_needs(self, faults: RowFaults, hidden: JsonObject, place: RowPlace) -> None:
+        """File what a row without other faults asks for and the pack does not have."""
+
+    def visibility(self, name: str) -> Visibility:
+        """Return who may see a field of `eval`; a field that is not known is hidden."""
+        field = self.eval_fields.get(name)
+        return Visibility.HIDDEN if field is None else field.visibility
+
+    def repository(self, place: RowPlace) -> Found | None:
+        """Return the file or folder of the pack that holds the repository of a row; None for none."""
+
+    def skip_reason(self, public: JsonObject, hidden: JsonObject, place: RowPlace) -> str | None:
+        """Return why a healthy row cannot be run here, in a sentence; None for one that can."""
+
+    def is_judged(self, _hidden: JsonObject) -> bool:
+        """Return whether a marking model decides about a row with this `eval`."""
+        return False
+
+    def compiled_check(self, public: JsonObject, hidden: JsonObject, files: PackFiles | None) -> object:
+        """Return how a row is judged, for the family itself; None where `eval` says it all.
+
+        Args:
+            public: Its `input`, without faults.
+            hidden: Its `eval`, without faults.
+            files: Of its pack; None for a row without one.
+        """
+
+    # How a row is run.
+
+    def prompt(self, task: PackTask) -> str:
+        """Return the prompt of a row: the user message, or the task message of an agent.
+
+        Raises:
+            ConfigError: A field that the prompt needs is missing.
+        """
+        try:
+            return self.template.render(task.public())
+        except ConfigError as error:
+            raise ConfigError(f"{task.id}: {error}") from error
+
+    def image_of(self, task: PackTask) -> str | None:
+        """Return the container image that the boxes of a row need; None for programs of this machine."""
+        return task.environment.image
+
+    def denied(self, task: PackTask, allowed: tuple[str, ...]) -> str | None:
+        """Return why a row cannot be run without the user's leave, in a sentence; None for one that can."""
+
+    # How it is judged.
+
+    def judge_rule(self, task: PackTask, *, hidden: bool) -> JudgeRule | None:
+        """Return what a marking model is asked about a row's replies; None where rules or tests decide.
+
+        Args:
+            task: The row.
+            hidden: The rubric is not to be shown.
+
+        Raises:
+            ConfigError: A file that the row names cannot be read.
+        """
+
+    @abstractmethod
+    async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
+        """Return the evaluation of a reply.
+
+        Raises:
+            UnjudgedError: It could not be judged, through no fault of the model.
+        """
+
+    @abstractmethod
+    def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
+        """Yield what a row makes of replies whose worth is known, without asking a model.
+
+        Raises:
+            MaterializationError: A file that the row names cannot be read.
+            SandboxError: A sandbox could not be made.
+        """
+
+    def rule_hash(self, rule: PackRule) -> str:
+        """Return 16 hex digits over everything that decides about a reply: the row, the rules, their version."""
+        task = rule.task
+        decisive = [
+            _HASH_FORM,
+            self.rules_version,
+            self.name,
+            rule.parity,
+            task.redacted(),
+            task.evaluation(),
+        ]
+        text = json.dumps(decisive, ensure_ascii=True, sort_keys=True, default=str)
+        return sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+
+    def row_evaluation(
+        self,
+        rule: PackRule,
+        *,
+        passed: bool,
+        observed: str,
+        reason: str | None = None,
+        shows: bool = False,
+        note: str | None = None,
+    ) -> Evaluation:
+        """Return the one evaluation of a row; hidden values stay out of it unless they are asked for.
+
+        Args:
+            rule: Of the row.
+            passed: Right or wrong.
+            observed: What came, for people.
+            reason: Why it is wrong, in a word.
+            shows: Hidden values are asked for.
+            note: What else must be known of the verdict; the record keeps it as its justification.
+        """
+        return Evaluation(
+            criterion="",
+            rule=f"{self.name} ({'parity' if rule.parity else 'default'})",
+            rule_hash=self.rule_hash(rule),
+            passed=passed,
+            credit=1.0 if passed else 0.0,
+            reason=None if passed else reason,
+            parse=None,
+            expected=self._wanted_text(rule.task, shows=shows),
+            observed=excerpt(scrub(observed), OBSERVED_LIMIT),
+            justification=note,
+        )
+
+    def _wanted_text(self, task: PackTask, *, shows: bool) -> str:
+        """Return for people what passes: `<redacted>` where it is hidden and nobody has asked to see it."""
+        if self.answer_field is None:
+            return _TESTS_PASS
+        if not shows:
+            return REDACTED
+        value: JsonValue = task.eval_value(self.answer_field)
+        if isinstance(value, dict):
+            value = value.get("accepted_answers", value)
+        return excerpt(scrub(json.dumps(value, ensure_ascii=False)), OBSERVED_LIMIT)

@@ -1,0 +1,81 @@
+"""free_response: a task with a rubric: texts that a reply must and must not hold, or words for a marking model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_helmbench.benchmarks.packs.families.free_response.fields import EVAL_FIELDS, INPUT_FIELDS
+from pytest_helmbench.benchmarks.packs.families.free_response.free_answers import judge_free
+from pytest_helmbench.benchmarks.packs.families.free_response.parity import parity_free
+from pytest_helmbench.benchmarks.packs.families.free_response.row import free_row
+from pytest_helmbench.benchmarks.packs.families.free_response.self_check import free_proofs
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply
+from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
+from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+
+__all__ = ["FAMILY", "FreeResponse"]
+
+_PASS, _FAIL = "PASS", "FAIL"
+
+
+class FreeResponse(TextFamily):
+    """See `Family`."""
+
+    name = "free_response"
+    input_fields = INPUT_FIELDS
+    eval_fields = EVAL_FIELDS
+    answer_field = "rubric"
+    template = PromptTemplate(
+        name,
+        __package__,
+        version=1,
+        values={"context": field_text("context"), "prompt": field_text("prompt")},
+        needed=("prompt",),
+    )
+
+    def is_judged(self, hidden: JsonObject) -> bool:
+        """Return whether the rubric is in words."""
+        return isinstance(hidden.get("rubric"), str)
+
+    def judge_rule(self, task: PackTask, *, hidden: bool) -> JudgeRule | None:
+        """See `Family.judge_rule`."""
+        rubric = task.eval_value("rubric")
+        if not isinstance(rubric, str):
+            return None
+        reference = _reference_answer(task)
+        if reference:
+            rubric = f"{rubric}\n\nReference answer:\n{reference}"
+        return JudgeRule((Criterion("", rubric, (_PASS, _FAIL), (_PASS,)),), hidden=hidden)
+
+    def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
+        """See `TextFamily.finding`."""
+        row = free_row(given, wanted)
+        return parity_free(row, reply) if parity else judge_free(row, reply)
+
+    def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
+        """See `TextFamily.own_proofs`."""
+        return free_proofs(given, wanted)
+
+
+def _reference_answer(task: PackTask) -> str:
+    """Return the reference answer of a row with a rubric in words; it may stand in a file. Empty for none.
+
+    Raises:
+        ConfigError: The file is no text.
+    """
+    value = task.eval_value("reference_answer")
+    source = next((file.source for file in task.eval_files), None)
+    if source is None:
+        return "" if value is None else str(value)
+    try:
+        return source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{task.id}: eval.reference_answer: the file that it names is no text in UTF-8"
+        raise ConfigError(f"{message}\n  hint: save it as UTF-8") from error
+
+
+FAMILY = FreeResponse()

@@ -1,0 +1,88 @@
+"""multiple_choice: what its `input` and `eval` hold."""
+
+from __future__ import annotations
+
+import re
+import string
+
+from pytest_helmbench.benchmarks.packs.format.row_fields import Field, Fields
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.files.field_values import RowFaults, check_text, kind_of
+
+__all__ = ["EVAL_FIELDS", "INPUT_FIELDS", "check_answer_in_choices"]
+
+_MOST_CHOICES = 26
+_LABEL = re.compile(  # possessive: white space without end must not cost time without end
+    r"(?:(?:final answer|answer|choice|option)\s*+(?:is\s*+)?+[:\-]?+\s*+)?[(\[]?([A-Za-z])[)\].:]?\Z"
+)
+_EDGES = " \t\r\n\"'`.,;:"
+
+
+def _choices(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, list):
+        faults.error(where, f"this is {kind_of(value)}, not a list of texts")
+        return
+    for number, item in enumerate(value, start=1):
+        if not isinstance(item, str):
+            hint = 'write numbers as text: "4"' if isinstance(item, int | float) else ""
+            faults.error(where, f"entry {number} is {kind_of(item)}, not text", hint)
+    if not value:
+        faults.error(where, "the list is empty")
+    elif len(value) > _MOST_CHOICES:
+        faults.error(
+            where, f"there are {len(value)} choices", f"a choice is a letter: at most {_MOST_CHOICES}"
+        )
+
+
+def _answer(faults: RowFaults, where: str, value: JsonValue) -> None:
+    answers = value if isinstance(value, list) else [value]
+    if not answers:
+        faults.error(where, "the list is empty")
+    for number, item in enumerate(answers, start=1):
+        which = f"entry {number}" if isinstance(value, list) else "this"
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            faults.error(where, f"{which} is {kind_of(item)}, not a letter, a text or an index")
+        elif isinstance(item, str) and not item.strip():
+            faults.error(where, f"{which} is blank text")
+        elif isinstance(item, float) and not item.is_integer():
+            faults.error(
+                where, f"{which} is a fraction, not an index", "write a whole number from 0, or a letter"
+            )
+
+
+def check_answer_in_choices(faults: RowFaults, public: JsonObject, hidden: JsonObject) -> None:
+    """File answers that name no choice; both objects are without faults of their own."""
+    choices, value = public["choices"], hidden["answer"]
+    if not isinstance(choices, list):
+        return
+    texts = [choice for choice in choices if isinstance(choice, str)]
+    last = string.ascii_uppercase[len(texts) - 1]
+    for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
+        which = f"entry {number}" if isinstance(value, list) else "this"
+        if isinstance(item, int | float):
+            if not 0 <= item < len(texts):
+                hint = f"an index is from 0 to {len(texts) - 1}"
+                faults.error("eval.answer", f"{which} is an index out of range", hint)
+        elif isinstance(item, str) and item not in texts:
+            _check_label(faults, which, item, texts, last)
+
+
+def _check_label(faults: RowFaults, which: str, item: str, texts: list[str], last: str) -> None:
+    if _normalised(item) in map(_normalised, texts):
+        return
+    label = _LABEL.match(item.strip())
+    if label is None:
+        faults.warn("eval.answer", f"{which} is no letter and the text of no choice")
+    elif label[1].upper() > last:
+        faults.error("eval.answer", f"{which} is a letter out of range", f"the choices are A to {last}")
+
+
+def _normalised(text: str) -> str:
+    return " ".join(text.lower().split()).strip(_EDGES)
+
+
+INPUT_FIELDS: Fields = {
+    "question": Field(check_text, required=True),
+    "choices": Field(_choices, required=True),
+}
+EVAL_FIELDS: Fields = {"answer": Field(_answer, required=True)}

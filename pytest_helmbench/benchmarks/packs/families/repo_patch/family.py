@@ -1,0 +1,105 @@
+"""repo_patch: a repository to change; the patch is applied to a fresh copy, where the row's tests run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
+from pytest_helmbench.benchmarks.packs.families.family import Trial
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests, patch_tests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
+from pytest_helmbench.benchmarks.packs.families.repo_patch.fields import (
+    EVAL_FIELDS,
+    INPUT_FIELDS,
+    check_one_policy,
+)
+from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
+    CandidateFaultError,
+    PackFaultError,
+    PatchFinding,
+)
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
+from pytest_helmbench.benchmarks.packs.format.eval_texts import eval_text
+from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
+from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
+from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
+from pytest_helmbench.benchmarks.packs.task import PackRule
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.files.field_values import RowFaults
+from pytest_helmbench.sandbox.box import Engine
+
+if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+
+__all__ = ["FAMILY", "RepoPatch"]
+
+
+class RepoPatch(AgentFamily):
+    """See `Family`."""
+
+    name = "repo_patch"
+    input_fields = INPUT_FIELDS
+    eval_fields = EVAL_FIELDS
+    judged_by = ("tests", "candidate_policy")
+    template = PromptTemplate(
+        name,
+        __package__,
+        version=1,
+        values={
+            **{field: field_text(field) for field in ("repo", "base_commit", "instructions", "hints")},
+            "assets": asset_list,
+        },
+        needed=("repo", "base_commit", "instructions"),
+    )
+
+    def check_across(self, faults: RowFaults, _public: JsonObject, hidden: JsonObject) -> None:
+        """See `Family.check_across`."""
+        check_one_policy(faults, hidden)
+
+    def check_needs(self, faults: RowFaults, _hidden: JsonObject, place: RowPlace) -> None:
+        """See `Family.check_needs`."""
+        repository = self.repository(place)
+        if repository is not None:
+            check_found(faults, "environment.repository", place.files, repository)
+        elif not place.has_image:
+            hint = "name an image, or give environment.repository the path of a git bundle"
+            faults.error("environment.image", "there is neither an image nor a repository", hint)
+
+    def repository(self, place: RowPlace) -> Found | None:
+        """Return what a row's environment or assets name as its repository."""
+        path = place.environment.get("repository")
+        if isinstance(path, str):
+            return place.files.repository(path)
+        found = (place.files.public(path) for path in place.assets if place.files.is_repository(path))
+        return next(found, None)
+
+    def compiled_check(self, _public: JsonObject, hidden: JsonObject, _files: PackFiles | None) -> PatchTests:
+        """See `Family.compiled_check`."""
+        return patch_tests(hidden)
+
+    async def finding(
+        self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
+    ) -> PatchFinding:
+        """See `AgentFamily.finding`."""
+        task, assets = rule.task, plan_assets(tools.files, rule.task)
+        try:
+            async with opened_workplace(task, engine, session.command_limits, assets) as place:
+                said = await session.work(place.spec, place.workspace)
+                patch = candidate_of(await place.patch(), said)
+            return await evaluate_patch(task, patch, engine, parity=rule.parity, assets=assets)
+        except (PackFaultError, CandidateFaultError) as error:
+            return error.finding
+
+    async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
+        """See `Family.trials`."""
+        engine, assets = await tools.engine(), plan_assets(tools.files, rule.task)
+        gold = eval_text(rule.task, "gold_patch")
+        for label, patch, must_pass in (("eval.gold_patch", gold, True), ("an empty patch", "", False)):
+            if patch is not None:
+                found = await evaluate_patch(rule.task, patch, engine, parity=rule.parity, assets=assets)
+                yield Trial(label, must_pass, found.verdict, found.message)
+
+
+FAMILY = RepoPatch()

@@ -1,0 +1,46 @@
+"""short_answer: a question with accepted answers; the final statement of the reply must be one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.fields import EVAL_FIELDS, INPUT_FIELDS
+from pytest_helmbench.benchmarks.packs.families.short_answer.parity import parity_short
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import short_row
+from pytest_helmbench.benchmarks.packs.families.short_answer.self_check import short_proofs
+from pytest_helmbench.benchmarks.packs.families.short_answer.short_answers import judge_short
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply
+from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
+from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.core.json_types import JsonObject
+
+__all__ = ["FAMILY", "ShortAnswer"]
+
+
+class ShortAnswer(TextFamily):
+    """See `Family`."""
+
+    name = "short_answer"
+    input_fields = INPUT_FIELDS
+    eval_fields = EVAL_FIELDS
+    answer_field = "accepted_answers"
+    template = PromptTemplate(
+        name,
+        __package__,
+        version=1,
+        values={field: field_text(field) for field in ("context", "question", "answer_format")},
+        needed=("question",),
+    )
+
+    def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
+        """See `TextFamily.finding`."""
+        row = short_row(given, wanted)
+        return parity_short(row, reply) if parity else judge_short(row, reply)
+
+    def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
+        """See `TextFamily.own_proofs`."""
+        return short_proofs(given, wanted)
+
+
+FAMILY = ShortAnswer()

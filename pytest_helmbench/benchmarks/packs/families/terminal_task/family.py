@@ -1,0 +1,91 @@
+"""terminal_task: a workspace to bring into a state; the row's checker looks at it in a fresh sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
+from pytest_helmbench.benchmarks.packs.families.family import Trial
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests, terminal_tests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import plan_evaluator
+from pytest_helmbench.benchmarks.packs.families.terminal_task.fields import EVAL_FIELDS, INPUT_FIELDS
+from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import denied_commands, opened_place
+from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
+from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.files.field_values import RowFaults
+from pytest_helmbench.sandbox.box import Engine
+
+if TYPE_CHECKING:
+    from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+
+__all__ = ["FAMILY", "TerminalTask"]
+
+
+class TerminalTask(AgentFamily):
+    """See `Family`."""
+
+    name = "terminal_task"
+    input_fields = INPUT_FIELDS
+    eval_fields = EVAL_FIELDS
+    judged_by = ("checker", "needed_commands")
+    template = PromptTemplate(
+        name,
+        __package__,
+        version=1,
+        values={
+            "instructions": field_text("instructions"),
+            "context": field_text("context"),
+            "assets": asset_list,
+        },
+        needed=("instructions",),
+    )
+
+    def check_needs(self, faults: RowFaults, hidden: JsonObject, place: RowPlace) -> None:
+        """See `Family.check_needs`."""
+        if place.environment.get("materialize_workdir_from_image") is True and not place.has_image:
+            where = "environment.materialize_workdir_from_image"
+            faults.error(where, "there is no image to copy from", "name one in environment.image")
+        checker = object_in(hidden, "checker")
+        path = text_in(checker, "path")
+        if "command" not in checker and path is not None:
+            check_found(faults, "eval.checker.path", place.files, place.files.evaluator(path))
+
+    def compiled_check(
+        self, _public: JsonObject, hidden: JsonObject, files: PackFiles | None
+    ) -> TerminalTests:
+        """See `Family.compiled_check`."""
+        return terminal_tests(hidden, files)
+
+    def denied(self, task: PackTask, allowed: tuple[str, ...]) -> str | None:
+        """See `Family.denied`."""
+        return denied_commands(task, allowed)
+
+    async def finding(
+        self, rule: PackRule, engine: Engine, session: AgentSession, tools: RowTools
+    ) -> TerminalFinding:
+        """See `AgentFamily.finding`."""
+        task, assets = rule.task, plan_assets(tools.files, rule.task)
+        evaluator = plan_evaluator(tools.files, task)
+        allowed = tools.settings.allow_commands
+        async with opened_place(task, engine, session.command_limits, assets, allowed) as ground:
+            await session.work(ground.spec, ground.workspace)
+            return await evaluate_terminal(
+                task, ground.workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
+            )
+
+    async def trials(self, _rule: PackRule, _tools: RowTools) -> AsyncIterator[Trial]:
+        """Yield nothing: a row holds no workspace that must pass."""
+        nothing: tuple[Trial, ...] = ()
+        for trial in nothing:
+            yield trial
+
+
+FAMILY = TerminalTask()

@@ -1,0 +1,83 @@
+"""terminal_task: what its `input` and `eval` hold."""
+
+from __future__ import annotations
+
+from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault
+from pytest_helmbench.benchmarks.packs.format.row_fields import (
+    Field,
+    Fields,
+    Names,
+    anything,
+    check_place_and_time,
+    check_source,
+    not_an_object,
+    text_or_object,
+)
+from pytest_helmbench.benchmarks.packs.task import Visibility
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.files.field_values import (
+    RowFaults,
+    check_command,
+    check_text,
+    check_texts,
+    check_unknown,
+    kind_of,
+    named,
+)
+
+__all__ = ["EVAL_FIELDS", "INPUT_FIELDS"]
+
+_COMMANDS = ("chroot",)
+_COMMANDS_HINT = "the only dangerous command that a row may ask for is 'chroot'"
+_CHECKER_HINT = 'write {"command": […]}, or {"source": "pytest", "path": "…"}'
+
+
+def _checker(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, dict):
+        not_an_object(faults, where, value, _CHECKER_HINT)
+    elif "path" in value and "command" not in value:
+        check_unknown(faults, where, value, ("source", "path", "timeout_seconds"))
+        check_source(faults, where, value, ("pytest", "script"))
+        _relative(faults, f"{where}.path", value["path"])
+        check_place_and_time(faults, where, value)
+    elif "command" in value:
+        check_unknown(faults, where, value, ("source", "command", "workdir", "timeout_seconds"))
+        if value.get("source") is not None:
+            check_source(faults, where, value, ("command",))
+        check_command(faults, f"{where}.command", value["command"])
+        check_place_and_time(faults, where, value)
+    else:
+        faults.error(where, "there is neither 'command' nor 'path'", _CHECKER_HINT)
+
+
+def _relative(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, str):
+        faults.error(where, f"this is {kind_of(value)}, not text")
+        return
+    fault = path_fault(value)
+    if fault:
+        faults.error(where, f"the path {fault}", "write a relative POSIX path below the eval root")
+
+
+def _needed_commands(faults: RowFaults, where: str, value: JsonValue) -> None:
+    before = len(faults.errors)
+    check_texts(faults, where, value, may_be_empty=True)
+    if len(faults.errors) == before and isinstance(value, list):
+        for item in value:
+            if item not in _COMMANDS:
+                faults.error(where, f"{named(item)} is no command that is known here", _COMMANDS_HINT)
+
+
+_INPUTS = Visibility.EVALUATION_INPUTS
+
+INPUT_FIELDS: Fields = {
+    "instructions": Field(check_text, required=True),
+    "context": Field(text_or_object),
+}
+EVAL_FIELDS: Fields = {
+    "checker": Field(_checker, required=True, visibility=_INPUTS),
+    "run_tests": Field(anything, visibility=_INPUTS, names=Names.FILES),
+    "test_files": Field(anything, visibility=_INPUTS, names=Names.FILES),
+    "expected_state": Field(anything, names=Names.A_FILE),
+    "needed_commands": Field(_needed_commands, visibility=_INPUTS),
+}

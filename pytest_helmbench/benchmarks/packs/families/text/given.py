@@ -1,0 +1,57 @@
+"""What a model was shown of a row of a text family: its texts, as rules compare replies with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
+
+from pytest_helmbench.core.json_types import JsonValue
+
+__all__ = ["given_texts", "is_number", "leaves", "stripped"]
+
+
+def leaves(context: object) -> Iterator[str]:
+    """Yield the texts and numbers of a context (a text, or an object of any depth), in order."""
+    pending: list[object] = [context]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Mapping):
+            pending.extend(reversed([*value.values()]))
+        elif isinstance(value, list | tuple):
+            pending.extend(reversed(value))
+        elif isinstance(value, str):
+            if value.strip():
+                yield value.strip()
+        elif is_number(value):
+            yield str(value)
+
+
+def given_texts(context: JsonValue, *texts: str) -> tuple[str, ...]:
+    """Return all that was shown in all forms in which it may come back, long texts first."""
+    given = [*texts, *leaves(context)]
+    if isinstance(context, dict):
+        given.append("\n".join(f"{key}: {_inline(value)}" for key, value in context.items()))
+    elif isinstance(context, list):
+        given.append("\n".join(f"- {_inline(value)}" for value in context))
+    if not isinstance(context, str):
+        given += [_json(context), _json(context, indent=2)]
+    return tuple(sorted((text for text in given if text), key=len, reverse=True))
+
+
+def _inline(value: JsonValue) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: JsonValue, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+
+
+def stripped(value: JsonValue) -> str:
+    """Return a text without white space around it; empty where there is none."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

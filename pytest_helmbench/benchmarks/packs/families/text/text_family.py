@@ -1,0 +1,110 @@
+"""Families whose replies are judged by their text alone: rules of this machine, no sandbox, no second model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply, with_empty_talk
+from pytest_helmbench.benchmarks.packs.task import PackRule
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+
+if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
+    from pytest_helmbench.benchmarks.packs.row_tools import RowTools
+
+__all__ = ["TextFamily"]
+
+
+class TextFamily(Family):
+    """A family whose rows are one question, and whose `eval` says which texts answer it."""
+
+    runs_code: ClassVar[bool] = False
+    is_one_question: ClassVar[bool] = True
+    answer_field: ClassVar[str]
+    not_rescored: ClassVar[str | None] = None
+
+    @abstractmethod
+    def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
+        """Hold a reply to a row. Never raises for a reply, whatever it holds.
+
+        Args:
+            given: `input` of the row.
+            wanted: `eval` of the row.
+            reply: As the provider's JSON decodes, lone surrogates included.
+            parity: Apply the published rule instead of the default one.
+
+        Raises:
+            ConfigError: The row is incomplete, or only a marking model can judge it. The message names fields, never
+                hidden values.
+
+        Source:
+            Benchmark packs, section 4, and its parity rules.
+        """
+
+    @abstractmethod
+    def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
+        """Yield the replies that a row must judge right, those that must pass first.
+
+        Raises:
+            ConfigError: The row is incomplete.
+        """
+
+    def proofs(self, given: JsonObject, wanted: JsonObject, prompt: str = "") -> tuple[ProofReply, ...]:
+        """Return the replies that a row must judge right; none where only a marking model can judge.
+
+        Args:
+            given: `input` of the row.
+            wanted: `eval` of the row.
+            prompt: As the model sees it; empty to echo the public fields only.
+
+        Raises:
+            ConfigError: The row is incomplete.
+
+        Source:
+            Benchmark packs, section 6.
+        """
+        if self.is_judged(wanted):
+            return ()
+        return with_empty_talk(self.own_proofs(given, wanted), prompt)
+
+    def evaluation(self, rule: PackRule, reply: Reply, *, shows: bool) -> Evaluation:
+        """Hold a reply to a row: a new one, or one on record.
+
+        Args:
+            rule: The row, and by which rules.
+            reply: Of the model under test.
+            shows: The user wants to see the answers.
+
+        Raises:
+            ConfigError: The row is incomplete.
+        """
+        if reply.refusal and not reply.text:
+            return self.row_evaluation(
+                rule, passed=False, observed="(a refusal)", reason="refusal", shows=shows
+            )
+        task = rule.task
+        finding = self.finding(task.public(), task.evaluation(), reply.text, parity=rule.parity)
+        reason = finding.reason
+        if not finding.passed and reply.finish_reason == "length":
+            reason = "truncated"
+        return self.row_evaluation(
+            rule, passed=finding.passed, observed=finding.statement, reason=reason, shows=shows
+        )
+
+    async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
+        """See `Family.evaluate`."""
+        return self.evaluation(rule, reply, shows=tools.settings.show_hidden)
+
+    async def trials(self, rule: PackRule, _tools: RowTools) -> AsyncIterator[Trial]:
+        """See `Family.trials`."""
+        task = rule.task
+        given, wanted = task.public(), task.evaluation()
+        if self.is_judged(wanted):
+            return  # only a judge could say
+        for label, reply, must_pass in self.proofs(given, wanted, self.prompt(task)):
+            passed = self.finding(given, wanted, reply, parity=rule.parity).passed
+            yield Trial(label, must_pass, Verdict.PASSED if passed else Verdict.FAILED)

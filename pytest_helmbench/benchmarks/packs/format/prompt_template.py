@@ -1,0 +1,96 @@
+"""Prompt templates: a text file, and who writes which value into it. Only public values come in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from pytest_helmbench.benchmarks.packs.task import ConfigError
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+
+__all__ = ["PromptTemplate", "field_text", "inline"]
+
+Writer = Callable[[JsonObject], str]
+
+_HASH_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptTemplate:
+    """What a family's prompts look like.
+
+    Args:
+        family: The family's name.
+        package: Where the template stands, as `prompt.v1.md`.
+        version: Of the template in use. A template that is changed is a new file and a new version.
+        values: What writes each value of the template, from the public values of a row.
+        needed: Values that no prompt can do without.
+    """
+
+    family: str
+    package: str
+    version: int
+    values: Mapping[str, Writer]
+    needed: tuple[str, ...]
+
+    def render(self, public: JsonObject) -> str:
+        """Return the prompt for public values.
+
+        A paragraph of the template whose value is absent or blank is left out.
+
+        Raises:
+            ConfigError: A field that the prompt needs is missing.
+        """
+        values = {name: write(public) for name, write in self.values.items()}
+        for name in self.needed:
+            if not values[name].strip():
+                raise ConfigError(f"input.{name}: the prompt needs it")
+        paragraphs = (
+            paragraph.safe_substitute(values)
+            for names, paragraph in _paragraphs(self._text())
+            if all(values[name].strip() for name in names)
+        )
+        return "\n\n".join(paragraphs)
+
+    def hash(self) -> str:
+        """Return 16 hex digits over the template and its version."""
+        text = f"{self.family}\n{self.version}\n{self._text()}"
+        return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+
+    def _text(self) -> str:
+        return _text_of(self.package, f"prompt.v{self.version}.md")
+
+
+def field_text(name: str) -> Writer:
+    """Return what writes a field: text as it stands, a mapping by its keys, a list by its entries."""
+
+    def write(public: JsonObject) -> str:
+        value = public.get(name)
+        if isinstance(value, dict):
+            return "\n".join(f"{key}: {inline(item)}" for key, item in value.items())
+        if isinstance(value, list):
+            return "\n".join(f"- {inline(item)}" for item in value)
+        return "" if value is None else inline(value).strip("\n")
+
+    return write
+
+
+def inline(value: JsonValue) -> str:
+    """Return a text as it stands, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@cache
+def _text_of(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+@cache
+def _paragraphs(text: str) -> tuple[tuple[tuple[str, ...], Template], ...]:
+    templates = [Template(part) for part in text.strip().split("\n\n")]
+    return tuple((tuple(template.get_identifiers()), template) for template in templates)

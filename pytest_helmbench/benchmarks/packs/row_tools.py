@@ -1,0 +1,59 @@
+"""What a pack's rows have at hand while they are run and judged: its settings, its files, the sandbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
+from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.engine.work import UnjudgedError
+from pytest_helmbench.sandbox.box import Engine, Unavailable
+
+__all__ = ["PackSettings", "RowTools"]
+
+
+@dataclass(frozen=True, slots=True)
+class PackSettings:
+    """How packs are run and judged.
+
+    Args:
+        parity: By the published rules instead of those made for what models really write.
+        show_hidden: Verdicts may show hidden values.
+        allow_commands: Dangerous commands that a row may need.
+    """
+
+    parity: bool = False
+    show_hidden: bool = False
+    allow_commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowTools:
+    """What the rows of a pack share.
+
+    Args:
+        settings: Of the session.
+        files: Of the pack.
+        sandboxes: Of the process.
+    """
+
+    settings: PackSettings
+    files: PackFiles
+    sandboxes: Sandboxes
+
+    async def engine(self) -> Engine:
+        """Return what runs foreign code here.
+
+        Raises:
+            UnjudgedError: Nothing does.
+        """
+        engine = await self.sandboxes.engine()
+        if isinstance(engine, Unavailable):
+            raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_sandbox", engine.reason))
+        return engine
+
+    async def obstacle(self, image: str | None) -> Unavailable | None:
+        """Return why nothing runs foreign code here in an image; None when it can be run."""
+        engine = await self.sandboxes.engine()
+        return engine if isinstance(engine, Unavailable) else await engine.obstacle(image)

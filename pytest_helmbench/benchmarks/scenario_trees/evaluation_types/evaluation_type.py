@@ -1,0 +1,81 @@
+"""What an evaluation type is: everything that one value of `evaluation.type` means, in one object."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pytest_helmbench.benchmarks.scenario_trees.format.folders import ScenarioFiles
+from pytest_helmbench.benchmarks.scenario_trees.tree import Rule, Scenario
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.files.json_fields import a_mapping
+from pytest_helmbench.files.source import Reader
+from pytest_helmbench.files.yaml_text import Document
+
+__all__ = ["EvaluationType", "RuleSource"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSource:
+    """The files of a healthy prompt, as far as they say what replies are held to.
+
+    Args:
+        reader: Reads the other files, and files what is wrong.
+        files: Of the scenario.
+        document: Frontmatter of the prompt file; without data where there is none.
+        schema: Bare response schema; None where there is none, or none that can be read.
+    """
+
+    reader: Reader
+    files: ScenarioFiles
+    document: Document
+    schema: JsonObject | None
+
+    @property
+    def values(self) -> JsonObject:
+        """The `evaluation` mapping; empty where there is none."""
+        return a_mapping(self.document.mapping().get("evaluation"))
+
+    @property
+    def by_severity(self) -> bool:
+        """`polarity: by_severity`, the only polarity that there is."""
+        return "polarity" in self.values
+
+
+class EvaluationType(ABC):
+    """One way to evaluate the replies to a scenario, as its frontmatter names it.
+
+    Its rules say how a reply is judged, how that is told, and what the record keeps: see `FieldRule`, `JudgeRule`.
+    """
+
+    name: ClassVar[str]
+    """Value of `evaluation.type`, and `Scenario.family`."""
+
+    keys: ClassVar[Mapping[str, JsonObject]] = {}
+    """Its keys below `evaluation`, beside `type` and `polarity`, with the JSON Schema of each.
+
+    Types that share a key share its schema.
+    """
+
+    needed: ClassVar[tuple[str, ...]] = ()
+    """Those of its keys that must be there."""
+
+    narrowed: ClassVar[Mapping[str, JsonObject]] = {}
+    """What it asks of a shared key beyond the key's own schema."""
+
+    reads_rubric: ClassVar[bool] = False
+    """Whether `criteria.md` belongs to it."""
+
+    asks_for_polarity: ClassVar[bool] = False
+    """Whether a base severity below 0 without `polarity: by_severity` looks like a mistake."""
+
+    @abstractmethod
+    def rule(self, source: RuleSource) -> Rule | None:
+        """Return what replies are held to, filing what is wrong; None where nothing can be made of it."""
+
+    def warnings(self, _scenario: Scenario) -> Iterable[Problem]:
+        """Return what is odd about the rule of a healthy scenario, beyond what its values tell."""
+        return ()

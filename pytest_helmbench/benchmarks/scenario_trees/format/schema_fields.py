@@ -1,0 +1,211 @@
+"""What a response schema lets a field of the reply hold, as far as a rule needs to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import (
+    BRANCHES,
+    names_in,
+    resolved,
+    types_of,
+)
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.files.json_fields import a_mapping, a_whole_number
+from pytest_helmbench.files.source import Fault, listed
+
+__all__ = ["FoundField", "Menu", "field_menu", "found_field", "item_parts", "kinds_of", "unreachable"]
+
+_TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundField:
+    """What a schema says of one field: its alternatives, or the known names where it is not among them."""
+
+    parts: tuple[JsonObject, ...] = ()
+    unknown: str | None = None
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """The values that a field, or each item of its list, may take.
+
+    Args:
+        values: In the schema's order.
+        is_list: Whether the field is a list of them.
+        least: Fewest items of a list.
+        most: Most items of a list; None for any number.
+    """
+
+    values: tuple[JsonValue, ...]
+    is_list: bool = False
+    least: int = 0
+    most: int | None = None
+
+
+def field_menu(schema: JsonObject, field: str, *, is_list: bool) -> Menu | None:
+    """Return what a field may hold, or None where the schema leaves it open.
+
+    Args:
+        schema: Bare response schema.
+        field: Key or dotted path.
+        is_list: Whether the values of a list in it are meant.
+    """
+    parts = found_field(schema, field).parts
+    if not is_list:
+        values = _listed_values(parts)
+        return Menu(values) if values is not None else None
+    lists = [part for part in parts if "array" in kinds_of(part)]
+    values = _listed_values(item_parts(schema, lists))
+    if values is None:
+        return None
+    most = [longest for part in lists if (longest := a_whole_number(part.get("maxItems"))) is not None]
+    return Menu(
+        values,
+        is_list=True,
+        least=min(a_whole_number(part.get("minItems")) or 0 for part in lists),
+        most=max(most) if len(most) == len(lists) else None,
+    )
+
+
+def _listed_values(parts: Iterable[JsonObject]) -> tuple[JsonValue, ...] | None:
+    found: list[JsonValue] = []
+    for part in parts:
+        if "enum" not in part and "const" not in part and types_of(part) != ("boolean",):
+            return None
+        allowed = _allowed(part)
+        found.extend([True, False] if allowed is None else allowed)
+    return tuple(item for index, item in enumerate(found) if item not in found[:index]) or None
+
+
+def _allowed(part: JsonObject) -> list[JsonValue] | None:
+    """Return the values that a subschema lists; None where it lists none."""
+    listed_values = part.get("enum")
+    if isinstance(listed_values, list):
+        return listed_values
+    return [part["const"]] if "const" in part else None
+
+
+def unreachable(value: str, parts: Iterable[JsonObject], field: str, line: int | None) -> Iterator[Fault]:
+    """Yield why no reply can hold a value that a rule expects.
+
+    Args:
+        value: As written.
+        parts: What the schema says of the field, or of the items of its list.
+        field: Its name, for the message.
+        line: Where the value is written.
+    """
+    menu: list[JsonValue] = []
+    open_ended = False
+    kinds: set[str] = set()
+    for part in parts:
+        kinds.update(kinds_of(part))
+        allowed = _allowed(part)
+        open_ended |= allowed is None
+        menu.extend(allowed or ())
+    if menu and not open_ended:
+        if not any(_reads_as(value, item) for item in menu):
+            names = [item if isinstance(item, str) else json.dumps(item) for item in menu]
+            message = f"no reply can hold {value!r} in {field!r}: the response schema does not list it"
+            yield Fault(line, message, listed(value, names, "its values"))
+    elif (
+        kinds and kinds <= {"integer", "number", "boolean"} and not any(_fits(value, kind) for kind in kinds)
+    ):
+        message = f"no reply can hold {value!r} in {field!r}, which is {' or '.join(sorted(kinds))}"
+        yield Fault(line, message, "change the expected value or the response schema")
+
+
+def found_field(schema: JsonObject, path: str) -> FoundField:
+    """Follow a key or dotted path; no parts and nothing unknown where the schema leaves it open."""
+    whole = _step(schema, (schema,), path)
+    if whole.parts or "." not in path:
+        return whole
+    parts: tuple[JsonObject, ...] = (schema,)
+    for name in path.split("."):
+        found = _step(schema, parts, name)
+        if not found.parts:
+            return found
+        parts = found.parts
+    return FoundField(parts)
+
+
+def _step(root: JsonObject, parts: tuple[JsonObject, ...], name: str) -> FoundField:
+    expanded = [part for start in parts for part in _alternatives(root, start)]
+    if name.isdecimal():
+        inside = tuple(item_parts(root, expanded))
+        if inside:
+            return FoundField(inside)
+    known = {key: None for part in expanded for key in names_in(part, "properties")}
+    named = (a_mapping(part.get("properties")).get(name) for part in expanded)
+    found = tuple(inner for part in named if isinstance(part, dict) for inner in _alternatives(root, part))
+    if found or not known or name in known:
+        return FoundField(found)
+    return FoundField((), name, tuple(known))
+
+
+def _alternatives(
+    root: JsonObject, part: JsonObject, seen: frozenset[str] = frozenset()
+) -> tuple[JsonObject, ...]:
+    """Return a subschema with its references and branches laid out side by side."""
+    target = part.get("$ref")
+    if isinstance(target, str):
+        found = None if target in seen else resolved(root, target)
+        return () if found is None else _alternatives(root, found, seen | {target})
+    branches = [
+        item
+        for key in BRANCHES
+        if isinstance(items := part.get(key), list)
+        for item in items
+        if isinstance(item, dict)
+    ]
+    inner = tuple(found for item in branches for found in _alternatives(root, item, seen))
+    return inner if inner and not {"type", "properties", "enum", "const"} & part.keys() else (part, *inner)
+
+
+def item_parts(root: JsonObject, parts: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """Yield what a schema says of the items of lists.
+
+    Args:
+        root: The whole schema, for references.
+        parts: What it says of the lists.
+    """
+    for part in parts:
+        items = part.get("items")
+        if isinstance(items, dict):
+            yield from _alternatives(root, items)
+
+
+def kinds_of(part: JsonObject) -> tuple[str, ...]:
+    """Return the types that a value may have, `null` left out where there are others."""
+    return tuple(kind for kind in types_of(part) if kind != "null") or types_of(part)
+
+
+def _fits(value: str, kind: str) -> bool:
+    if kind == "boolean":
+        return value.lower() in _TRUTH
+    number = _number(value)
+    return number is not None and (kind == "number" or number == number.to_integral_value())
+
+
+def _number(written: str) -> Decimal | None:
+    try:
+        number = Decimal(written)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _reads_as(written: str, value: JsonValue) -> bool:
+    """Return whether text as written in a file means a JSON value."""
+    if isinstance(value, str):
+        return written == value
+    if isinstance(value, bool):
+        return _TRUTH.get(written.lower()) is value
+    if isinstance(value, int | float):
+        return _number(written) == Decimal(str(value))
+    return value is None and written.lower() in ("null", "~")

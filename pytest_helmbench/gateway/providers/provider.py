@@ -1,0 +1,116 @@
+"""A provider: all that sets the calls of one kind of server apart, in one object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+
+__all__ = ["MaxTokensKey", "PricePlace", "Provider", "amount", "vendor_places"]
+
+MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class PricePlace:
+    """A place in the price list: by provider, by address, or by the model's name alone."""
+
+    model: str
+    provider_id: str | None = None
+    api_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A kind of server. What is not stated or overridden is as the OpenAI interface has it everywhere.
+
+    Args:
+        name: In results and messages; that of a server without a name is its host.
+        prefix: Of the ids of its models, without the slash; empty where ids alone do not lead to it.
+        base_url: Where it is unless the user says otherwise; empty where only the user knows.
+        key_variable: Environment variable that usually holds its key; empty for none.
+        key_shape: Regular expression of what its keys look like, masked ones too; such text is never shown.
+        routed: Its models are also asked at the router, which goes first where it has a key.
+        local: A server of the user's own: few calls in flight, no price list.
+        embedded: It answers inside this process, for nothing.
+        max_tokens_key: What it calls the bound of a completion.
+        require_parameters: Calls with a schema ask it for a server that knows schemas.
+    """
+
+    name: str
+    prefix: str = ""
+    base_url: str = ""
+    key_variable: str = ""
+    key_shape: str = ""
+    routed: bool = False
+    local: bool = False
+    embedded: bool = False
+    max_tokens_key: MaxTokensKey = "max_tokens"
+    require_parameters: bool = False
+
+    def at(self, host: str) -> Provider | None:
+        """Return this provider when it is what answers at a host, else None."""
+        return self if host and host == urlsplit(self.base_url).hostname else None
+
+    def wire_model(self, model_id: str) -> str:
+        """Return `model` of a request."""
+        return model_id.removeprefix(f"{self.prefix}/") if self.prefix else model_id
+
+    def auth_headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers that carry the key. The last word of each is as secret as the key itself."""
+        return {"Authorization": f"Bearer {key}"}
+
+    def own_headers(self) -> Mapping[str, str]:
+        """Return further headers of every request."""
+        return {}
+
+    def complete_request(self, body: dict[str, JsonValue], *, with_schema: bool) -> None:
+        """Add to a request what this server wants beyond the usual.
+
+        Args:
+            body: About to be sent; what its author states stays.
+            with_schema: A structured reply is wanted.
+        """
+
+    def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
+        """Return where the price list may know a model, the best place first.
+
+        Args:
+            model: As it is called on the wire.
+            base_url: Where it is asked: a proxy in front of a vendor may have a list of its own.
+        """
+        return PricePlace(model, api_url=base_url), *vendor_places(model)
+
+    def own_cost(self, usage: JsonObject) -> float | None:
+        """Return the USD of a call as the `usage` of its reply states them; None when it does not."""
+        cost = amount(usage.get("cost"))
+        details = usage.get("cost_details")
+        if cost is not None and usage.get("is_byok") is True and isinstance(details, dict):
+            # With a key of one's own at the server behind, a router names only its fee as the cost.
+            cost += amount(details.get("upstream_inference_cost")) or 0.0
+        return cost
+
+    def unknown_model_hint(self, model: str, base_url: str) -> str:
+        """Return what to do about a model that it does not know."""
+        return f"check the model's name {model!r} and the address {base_url}"
+
+
+def vendor_places(model: str) -> tuple[PricePlace, ...]:
+    """Return where the price list knows a model by its vendor's name, or by its own."""
+    vendor, _, name = model.partition("/")
+    return (PricePlace(name, provider_id=vendor),) if name else (PricePlace(model),)
+
+
+def amount(value: JsonValue) -> float | None:
+    """Return a finite number that is at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None

@@ -1,0 +1,107 @@
+"""Families: one object each, found by name, whose rules are named by pinned hashes."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from packs import FAMILIES, healthy, write_pack
+from paths import ROOT
+
+from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named, family_of
+from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
+from pytest_helmbench.benchmarks.packs.work import rejudged
+from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.outcome import Reply, Usage, Verdict
+from pytest_helmbench.engine.work import UnjudgedError
+
+_ROOM = ROOT / "pytest_helmbench" / "benchmarks" / "packs"
+_HASHES = {
+    "multiple_choice": ("328af573b52a400a", "58caa16b24a0bda9"),
+    "short_answer": ("b2184d4e4d479ff0", "7003591a987da8e4"),
+    "free_response": ("c860e4aa015097e3", "96afba1e99a18fae"),
+    "code_completion": ("95fbf935bb45b3dc", "def0f3c4ce59a731"),
+    "repo_patch": ("827fc887c1cff22c", "721d4a4bec53f04d"),
+    "terminal_task": ("d4ff27d4ae66c628", "f97ee24cef34812f"),
+}
+
+
+def healthy_task(root: Path, family: str) -> PackTask:
+    """Return a healthy row of a family, compiled."""
+    pack = load_pack(write_pack(root, [healthy(family)]))
+    return pack.task(pack.rows[0])
+
+
+def said(text: str) -> Reply:
+    """Return a reply on record."""
+    return Reply(text, None, "stop", Usage(), 1.0, "mock", "key")
+
+
+def test_every_family_is_found_by_its_name_and_no_other_is() -> None:
+    assert set(FAMILY_NAMES) == set(FAMILIES)
+    for name in FAMILY_NAMES:
+        family = family_named(name)
+        assert family is not None
+        assert family.name == family.template.family == name
+    assert family_named("essay") is None
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_hashes_of_rules_are_pinned(tmp_path: Path, name: str) -> None:
+    """Another hash has every verdict on record reached anew: it changes only when a verdict could."""
+    task = healthy_task(tmp_path, name)
+    family = family_of(task)
+    assert family is not None
+    assert (family.rule_hash(PackRule(task)), family.rule_hash(PackRule(task, parity=True))) == _HASHES[name]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_stored_reply_is_judged_again_or_the_family_says_why_not(tmp_path: Path, name: str) -> None:
+    task = healthy_task(tmp_path, name)
+    family = family_of(task)
+    case = Case("r1", (), None, PackRule(task))
+    assert family is not None
+    if family.not_rescored is None:
+        found = rejudged(case, said("nothing of the kind"), show_hidden=False)
+        assert not found.passed
+        assert found.rule_hash == _HASHES[name][0]
+        return
+    with pytest.raises(UnjudgedError) as caught:
+        rejudged(case, said("anything"), show_hidden=False)
+    assert caught.value.outcome.verdict is Verdict.SKIPPED
+    assert (caught.value.outcome.reason, caught.value.outcome.message) == (
+        "not_rescored",
+        family.not_rescored,
+    )
+
+
+def test_a_stored_reply_that_is_right_passes(tmp_path: Path) -> None:
+    task = healthy_task(tmp_path, "multiple_choice")
+    answer = str(task.eval_value("answer"))
+
+    assert rejudged(Case("r1", (), None, PackRule(task)), said(answer), show_hidden=True).passed
+
+
+def test_families_do_not_know_each_other_nor_who_lists_them() -> None:
+    packages = {name: f"pytest_helmbench.benchmarks.packs.families.{name}" for name in FAMILY_NAMES}
+    for name in FAMILY_NAMES:
+        for path in (_ROOM / "families" / name).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+                others = {other for other, package in packages.items() if module.startswith(package)}
+                assert others <= {name}, f"{path}: {module}"
+                assert not module.endswith("families.registry"), path
+
+
+def test_a_family_is_named_by_its_folder_and_the_registry_alone() -> None:
+    for path in _ROOM.rglob("*.py"):
+        if path.parent.name in FAMILY_NAMES or path.parent.parent.name in FAMILY_NAMES:
+            continue
+        words = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant)
+        }
+        assert path.name == "registry.py" or not words & set(FAMILY_NAMES), path

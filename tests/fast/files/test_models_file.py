@@ -1,0 +1,136 @@
+"""`models.yml`: what is read from it, and what is said of a broken one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
+from pytest_helmbench.files.models_file import load_models
+
+
+def models(folder: Path, text: str) -> ModelsFile:
+    path = folder / "models.yml"
+    path.write_text(text)
+    return load_models(path)
+
+
+def test_models_come_in_file_order_from_both_shapes(tmp_path: Path) -> None:
+    expected = (ModelEntry("a/b"), ModelEntry("c/d"))
+    assert models(tmp_path, "- id: a/b\n- id: c/d\n").models == expected
+    found = models(tmp_path, "marking_model: j/k\nmodels:\n  - id: a/b\n  - id: c/d\n  # - id: e/f\n")
+    assert found == ModelsFile(expected, ModelEntry("j/k"))
+
+
+@pytest.mark.parametrize("text", ["", "models:\n", "marking_model:\n", "[]\n"])
+def test_a_models_file_may_be_empty(tmp_path: Path, text: str) -> None:
+    assert models(tmp_path, text) == ModelsFile()
+
+
+def test_every_key_of_a_model_is_read(tmp_path: Path) -> None:
+    text = """
+models:
+  - &base
+    id: a/b
+    base_url: http://localhost:8000/v1
+    api_key_env: MY_KEY
+    temperature: 0.5
+    top_p: 1
+    top_k: 40
+    min_p: 0.1
+    repetition_penalty: 1.1
+    seed: 7
+    max_tokens: 100
+    reasoning_effort: off
+    extra_body: {Provider: {only: [X], until: 2024-01-01}, required: yes}
+    max_concurrency: 4
+    requests_per_minute: 60
+    tokens_per_minute: 1.5e+5
+    price: {input: 0.1, output: 2}
+  - {<<: *base, id: c/d}
+marking_model: {id: j/k, temperature: 0}
+"""
+    found = models(tmp_path, text)
+    first, second = found.models
+    assert first == ModelEntry(
+        "a/b",
+        "http://localhost:8000/v1",
+        "MY_KEY",
+        Sampling(
+            temperature=0.5,
+            top_p=1,
+            top_k=40,
+            min_p=0.1,
+            repetition_penalty=1.1,
+            seed=7,
+            max_tokens=100,
+            reasoning_effort="off",
+            extra_body={"Provider": {"only": ["X"], "until": "2024-01-01"}, "required": True},
+        ),
+        4,
+        60,
+        150_000.0,
+        Price(0.1, 2),
+    )
+    assert (second.id, second.sampling) == ("c/d", first.sampling)
+    assert found.marking_model == ModelEntry("j/k", sampling=Sampling(temperature=0))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "- id: a/b\n  temprature: 1\n",
+            ["2: unknown key 'temprature'", "did you mean 'temperature'?"],
+        ),
+        ("model:\n  - id: a/b\n", ["1: unknown key 'model'", "did you mean 'models'?"]),
+        ("- temperature: 1\n", ["1: entry 1 has no 'id'"]),
+        ("- a/b\n", ["1: entry 1 is 'a/b', not a mapping", "write '- id: vendor/name'"]),
+        ("models: a/b\n", ["1: models is 'a/b', not a list"]),
+        ("just text\n", ["1: the file is 'just text', not a list"]),
+        (
+            "models:\n  - id: a/b\n    max_concurrency: 0\n",
+            ["3: models entry 1.max_concurrency is 0, out of range"],
+        ),
+        (
+            "- id: a/b\n  requests_per_minute: 0\n",
+            ["entry 1.requests_per_minute is 0", "write a number above 0"],
+        ),
+        ("- id: a/b\n  base_url: localhost\n", ["2: entry 1.base_url 'localhost' has the wrong form"]),
+        ("- id: a/b\n  price: {input: 1}\n", ["2: entry 1.price has no 'output'"]),
+        ("marking_model: {temperature: 0}\n", ["1: marking_model has no 'id'"]),
+        ("marking_model: [a]\n", ["1: marking_model is a list"]),
+        ("- id: ''\n", ["1: entry 1.id is empty"]),
+        ("- id: a/b\n- id: a/b\n", ["2: the model 'a/b' stands here twice (first in line 1)"]),
+        ("models: [\n", ["this is no valid YAML"]),
+        ("- id: a/b\n  extra_body: {x: .nan}\n", ["2: .nan is no finite number"]),
+    ],
+)
+def test_a_broken_models_file_is_refused_with_line_and_hint(
+    tmp_path: Path, text: str, lines: list[str]
+) -> None:
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        models(tmp_path, text)
+    assert len(caught.value.problems) == 1
+    for line in lines:
+        assert line in str(caught.value)
+
+
+def test_all_problems_of_a_models_file_come_at_once_and_in_order(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        models(tmp_path, "models:\n  - id: a/b\n    top_p: 2\n    seed: x\nmarkingmodel: x\n")
+    assert [problem.line for problem in caught.value.problems] == [3, 4, 5]
+
+
+def test_a_key_pasted_where_its_variables_name_belongs_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableBenchmarkError, match="api_key_env has the wrong form") as caught:
+        models(tmp_path, "- id: a/b\n  api_key_env: sk-very-secret\n")
+    assert "secret" not in str(caught.value)
+    assert "never the key itself" in str(caught.value)
+
+
+def test_a_missing_models_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableBenchmarkError, match="the file cannot be read: No such file"):
+        load_models(tmp_path / "models.yml")

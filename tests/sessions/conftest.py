@@ -1,0 +1,12 @@
+"""What all sessions inside of this process have in common."""
+
+from __future__ import annotations
+
+import pytest
+from inner_pytest import import_everything
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _everything_is_imported() -> None:
+    """Before any `pytester`, which forgets what is imported after it."""
+    import_everything()

@@ -1,0 +1,74 @@
+"""The `helmbench` command: in this process, or in one of its own where it starts pytest."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.cli.main import main
+
+__all__ = ["environment", "helmbench", "run_command"]
+
+_SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI", "PYTEST_ADDOPTS")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return this process's environment without what a machine may have set, and with more."""
+    return {name: value for name, value in os.environ.items() if name not in _SET_BY_MACHINES} | more
+
+
+def helmbench(cwd: Path, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the command; whatever it says, it never shows a traceback.
+
+    Args:
+        cwd: Where it runs.
+        arguments: Without the program's name. Those that run sessions get a process of their own.
+        more: Environment variables.
+    """
+    words = [str(argument) for argument in arguments]
+    apart = bool(words) and words[0].startswith("run-")
+    done = _apart(cwd, words, environment(**more)) if apart else _here(cwd, words, environment(**more))
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def run_command(pytester: pytest.Pytester, *arguments: object) -> pytest.RunResult:
+    """Run the command where a session of `pytester` has run."""
+    done = helmbench(pytester.path, *arguments)
+    return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), 0.0)
+
+
+def _apart(cwd: Path, words: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest_helmbench", *words]
+    return subprocess.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def _here(cwd: Path, words: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    out, err = _pipe(), _pipe()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        for name in os.environ.keys() - environ.keys():
+            patch.delenv(name)
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        code = main(words)
+    return subprocess.CompletedProcess(words, code, _text(out), _text(err))
+
+
+def _pipe() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+
+
+def _text(pipe: io.TextIOWrapper) -> str:
+    pipe.flush()
+    buffer = pipe.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode("utf-8").replace("\r\n", "\n")
