@@ -12,12 +12,18 @@ pytest_plugins = ["pytester", "engines"]
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
+_TIMEOUT_S = 120
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test by the folder that it stands in."""
+    """Mark every test by the folder that it stands in, and end it when it hangs.
+
+    No setting of pytest-timeout says so: the demo in the README runs in this folder without that plugin.
+    """
     for item in items:
         if item.path.is_relative_to(_TESTS):
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
             mark = _MARKS.get(item.path.relative_to(_TESTS).parts[0])
             if mark is not None:
                 item.add_marker(mark)
