@@ -231,8 +231,14 @@ class Loaded(Protocol):
     def cases_in(self, path: Path) -> bool:
         """Return whether healthy cases stand in a file."""
 
-    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[CaseJob]:
-        """Yield the jobs of a file, in natural order; nothing is composed."""
+    def jobs(self, path: Path, file_id: str, repeat: int, /) -> Iterator[CaseJob]:
+        """Yield the jobs of a file, in natural order; nothing is composed.
+
+        Args:
+            path: Of the file.
+            file_id: Its node id.
+            repeat: Repetitions of each case on each model.
+        """
 
     def broken_in(self, path: Path) -> Broken:
         """Return what is broken and stands in a file, or for want of one is shown there."""
@@ -246,7 +252,7 @@ class Loaded(Protocol):
     def checked_in(self, path: Path) -> Sequence[str]:
         """Return the codes in a file that `--helmbench-self-check` can check."""
 
-    def count(self, *, add_no_context: bool) -> int:
+    def count(self) -> int:
         """Return the number of healthy cases."""
 
     def scenario_of(self, code: str) -> str:

@@ -63,7 +63,7 @@ class KindRecord(Protocol):
             StoreError: The file is missing or no results file.
         """
 
-    def export(self, path: Path, run_id: int, *, with_text: bool) -> JsonObject:
+    def export(self, path: Path, run_id: int, /, *, with_text: bool) -> JsonObject:
         """Return a run as a document of the kind's own.
 
         Raises:
@@ -81,14 +81,7 @@ class _NoRecord:
     def statements(self, _conn: sqlite3.Connection, _run_id: int) -> Mapping[int, CaseStatement]:
         return {}
 
-    def results(
-        self,
-        _path: Path,
-        _run_id: int,
-        _code: str | None,
-        *,
-        with_text: bool,  # noqa: ARG002 - by name
-    ) -> Mapping[int, ResultWords]:
+    def results(self, *_asked: object, **_flags: object) -> Mapping[int, ResultWords]:
         return {}
 
     def case(self, _path: Path, _run_id: int, _code: str) -> Mapping[int, CaseWords]:
@@ -97,8 +90,8 @@ class _NoRecord:
     def run(self, _path: Path, _run_id: int) -> RunWords | None:
         return None
 
-    def export(self, _path: Path, run_id: int, *, with_text: bool) -> JsonObject:
-        raise HelmbenchError(f"run {run_id} has no document of its kind's own (with_text={with_text})")
+    def export(self, _path: Path, run_id: int, **_flags: object) -> JsonObject:
+        raise HelmbenchError(f"run {run_id} has no document of its kind's own")
 
 
 NO_RECORD = _NoRecord()

@@ -125,7 +125,7 @@ class Outline(Protocol):
     def kind(self) -> str:
         """Name of its kind."""
 
-    def catalogue(self, codes: Iterable[str]) -> Catalogue:
+    def catalogue(self, codes: Iterable[str], /) -> Catalogue:
         """Return the rows that describe it.
 
         Args:

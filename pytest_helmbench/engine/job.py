@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import Work
-from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [
     "CaseJob",
@@ -100,7 +100,7 @@ class CaseJob(ABC):
         """Return about how long the prompt is, without composing it."""
 
     @abstractmethod
-    def case(self, system_prompt: str | None) -> Case:
+    def case(self, system_prompt: str | None, /) -> Case:
         """Compose the case.
 
         Raises:
@@ -132,8 +132,12 @@ class CaseJob(ABC):
         return None
 
     @abstractmethod
-    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
-        """Return the rule hash of every evaluation that the case gets, in order."""
+    def rule_hashes(self, rule: CaseRule, /) -> tuple[str, ...]:
+        """Return the rule hash of every evaluation that the case gets, in order.
+
+        Args:
+            rule: Of the composed case; what a marking model judges is known without asking.
+        """
 
     @property
     def model_id(self) -> str:

@@ -10,6 +10,7 @@ from typing import Protocol
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.job import CaseJob, RunIds
@@ -28,6 +29,7 @@ from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
+from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["CaseKey", "CaseRunner", "JudgedBefore"]
 
@@ -142,9 +144,14 @@ class CaseRunner:
         weights = (case.severity, case.difficulty, job.neutral)
         if weights != (before.severity, before.difficulty, before.neutral):
             return False
+        known = tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations)
+        return known == self._rule_hashes(job, case.rule)
+
+    def _rule_hashes(self, job: CaseJob, rule: CaseRule) -> tuple[str, ...]:
+        if not isinstance(rule, JudgeRule):
+            return job.rule_hashes(rule)
         judge = job.target.judge.entry.id if job.target.judge is not None else ""
-        wanted = job.rule_hashes(case, self._settings.template, judge)
-        return tuple(evaluation.rule_hash for evaluation in before.outcome.evaluations) == wanted
+        return rule.hashes(self._settings.template.hash, judge)
 
     def _origin(self, job: CaseJob) -> Origin:
         return Origin(self._run_id(job), job.code, job.repetition)

@@ -89,9 +89,7 @@ class CaseFile(pytest.File):
         if settings.packs.self_check:
             yield from self._checks()
             return
-        for job in self.loaded.jobs(
-            self.path, self.nodeid, repeat=settings.repeat, add_no_context=settings.add_no_context
-        ):
+        for job in self.loaded.jobs(self.path, self.nodeid, settings.repeat):
             # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
             item: CaseItem = CaseItem.from_parent(self, name=job.name, nodeid=job.node_id)
             item.job = job

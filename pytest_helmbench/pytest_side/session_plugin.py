@@ -328,10 +328,7 @@ class SessionPlugin:
     def _scope(self, selected: int) -> str:
         """Return `evaluation_runs.scope`: paths, options and marks all narrow what is selected."""
         in_all = sum(
-            loaded.count(add_no_context=self.settings.add_no_context)
-            * len(loaded.targets)
-            * self.settings.repeat
-            for loaded in self._library.loaded
+            loaded.count() * len(loaded.targets) * self.settings.repeat for loaded in self._library.loaded
         )
         if selected == in_all:
             return "whole"

@@ -21,9 +21,9 @@ from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
-from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = ["BenchPackJob", "LoadedBenchPack"]
 
@@ -58,8 +58,8 @@ class BenchPackJob(CaseJob):
         """Return the length of what the pack shows of its prompt; nobody knows what it will ask."""
         return len(self.scenario.prompt_text)
 
-    def case(self, system_prompt: str | None) -> Case:  # noqa: ARG002 - the pack writes its own prompts
-        """See `CaseJob.case`; there is nothing to compose."""
+    def case(self, _system_prompt: str | None) -> Case:
+        """See `CaseJob.case`; there is nothing to compose: the pack writes its own prompts."""
         return Case(self.code, (), None, self.loaded.rule(self.scenario, self.number))
 
     @property
@@ -72,9 +72,8 @@ class BenchPackJob(CaseJob):
         """False: the pack asks what it likes."""
         return False
 
-    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a tree's
+    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        rule = case.rule
         return (rule.hash,) if isinstance(rule, BenchPackRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
@@ -156,7 +155,7 @@ class LoadedBenchPack:
         """Return whether a file is its manifest."""
         return path == self.manifest.path
 
-    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[BenchPackJob]:  # noqa: ARG002 - a tree's
+    def jobs(self, _path: Path, file_id: str, repeat: int) -> Iterator[BenchPackJob]:
         """See `Loaded.jobs`."""
         for number, scenario in enumerate(self.outline.scenarios.values(), 1):
             for target in self.targets:
@@ -175,7 +174,7 @@ class LoadedBenchPack:
         """Return nothing: what is wrong with a Bench Pack is wrong with all of it."""
         return ()
 
-    def count(self, *, add_no_context: bool) -> int:  # noqa: ARG002 - a tree's
+    def count(self) -> int:
         """See `Loaded.count`."""
         return len(self.outline.scenarios)
 

@@ -19,8 +19,6 @@ from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
-from pytest_helmbench.judging.judge import JudgeTemplate
-from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -92,11 +90,8 @@ class PackJob(CaseJob):
         """See `RowRef.skip_reason`."""
         return self.ref.skip_reason
 
-    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:
+    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        rule = case.rule
-        if isinstance(rule, JudgeRule):
-            return rule.hashes(template.hash, judge_model)
         family = family_of(rule.task) if isinstance(rule, PackRule) else None
         return (family.rule_hash(rule),) if isinstance(rule, PackRule) and family is not None else ()
 
@@ -161,7 +156,7 @@ class LoadedPack:
         """Return whether healthy rows stand in a file."""
         return path in self._rows
 
-    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[PackJob]:  # noqa: ARG002 - a tree's
+    def jobs(self, path: Path, file_id: str, repeat: int) -> Iterator[PackJob]:
         """See `Loaded.jobs`."""
         for ref in self._rows[path]:
             for target in self.targets:
@@ -182,7 +177,7 @@ class LoadedPack:
         whole = self.pack.problems if path == self.pack.manifest.path else ()
         return ((self.pack.id or path.stem, whole), *rows) if whole else rows
 
-    def count(self, *, add_no_context: bool) -> int:  # noqa: ARG002 - a tree's
+    def count(self) -> int:
         """See `Loaded.count`."""
         return len(self.pack.rows)
 

@@ -22,7 +22,6 @@ from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
-from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.session.targets import NO_MODEL
 
 __all__ = [
@@ -185,8 +184,8 @@ class HandWrittenJob(CaseJob):
         """Return 0: nobody knows."""
         return 0
 
-    def case(self, system_prompt: str | None) -> Case:  # noqa: ARG002 - its messages are its own
-        """See `CaseJob.case`; there is no prompt to compose."""
+    def case(self, _system_prompt: str | None) -> Case:
+        """See `CaseJob.case`; there is no prompt to compose: its messages are its own."""
         return Case(self.code, (), None, AssertionRule(self.test.digest[:_HASH_DIGITS]))
 
     def facts(self) -> dict[str, str | int | None]:
@@ -199,7 +198,7 @@ class HandWrittenJob(CaseJob):
             "repetition": self.repetition,
         }
 
-    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a case's
+    def rule_hashes(self, _rule: CaseRule) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
         return (self.test.digest[:_HASH_DIGITS],)
 
@@ -236,8 +235,8 @@ class HandWritten:
         """See `Loaded.cases_in`: pytest's own modules are their files."""
         return False
 
-    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[CaseJob]:  # noqa: ARG002 - see above
-        """See `Loaded.jobs`."""
+    def jobs(self, _path: Path, _file_id: str, _repeat: int) -> Iterator[CaseJob]:
+        """Return nothing, see `cases_in`."""
         return iter(())
 
     def checked_in(self, _path: Path) -> Sequence[str]:
@@ -252,7 +251,7 @@ class HandWritten:
         """See `Loaded.broken_in`."""
         return ()
 
-    def count(self, *, add_no_context: bool) -> int:  # noqa: ARG002 - a tree's
+    def count(self) -> int:
         """Return how many were collected."""
         return len(self.collected)
 

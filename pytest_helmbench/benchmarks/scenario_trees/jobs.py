@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
 from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
-from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
 from pytest_helmbench.benchmarks.scenario_trees.work import TreeWork
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.limiter import ModelLimits
-from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]
@@ -78,10 +79,9 @@ class TreeJob(CaseJob):
         """See `Combination.case`."""
         return self.combination.case(system_prompt)
 
-    def rule_hashes(self, case: Case, template: JudgeTemplate, judge_model: str) -> tuple[str, ...]:  # noqa: ARG002 - a pack's
+    def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        rule = self.combination.scenario.rule
-        return rule.hashes(template.hash, judge_model) if isinstance(rule, JudgeRule) else rule.hashes()
+        return rule.hashes() if isinstance(rule, FieldRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""
@@ -107,13 +107,15 @@ class LoadedTree:
     Args:
         benchmark: As loaded.
         targets: One per model, in order.
+        add_no_context: Cases without a user context are added.
     """
 
     item_limits: Sequence[ModelLimits] = ()
 
-    def __init__(self, benchmark: ScenarioTree, targets: tuple[Target, ...]) -> None:
+    def __init__(self, benchmark: ScenarioTree, targets: tuple[Target, ...], *, add_no_context: bool) -> None:
         self.outline = benchmark
         self.targets = targets
+        self._add_no_context = add_no_context
         self._hosts = _hosts(benchmark)
         self._judge_calls = {
             scenario.code: len(scenario.rule.criteria)
@@ -141,9 +143,9 @@ class LoadedTree:
         """Return whether a file is the prompt file of a healthy scenario."""
         return path in self.outline.scenarios
 
-    def jobs(self, path: Path, file_id: str, *, repeat: int, add_no_context: bool) -> Iterator[TreeJob]:
+    def jobs(self, path: Path, file_id: str, repeat: int) -> Iterator[TreeJob]:
         """See `Loaded.jobs`."""
-        for combination in self.outline.scenarios[path].combinations(add_no_context=add_no_context):
+        for combination in self._combinations(self.outline.scenarios[path]):
             neutral = self.is_neutral(combination)
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
@@ -164,13 +166,9 @@ class LoadedTree:
         """See `Loaded.broken_in`."""
         return self._hosts.get(path, ())
 
-    def count(self, *, add_no_context: bool) -> int:
+    def count(self) -> int:
         """See `Loaded.count`."""
-        return sum(
-            1
-            for scenario in self.outline.scenarios.values()
-            for _ in scenario.combinations(add_no_context=add_no_context)
-        )
+        return sum(1 for scenario in self.outline.scenarios.values() for _ in self._combinations(scenario))
 
     def scenario_of(self, code: str) -> str:
         """Return `P1-B2-S1` of `P1-B2-S1-C1-PT3`."""
@@ -193,6 +191,9 @@ class LoadedTree:
             if broken[path] == code
             for problem in problems
         )
+
+    def _combinations(self, scenario: Scenario) -> Iterator[Combination]:
+        return scenario.combinations(add_no_context=self._add_no_context)
 
 
 def weighted_behaviours(benchmark: ScenarioTree) -> frozenset[str]:

@@ -18,17 +18,24 @@ class ScenarioTrees:
 
     name = PLACES.name
 
-    def open(self, _session: SessionValues) -> TreeLoader:
+    def open(self, session: SessionValues) -> TreeLoader:
         """See `BenchmarkKind.open`."""
-        return TreeLoader()
+        return TreeLoader(add_no_context=session.settings.add_no_context)
 
 
 class TreeLoader:
-    """Loads scenario trees; they share nothing."""
+    """Loads scenario trees; they share nothing.
+
+    Args:
+        add_no_context: Cases without a user context are added.
+    """
+
+    def __init__(self, *, add_no_context: bool) -> None:
+        self._add_no_context = add_no_context
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedTree:
         """See `Loader.load`."""
-        return LoadedTree(load_tree(root), targets)
+        return LoadedTree(load_tree(root), targets, add_no_context=self._add_no_context)
 
     async def close(self) -> None:
         """Nothing was made."""

@@ -229,7 +229,7 @@ class ScenarioTree:
     warnings: tuple[Problem, ...]
     kind: str = "scenario_tree"
 
-    def catalogue(self, codes: Iterable[str]) -> Catalogue:  # noqa: ARG002 - all of them
+    def catalogue(self, _codes: Iterable[str]) -> Catalogue:
         """Return all that was loaded, planned or not.
 
         Names and descriptions are the READMEs', which the hash does not cover.
