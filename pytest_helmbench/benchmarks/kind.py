@@ -8,7 +8,7 @@ or a command has met such a benchmark.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.engine.job import CaseJob, RunIds, Target
     from pytest_helmbench.engine.loop import LoopThread
     from pytest_helmbench.gateway.limiter import ModelLimits
+    from pytest_helmbench.options import Options
     from pytest_helmbench.store.writer import Store
 
 __all__ = [
@@ -93,7 +94,7 @@ class SessionValues:
         note: Says something in the summary.
     """
 
-    settings: Any
+    settings: Options
     environ: Mapping[str, str]
     loop: Callable[[], LoopThread]
     note: Callable[[str], None]

@@ -19,6 +19,7 @@ _ROOMS = {
         "core",
         "engine",
         "gateway",
+        "options",
         "store",
     },
     "benchmarks/bench_packs": {
@@ -28,11 +29,11 @@ _ROOMS = {
         "files",
         "gateway",
         "judging",
+        "options",
         "sandbox",
-        "session",
         "store",
     },
-    "benchmarks/packs": {"benchmarks", "core", "engine", "files", "gateway", "judging", "sandbox", "session"},
+    "benchmarks/packs": {"benchmarks", "core", "engine", "files", "gateway", "judging", "options", "sandbox"},
     "benchmarks/python_tests": {"benchmarks", "core", "engine", "gateway", "judging", "session"},
     "benchmarks/scenario_trees": {
         "benchmarks",

@@ -34,9 +34,9 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.job import RunIds, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
+from pytest_helmbench.options import Options
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
-from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 
@@ -68,7 +68,7 @@ class BenchPackLoader:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: Options,
         environ: Mapping[str, str],
         loop: LoopThread,
         note: Callable[[str], None] = lambda _text: None,

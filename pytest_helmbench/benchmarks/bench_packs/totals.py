@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
-from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.options import Options
 from pytest_helmbench.store.writer import Store
 
 __all__ = ["PackRun", "mean_score", "note_pack_starts", "store_pack_totals"]
@@ -39,7 +39,7 @@ def note_pack_starts(runs: Iterable[PackRun], store: Store) -> None:
 
 
 def store_pack_totals(
-    runs: Iterable[PackRun], store: Store, settings: Settings, scores: Scores
+    runs: Iterable[PackRun], store: Store, settings: Options, scores: Scores
 ) -> tuple[str, ...]:
     """Ask each pack for its score of each run, put that on record, and return what went wrong.
 

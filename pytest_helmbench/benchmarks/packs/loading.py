@@ -19,8 +19,8 @@ from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.relay.relay import Relay
+from pytest_helmbench.options import Options
 from pytest_helmbench.sandbox.modes import SandboxMode
-from pytest_helmbench.session.settings import Settings
 
 __all__ = ["PackLoader"]
 
@@ -36,7 +36,7 @@ class PackLoader:
         AgentCommandError: `--helmbench-agent` names nothing that can be started.
     """
 
-    def __init__(self, settings: Settings, note: Callable[[str], None]) -> None:
+    def __init__(self, settings: Options, note: Callable[[str], None]) -> None:
         given = settings.packs
         self._packs = PackSettings(
             parity=given.pack_rules == "parity",
