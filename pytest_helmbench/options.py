@@ -26,7 +26,7 @@ class Type(Generic[T]):
     """A type of values: how it is written, and what is made of it.
 
     Args:
-        wanted: What it takes, for error messages and the page of options.
+        wanted: What it takes, each time where it is repeatable, for error messages and the page of options.
         make: Makes the value of text, of a tuple of words, or of what argparse has made; ValueError where it cannot.
         metavar: For `--help`.
         fits: Whether a value can be used; paths are whole by then.
@@ -35,7 +35,8 @@ class Type(Generic[T]):
         word: What argparse makes of the word; None leaves it as text.
         action: Of argparse.
         ini: pytest's name for the type of the ini key.
-        record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON.
+        record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON; None where it does
+            not belong there.
     """
 
     wanted: str
@@ -47,7 +48,12 @@ class Type(Generic[T]):
     word: type[int | float] | None = None
     action: Literal["store", "append", "store_true"] = "store"
     ini: Literal["string", "linelist", "args", "bool"] = "string"
-    record: Callable[..., object] = lambda value: str(value) if isinstance(value, Path) else value
+    record: Callable[..., object] | None = lambda value: str(value) if isinstance(value, Path) else value
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it is a list, of which the option gives one each time."""
+        return self.action == "append"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,19 +64,19 @@ class Option:
         name: Without `--helmbench-`.
         type: Of its value.
         default: Where nothing is given.
+        absent: What applies where nothing is given, when the default does not say it.
         text: What it is for.
         group: Where it stands in `--help`, and whose it is.
         use: `asks`: naming it on the command line asks for our cases; `ini`: there is an ini key alone.
-        recorded: Whether the value stands in the settings of a run.
     """
 
     name: str
     type: Type[Any]
     default: object
+    absent: str
     text: str
     group: Group
     use: Use
-    recorded: bool
 
     @property
     def flag(self) -> str:
@@ -83,9 +89,20 @@ class Option:
         return f"helmbench_{self.name.replace('-', '_')}"
 
     @property
+    def default_text(self) -> str:
+        """What applies where nothing is given; empty where that is nothing at all."""
+        if self.absent or self.default is None or self.default == () or isinstance(self.default, bool):
+            return self.absent
+        if isinstance(self.default, tuple):
+            return " ".join(self.default)
+        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+
+    @property
     def help(self) -> str:
         """For `--help`."""
-        return self.text if self.group.kind is None else f"{self.group.title}: {self.text}"
+        again = "; repeatable" if self.type.is_repeatable else ""
+        default = f" (default: {self.default_text})" if self.default_text else ""
+        return f"{self.text}{again}{default}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,10 +120,10 @@ class Group:
     sparse: bool = False
 
     def __call__(
-        self, type_: Type[T], default: D, text: str, *, name: str = "", use: Use = "", recorded: bool = True
+        self, type_: Type[T], default: D, text: str, *, absent: str = "", name: str = "", use: Use = ""
     ) -> T | D:
         """Declare an option as a field of a dataclass; see `Option`. Without a name it has that of the field."""
-        option = Option(name, type_, default, text, self, use, recorded)
+        option = Option(name, type_, default, absent, text, self, use)
         declared: T | D = field(default=default, metadata={"option": option})
         return declared
 
@@ -119,12 +136,12 @@ def _text(metavar: str) -> Type[str]:
 
 
 def _texts(metavar: str) -> Type[tuple[str, ...]]:
-    return Type("text; repeatable", tuple, metavar, action="append", ini="linelist")
+    return Type("text", tuple, metavar, action="append", ini="linelist")
 
 
 def _names(metavar: str, *known: str) -> Type[tuple[str, ...]]:
     """A list without repetition: of any names, or of these."""
-    wanted, fits = (", ".join(known), known.__contains__) if known else ("text; repeatable", bool)
+    wanted, fits = (", ".join(known), known.__contains__) if known else ("text", bool)
     return Type(
         wanted, lambda names: tuple(dict.fromkeys(names)), metavar, fits, action="append", ini="linelist"
     )
@@ -184,14 +201,20 @@ _LEAST_SCORE: Type[float | None] = Type(
     "RULE",
     record=_least_score_text,
 )
-_WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args")
+_WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
 _FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
 _CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
 _OUTPUT: Type[Path] = Type(
-    "a file in a folder that exists", Path, "PATH", lambda path: not path.is_dir() and path.parent.is_dir()
+    "a file in a folder that exists",
+    Path,
+    "PATH",
+    lambda path: not path.is_dir() and path.parent.is_dir(),
+    record=None,
 )
-_FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written)
+_FOLDER: Type[Path] = Type(
+    "a folder that files can be written to", Path, "PATH", _can_be_written, record=None
+)
 
 # The options of every kind of benchmark, then those of one
 
@@ -203,26 +226,25 @@ _RECORD = Group("record, cache and resume")
 _RESULT = Group("gates and reports")
 _PACKS = Group("packs", "packs")
 _BENCH_PACKS = Group("Bench Packs", "bench_packs")
+_GROUPS = (_MODELS, _CASES, _SAMPLING, _LIMITS, _RECORD, _RESULT, _PACKS, _BENCH_PACKS)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SamplingOptions:
     """Overrides for the models under test; None is "as models.yml says"."""
 
-    temperature: float | None = _SAMPLING(
-        _decimal("T"), None, "sampling temperature; sent only when set, never to the judge"
-    )
+    temperature: float | None = _SAMPLING(_decimal("T"), None, "sampling temperature; never the judge's")
     top_p: float | None = _SAMPLING(_decimal("P"), None, "nucleus sampling")
     top_k: int | None = _SAMPLING(_whole("K", 0), None, "top-k sampling")
     min_p: float | None = _SAMPLING(_decimal("P"), None, "min-p sampling")
     repetition_penalty: float | None = _SAMPLING(_decimal("X"), None, "repetition penalty")
     seed: int | None = _SAMPLING(_whole("N"), None, "seed; repetition n is sent seed + n - 1")
-    max_tokens: int | None = _SAMPLING(_whole("N", 1), None, "bound on the completion")
+    max_tokens: int | None = _SAMPLING(_whole("N", 1), None, "most tokens of a reply")
     reasoning_effort: str | None = _SAMPLING(
         _text("LEVEL"), None, "low, medium or high, where a model knows it"
     )
     extra_body: Mapping[str, object] | None = _SAMPLING(
-        _JSON_OBJECT, None, "object merged into every request body"
+        _JSON_OBJECT, None, "JSON object merged into the body of every request"
     )
 
 
@@ -233,20 +255,27 @@ class PackOptions:
     pack_rules: Literal["default", "parity"] = _PACKS(
         _choice("RULES", "default", "parity"),
         "default",
-        "default (what models really write) or parity (as published)",
+        "rules that judge: default reads what models really write, parity judges as published",
     )
     sandbox: str = _PACKS(
         _choice("MODE", "auto", "docker", "podman", "bwrap", "none"),
         "auto",
-        "auto, docker, podman, bwrap, or none (unprotected); default: auto",
+        "where foreign code runs: auto, docker, podman, bwrap, or none, which protects nothing",
     )
-    pull: bool = _PACKS(_FLAG, False, "container images may be pulled")
+    pull: bool = _PACKS(_FLAG, False, "fetch container images that are not here")
     allow_commands: tuple[str, ...] = _PACKS(
-        _names("NAME", "chroot"), (), "a dangerous command that a row may need (chroot)", name="allow-command"
+        _names("NAME", "chroot"), (), "a dangerous command that a row may need: chroot", name="allow-command"
     )
     show_hidden: bool = _PACKS(_FLAG, False, "show hidden values (answers) in failures and reports")
-    self_check: bool = _PACKS(_FLAG, False, "check the rows against their own answers, no model", use="asks")
-    agent: str | None = _PACKS(_COMMAND, None, "external agent for repo_patch and terminal_task rows")
+    self_check: bool = _PACKS(
+        _FLAG, False, "check the rows against their own answers; no model is asked", use="asks"
+    )
+    agent: str | None = _PACKS(
+        _COMMAND,
+        None,
+        "external agent for repo_patch and terminal_task rows",
+        absent="the built-in one",
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -258,24 +287,32 @@ class BenchPackOptions:
         pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers, else no bound.
     """
 
-    node: Path | None = _BENCH_PACKS(_FILE, None, "Node.js to run them with (default: node on PATH)")
+    node: Path | None = _BENCH_PACKS(
+        _FILE, None, "Node.js to run them with", absent="HELMBENCH_NODE, else node on PATH"
+    )
     verifiers: tuple[str, ...] = _BENCH_PACKS(
         _texts("[ID=]MODE"),
         (),
-        "docker, podman, process or a URL; repeatable (default: as the pack says)",
+        "how verifiers run: docker, podman, process or a URL",
+        absent="as the pack says",
         name="verifier",
     )
     prepare: Literal["item", "session"] = _BENCH_PACKS(
-        _choice("WHEN", "item", "session"), "item", "prepare per item or per session (default: item)"
+        _choice("WHEN", "item", "session"),
+        "item",
+        "have the pack prepare for every item, or once per session",
     )
     pack_concurrency: int | None = _BENCH_PACKS(
-        _whole("N", 1), None, "scenarios of a pack at a time (1 for local servers)"
+        _whole("N", 1),
+        None,
+        "scenarios of a pack at a time",
+        absent="1 for local servers, else as many as calls",
     )
     partial: float | None = _BENCH_PACKS(
-        _LEAST_SCORE, None, "partial results fail, pass, or pass from a score (default: fail)"
+        _LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"
     )
     benchlocal_dir: Path | None = _BENCH_PACKS(
-        _FOLDER, None, "write runs as the BenchLocal app stores them", recorded=False
+        _FOLDER, None, "folder to write runs to as the BenchLocal app stores them"
     )
 
 
@@ -292,75 +329,103 @@ class Options:
     """
 
     models: tuple[str, ...] = _MODELS(
-        _names("ID"), (), "model under test; repeatable (default: models.yml)", name="model", use="asks"
+        _names("ID"), (), "model under test", absent="models.yml", name="model", use="asks"
     )
-    marking_model: str | None = _MODELS(_text("ID"), None, "judge for SQE scenarios (default: models.yml)")
-    models_file: Path | None = _MODELS(_FILE, None, "models.yml to use (default: the benchmark's own)")
+    marking_model: str | None = _MODELS(
+        _text("ID"), None, "judge of what no rule can judge, such as SQE scenarios", absent="models.yml"
+    )
+    models_file: Path | None = _MODELS(_FILE, None, "models.yml to use", absent="the benchmark's own")
     base_url: str | None = _MODELS(
-        _text("URL"), None, "any OpenAI-compatible server, for every model without its own"
+        _text("URL"),
+        None,
+        "OpenAI-compatible server of every model that has none in models.yml",
+        absent="the provider's",
     )
-    api_key_env: str | None = _MODELS(_text("NAME"), None, "environment variable that holds the key")
-    marking_base_url: str | None = _MODELS(_text("URL"), None, "server of the judge, when it is another one")
+    api_key_env: str | None = _MODELS(
+        _text("NAME"), None, "environment variable that holds the key", absent="the provider's"
+    )
+    marking_base_url: str | None = _MODELS(
+        _text("URL"), None, "server of the judge", absent="--helmbench-base-url"
+    )
     marking_api_key_env: str | None = _MODELS(
-        _text("NAME"), None, "environment variable that holds the judge's key"
+        _text("NAME"),
+        None,
+        "environment variable that holds the judge's key",
+        absent="--helmbench-api-key-env, on the same server",
     )
     system_prompt: str | None = _CASES(_CONTENT, None, "file with a system message to send before every case")
-    judge_template: Path | None = _MODELS(_FILE, None, "wording of the judge's prompt (default: built in)")
+    judge_template: Path | None = _MODELS(_FILE, None, "wording of the judge's prompt", absent="built in")
     dry_run: bool = _CASES(_FLAG, False, "compose and price every case, call nothing", use="asks")
     require_run: bool = _RESULT(_FLAG, False, "a run in which nothing was judged is a failure")
-    repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case (default: 1)")
-    add_no_context: bool = _CASES(_FLAG, False, "add the combination without user context")
+    repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
+    add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context")
     strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text")
     concurrency: int | None = _LIMITS(
-        _whole("N", 1), None, "calls in flight, all workers together (default: 32; 4 for local servers)"
+        _whole("N", 1),
+        None,
+        "calls in flight, all workers together",
+        absent="32; 4 for a local server",
     )
-    requests_per_minute: float | None = _LIMITS(_positive("N"), None, "limit of the whole session")
-    tokens_per_minute: float | None = _LIMITS(_positive("N"), None, "limit of the whole session")
-    timeout_s: float = _LIMITS(_positive("S"), 120.0, "seconds per attempt (default: 120)", name="timeout")
+    requests_per_minute: float | None = _LIMITS(
+        _positive("N"), None, "most requests per minute, all models together"
+    )
+    tokens_per_minute: float | None = _LIMITS(
+        _positive("N"), None, "most tokens per minute, all models together"
+    )
+    timeout_s: float = _LIMITS(_positive("S"), 120.0, "seconds per attempt", name="timeout")
     case_timeout_s: float | None = _LIMITS(
-        _positive("S"), None, "seconds per case, waiting for our own limits apart", name="case-timeout"
+        _positive("S"),
+        None,
+        "seconds per case, without the time that it waits for our own limits",
+        absent="3 × timeout",
+        name="case-timeout",
     )
-    max_retries: int = _LIMITS(_whole("N", 0), 5, "attempts after the first (default: 5)")
+    max_retries: int = _LIMITS(_whole("N", 0), 5, "attempts after the first")
     max_cost_usd: float | None = _LIMITS(
         _positive("USD"), None, "budget of the session; what it cannot pay is skipped", name="max-cost"
     )
     ask_above_usd: float = _LIMITS(
         _AMOUNT,
         10.0,
-        "USD above which --helmbench-max-cost must be given (default: 10)",
+        "estimated USD above which --helmbench-max-cost must be given",
         name="ask-above",
         use="ini",
     )
-    db: Path = _RECORD(_PATH, Path("helmbench.db"), "results database (default: helmbench.db in rootdir)")
+    db: Path = _RECORD(
+        _PATH, Path("helmbench.db"), "results database", absent="helmbench.db in pytest's rootdir"
+    )
     with_text: bool = _RESULT(_FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
     cache: str = _RECORD(
         _choice("MODE", "off", "reuse", "refresh", "only"),
         "off",
-        "recorded replies: off, reuse, refresh, only (replay, no network); default: off",
+        "recorded replies: off, reuse, refresh, or only, which replays without network",
     )
     resume: bool = _RECORD(
         _FLAG, False, "continue the last unfinished session; nothing answered is asked again", use="asks"
     )
-    resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the session of this run", use="asks")
+    resume_run: int | None = _RECORD(
+        _whole("RUN", 1), None, "continue the unfinished session of this run", use="asks"
+    )
     min_score: str | None = _RESULT(
         _text("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
     )
     min_coverage: str | None = _RESULT(
-        _text("X"), None, "least share of the planned severity that was judged (1.0 with a gate)"
+        _text("X"),
+        None,
+        "gate: least share of the planned severity that was judged",
+        absent="1.0 with --helmbench-min-score",
     )
     markdown_report: Path | None = _RESULT(
         _OUTPUT,
         None,
         "report of the session's runs that pastes into a pull request",
         name="markdown",
-        recorded=False,
     )
     json_report: Path | None = _RESULT(
         _OUTPUT,
         None,
         "the same report for programs (schema: `helmbench schema report`)",
         name="json",
-        recorded=False,
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()
@@ -369,11 +434,7 @@ class Options:
     )
     sampling: SamplingOptions = SamplingOptions()
     paths: tuple[str, ...] = _CASES(
-        _WORDS,
-        ("benchmark",),
-        "benchmarks to run when no path is given (default: benchmark)",
-        use="ini",
-        recorded=False,
+        _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"
     )
     stated: frozenset[str] = frozenset()
 
@@ -387,7 +448,13 @@ def declared_in(values: type) -> Mapping[str, Option]:
 
 
 OPTIONS = tuple(
-    option
-    for values in (Options, SamplingOptions, PackOptions, BenchPackOptions)
-    for option in declared_in(values).values()
+    sorted(
+        (
+            option
+            for values in (Options, SamplingOptions, PackOptions, BenchPackOptions)
+            for option in declared_in(values).values()
+        ),
+        key=lambda option: _GROUPS.index(option.group),
+    )
 )
+"""All of them, group by group."""

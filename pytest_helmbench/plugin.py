@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             parser.addini(option.key, option.help, type=option.type.ini)
             continue
         title = option.group.title
-        group = parser.getgroup(f"helmbench: {title}", f"LLM benchmark cases as tests (helmbench): {title}")
+        group = parser.getgroup(f"helmbench: {title}", f"LLM benchmarks (helmbench): {title}")
         group.addoption(option.flag, dest=option.key, default=None, help=option.help, **_argparse(option))
         parser.addini(option.key, f"same as {option.flag}", type=option.type.ini)
 

@@ -132,5 +132,7 @@ def _recorded(values: DataclassInstance) -> Iterator[tuple[str, object]]:
         option = options.get(name)
         if name in parts:
             yield from _recorded(value)
-        elif option is not None and option.recorded and not (option.group.sparse and value is None):
+        elif option is None or option.type.record is None or (option.group.sparse and value is None):
+            continue
+        else:
             yield name, option.type.record(value)
