@@ -247,8 +247,7 @@ class Limiter:
         now = self._clock()
         state.in_flight -= 1
         self._in_flight -= state.calls
-        # Adding and taking away leaves dust behind; with nothing out there is nothing reserved.
-        self.budget.reserved_usd = self.budget.reserved_usd - permit.reserved_usd if self._out else 0.0
+        self.budget.release(permit.reserved_usd)
         match used.ending:
             case Ending.REPLY:
                 state.limit.succeeded()
@@ -279,7 +278,7 @@ class Limiter:
             rate.take(now, completion)
         cost = 0.0 if state.model_id.free else usage.cost_usd
         if cost is not None:
-            self.budget.spent_usd += cost
+            self.budget.spend(cost)
             state.largest_cost = max(state.largest_cost or 0.0, cost)
         elif self.budget.most_usd is not None and state.largest_cost is None and self.closed is None:
             sentence = (
@@ -379,7 +378,7 @@ class Limiter:
         reserved = self._cost(state, wanted) or 0.0
         state.in_flight += 1
         self._in_flight += state.calls
-        self.budget.reserved_usd += reserved
+        self.budget.reserve(reserved)
         for rate in state.request_rates:
             rate.take(now, 1)
         for rate in state.token_rates:

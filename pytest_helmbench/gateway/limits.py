@@ -95,11 +95,15 @@ class Budget:
 
     Args:
         most_usd: The bound; None for none.
+        spent_usd: So far.
+        reserved_usd: By calls in flight.
+        reservations: How many calls those are.
     """
 
     most_usd: float | None = None
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
+    reservations: int = 0
 
     @property
     def is_spent(self) -> bool:
@@ -113,6 +117,21 @@ class Budget:
     def can_pay_now(self, cost_usd: float) -> bool:
         """Return whether a call of this price fits beside what is reserved."""
         return not cost_usd or self._fits(self.spent_usd + self.reserved_usd + cost_usd)
+
+    def reserve(self, cost_usd: float) -> None:
+        """Set aside what a call may cost."""
+        self.reservations += 1
+        self.reserved_usd += cost_usd
+
+    def release(self, cost_usd: float) -> None:
+        """Free what was set aside for a call."""
+        self.reservations -= 1
+        # Adding and taking away leaves dust behind; with nothing out there is nothing reserved.
+        self.reserved_usd = self.reserved_usd - cost_usd if self.reservations else 0.0
+
+    def spend(self, cost_usd: float) -> None:
+        """Count what a call has cost."""
+        self.spent_usd += cost_usd
 
     def _fits(self, sum_usd: float) -> bool:
         return self.most_usd is None or sum_usd <= self.most_usd + _DUST_USD

@@ -42,17 +42,27 @@ class Beat:
     """Asks for a heartbeat, nothing else."""
 
 
-@dataclass(slots=True, eq=False)
 class Task:
     """A question that its asker waits for.
 
     Args:
         action: Run inside a transaction; may run again after a rollback.
-        answer: Filled once the transaction is on disk.
     """
 
-    action: Callable[[sqlite3.Connection], tuple[int, ...]]
-    answer: tuple[int, ...] | None = None
+    __slots__ = ("_answer", "action")
+
+    def __init__(self, action: Callable[[sqlite3.Connection], tuple[int, ...]]) -> None:
+        self.action = action
+        self._answer: tuple[int, ...] | None = None
+
+    @property
+    def answer(self) -> tuple[int, ...] | None:
+        """What the action returned; None until its transaction is on disk."""
+        return self._answer
+
+    def settle(self, answer: tuple[int, ...]) -> None:
+        """Take the answer: the transaction is on disk."""
+        self._answer = answer
 
 
 Record = AttemptRecord | ResultRecord | Happened | Stated

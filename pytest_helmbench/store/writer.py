@@ -287,7 +287,7 @@ class Store:
         for result in batch.results:
             self._replies.pop(result.outcome.reply_key or "", None)
         for task, answer in zip(batch.tasks, answers, strict=True):
-            task.answer = answer
+            task.settle(answer)
         with self._wake:
             self._open_runs = self._open_runs - {closing.run_id for closing in batch.closings}
 

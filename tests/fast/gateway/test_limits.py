@@ -91,3 +91,14 @@ def test_what_costs_nothing_can_be_paid_even_when_replies_have_cost_too_much() -
 def test_no_budget_pays_everything() -> None:
     assert Budget(None, spent_usd=1e9).can_pay_now(1e9)
     assert not Budget(None, spent_usd=1e9).is_spent
+
+
+def test_with_no_call_out_nothing_is_reserved_however_the_sums_are_rounded() -> None:
+    budget = Budget(1.0)
+    for cost_usd in (0.1, 0.2, 0.3):
+        budget.reserve(cost_usd)
+    assert budget.reserved_usd == pytest.approx(0.6)
+    budget.spend(0.25)
+    for cost_usd in (0.1, 0.2, 0.3):
+        budget.release(cost_usd)
+    assert (budget.spent_usd, budget.reserved_usd) == (0.25, 0.0)
