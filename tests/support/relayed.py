@@ -24,7 +24,8 @@ from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
-from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayBounds
+from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
+from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse, ReplyCache
 from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.pytest_side.xdist_channel import RemoteBackend

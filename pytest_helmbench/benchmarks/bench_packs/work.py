@@ -221,8 +221,8 @@ class BenchPackWork:
     async def _addresses(self, conversation: Conversation) -> AsyncIterator[tuple[_Addresses, str | None]]:
         """Lend a scenario its addresses: its own, or those of all scenarios of its model, one at a time."""
         if not self._settings.once:
-            route = RelayRoute(conversation)
-            conversation.call_at_end(route.leave)
+            route = RelayRoute()
+            route.lead_to(conversation)
             async with AsyncExitStack() as stack:
                 yield await self._opened(route, stack), None
             return
@@ -231,8 +231,7 @@ class BenchPackWork:
             if model not in self._prepared:
                 self._prepared[model] = await self._opened(RelayRoute(), self._shared)
             addresses = self._prepared[model]
-            addresses.route.conversation = conversation
-            conversation.call_at_end(addresses.route.leave)
+            addresses.route.lead_to(conversation)
             try:
                 yield addresses, addresses.address.base_url
             finally:

@@ -15,7 +15,15 @@ from pytest_helmbench.gateway.limiter import BudgetSpentError, ModelStoppedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.retries import CallFailedError
 
-__all__ = ["BadRequestError", "ItemEndedError", "check_request", "error_body", "failure_of", "read_request"]
+__all__ = [
+    "BadRequestError",
+    "ItemEndedError",
+    "NotAdmittedError",
+    "check_request",
+    "error_body",
+    "failure_of",
+    "read_request",
+]
 
 _OTHER_MODEL = "would have another model answer than the one under test"
 _OUT_OF_REACH = "would let the provider fetch what the request does not hold"
@@ -49,6 +57,13 @@ class BadRequestError(HelmbenchError):
     def __init__(self, message: str, parameter: str | None = None) -> None:
         self.parameter = parameter
         super().__init__(message)
+
+
+class NotAdmittedError(HelmbenchError):
+    """A request whose path and token do not belong together, or to nobody."""
+
+    def __init__(self) -> None:
+        super().__init__("this address takes only the bearer token that was given out with it")
 
 
 class ItemEndedError(HelmbenchError):

@@ -1,6 +1,6 @@
-"""The gateway's HTTP face: an address of its own for every item whose code is not ours.
+"""Addresses and tokens of the relay: one for every item whose own code calls its model over HTTP.
 
-It knows addresses and tokens. The server behind them is loaded when the first address is asked for.
+The server behind them is loaded when the first address is asked for.
 """
 
 from __future__ import annotations
@@ -14,47 +14,17 @@ from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.relay.client_errors import ItemEndedError
+from pytest_helmbench.gateway.relay.client_errors import ItemEndedError, NotAdmittedError
 from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 
 if TYPE_CHECKING:
     from pytest_helmbench.gateway.relay.server import RelayServer
 
-__all__ = ["NotAdmittedError", "Relay", "RelayAddress", "RelayBounds", "RelayRoute"]
+__all__ = ["Relay", "RelayAddress", "RelayRoute"]
 
 _LOOPBACK = "127.0.0.1"
 _BEARER = "bearer "
-
-
-class NotAdmittedError(HelmbenchError):
-    """A request whose path and token do not belong together, or to nobody."""
-
-    def __init__(self) -> None:
-        super().__init__("this address takes only the bearer token that was given out with it")
-
-
-@dataclass(frozen=True, slots=True)
-class RelayBounds:
-    """What a client may ask of us.
-
-    Args:
-        body_bytes: Largest request, decompressed.
-        item_bytes: Of all requests of one item that are out at a time.
-        body_s: For sending a request.
-        write_s: For taking an answer, or one piece of a stream.
-        heartbeat_s: Between two signs of life in a stream; a fault before the first is a plain HTTP error.
-        idle_s: For which a connection without a request is kept.
-        connections: Open at a time, of all items; more are refused.
-    """
-
-    body_bytes: int = 32 * 2**20
-    item_bytes: int = 128 * 2**20
-    body_s: float = 60.0
-    write_s: float = 60.0
-    heartbeat_s: float = 2.0
-    idle_s: float = 120.0
-    connections: int = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +50,12 @@ class RelayRoute:
 
     conversation: Conversation | None = None
 
-    def leave(self) -> None:
-        """Let the address lead nowhere."""
+    def lead_to(self, conversation: Conversation) -> None:
+        """Lead to an item's conversation, until that ends."""
+        self.conversation = conversation
+        conversation.call_at_end(self._lead_nowhere)
+
+    def _lead_nowhere(self) -> None:
         self.conversation = None
 
 
@@ -111,16 +85,16 @@ class Relay:
         self._starting = asyncio.Lock()
 
     async def open(self, conversation: Conversation, host: str = _LOOPBACK) -> RelayAddress:
-        """Return an address that leads to a conversation until it ends; see `open_seat`."""
-        route = RelayRoute(conversation)
-        conversation.call_at_end(route.leave)
+        """Return an address that leads to a conversation until it ends; see `open_route`."""
+        route = RelayRoute()
+        route.lead_to(conversation)
         return await self.open_route(route, host)
 
     async def open_route(self, route: RelayRoute, host: str = _LOOPBACK) -> RelayAddress:
-        """Return an address that leads to whoever has a seat.
+        """Return an address that leads where a route leads.
 
         Args:
-            seat: Items may take turns in it.
+            route: Items may take turns in it.
             host: Address of this machine to listen at: loopback, or a bridge that containers are on.
 
         Raises:
@@ -133,7 +107,7 @@ class Relay:
         return RelayAddress(base_url, token)
 
     async def also_at(self, address: RelayAddress, host: str) -> RelayAddress:
-        """Return the same address, with its token, as somebody else reaches it; see `open_seat`."""
+        """Return the same address, with its token, as somebody else reaches it; see `open_route`."""
         name = address.base_url.split("/")[-2]
         return RelayAddress(await self._base_url(name, host), address.token)
 

@@ -17,12 +17,13 @@ from pytest_helmbench.gateway.limiter import RefusedError
 from pytest_helmbench.gateway.relay.client_errors import (
     BadRequestError,
     ItemEndedError,
+    NotAdmittedError,
     error_body,
     read_request,
 )
 from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
 from pytest_helmbench.gateway.relay.event_stream import HEARTBEAT, error_event, reply_events, wants_usage
-from pytest_helmbench.gateway.relay.relay import NotAdmittedError, RelayBounds
+from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 
 __all__ = ["RelayServer"]
 
