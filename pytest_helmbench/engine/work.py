@@ -17,7 +17,7 @@ from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import ModelStoppedError, NotStoredError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.gateway.relay.conversation import Sums
+from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.judging.judge import JudgeTemplate
 

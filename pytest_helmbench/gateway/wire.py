@@ -18,7 +18,16 @@ from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import Provider, amount
 
-__all__ = ["ParsedReply", "encode", "parse_reply", "passed_body", "request_body", "request_hash"]
+__all__ = [
+    "ParsedReply",
+    "encode",
+    "first_choice",
+    "parse_reply",
+    "passed_body",
+    "reply_document",
+    "request_body",
+    "request_hash",
+]
 
 _NO_HEADERS: Mapping[str, str] = {}
 _OUR_BLOCKS = ("provider", "usage")
@@ -187,7 +196,7 @@ def parse_reply(
         start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
         return _malformed(status, "not_json", f"something that is no JSON object: {start!r}")
     usage = _usage(document.get("usage"), endpoint.server if endpoint is not None else ANY_SERVER)
-    choice = _first_choice(document)
+    choice = first_choice(document)
     # Routers put the error of a server that broke off into the choice.
     error = document.get("error") or choice.get("error")
     if error:
@@ -216,7 +225,14 @@ def _decoded(body: bytes) -> JsonValue:
     return document
 
 
-def _first_choice(document: JsonObject) -> JsonObject:
+def reply_document(body: bytes) -> JsonObject:
+    """Return the JSON object that a reply is; empty for what is none."""
+    document = _decoded(body)
+    return document if isinstance(document, dict) else {}
+
+
+def first_choice(document: JsonObject) -> JsonObject:
+    """Return the first choice of a chat completion; empty where there is none."""
     choices = document.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return first if isinstance(first, dict) else {}

@@ -33,9 +33,10 @@ from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
-from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.item_clock import ItemClock
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
+from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.sandbox.workspace import SandboxError
 
 __all__ = ["BenchPackSettings", "BenchPackTools", "BenchPackWork", "item_limits_name"]

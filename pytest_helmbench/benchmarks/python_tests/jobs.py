@@ -20,8 +20,9 @@ from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.limiter import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine, Sums
+from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
+from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.session.targets import NO_MODEL
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
@@ -73,7 +73,7 @@ class ItemEndedError(HelmbenchError):
         super().__init__("the item that this address was made for has ended")
 
 
-def read_request(raw: bytes) -> dict[str, Any]:
+def read_request(raw: bytes) -> dict[str, JsonValue]:
     """Return a decoded request body.
 
     Raises:
@@ -82,7 +82,7 @@ def read_request(raw: bytes) -> dict[str, Any]:
     if sum(map(raw.count, (b",", b"[", b"{"))) > _MOST_PARTS:
         raise BadRequestError(f"the request body has more than {_MOST_PARTS:,} parts")
     try:
-        body = json.loads(raw.decode(), parse_constant=_refuse_number, parse_float=_finite)
+        body: JsonValue = json.loads(raw.decode(), parse_constant=_refuse_number, parse_float=_finite)
     except UnicodeDecodeError:
         raise BadRequestError("the request body is not UTF-8") from None
     except RecursionError:
@@ -98,7 +98,7 @@ def read_request(raw: bytes) -> dict[str, Any]:
     return body
 
 
-def check_request(stated: Mapping[str, Any], allowed: Collection[str] = ()) -> None:
+def check_request(stated: JsonObject, allowed: Collection[str] = ()) -> None:
     """Refuse what cannot be passed on; fields that are not known pass.
 
     Args:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.call import Call, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
@@ -26,9 +24,11 @@ from pytest_helmbench.gateway.relay.client_errors import (
     check_request,
     failure_of,
 )
+from pytest_helmbench.gateway.relay.exchanges import Exchange, Exchanges, RawReply
+from pytest_helmbench.gateway.relay.sums import Sums, Tally
 from pytest_helmbench.gateway.retries import CallFailedError
 
-__all__ = ["ClientGaveUpError", "Conversation", "ItemLine", "RawReply", "Sums"]
+__all__ = ["ClientGaveUpError", "Conversation", "ItemLine"]
 
 _GRACE_S = 2.0
 _SETTLE_S = 0.5  # for the end of a connection to reach us
@@ -61,79 +61,6 @@ class ItemLine:
     endpoint: Endpoint
     purpose: str
     timeout_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawReply:
-    """What a request gets.
-
-    Args:
-        status: HTTP status: 200, or what fits the error.
-        body: HTTP body: of a reply as the provider sent it, else an error of the OpenAI form.
-        reply: The reply as read; None for an error.
-        error: Why there is none, for people (`CallFailedError`, `RefusedError` and its kinds,
-            `BadRequestError`, `ItemEndedError`).
-    """
-
-    status: int
-    body: bytes
-    reply: Reply | None = None
-    error: HelmbenchError | None = None
-
-    def message(self) -> Mapping[str, Any]:
-        """Return the assistant's message with its content and tool calls; empty for an error."""
-        if self.reply is None:
-            return {}
-        document = json.loads(self.body.decode("utf-8", "replace"))
-        message: Mapping[str, Any] = document["choices"][0]["message"]
-        return message
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """What the calls of an item came to so far.
-
-    Args:
-        requests: That the item has made, refused ones too.
-        answered: That got a reply.
-        recalled: Of these, replies taken from the record: they say nothing of time.
-        usage: Of all replies, those that moderation cut too; a figure that one of them lacks is unknown.
-        latency_ms: Of all replies, without our own waiting; None when there was none.
-        finish_reason: Of the last reply; `provider_model` and `reply_key` likewise.
-        open_faults: Errors that the item was told, and requests that it gave up, which no reply to the same
-            request has followed.
-    """
-
-    requests: int = 0
-    answered: int = 0
-    recalled: int = 0
-    usage: Usage = Usage()
-    latency_ms: float | None = None
-    finish_reason: str | None = None
-    provider_model: str | None = None
-    reply_key: str | None = None
-    open_faults: tuple[HelmbenchError, ...] = ()
-
-
-class _Exchange:
-    """A request that is out, or whose reply nobody has taken yet."""
-
-    __slots__ = ("key", "number", "patience", "task")
-
-    def __init__(self, key: str, number: int, task: asyncio.Task[RawReply]) -> None:
-        self.key = key
-        self.number = number
-        self.task = task
-        self.patience: asyncio.TimerHandle | None = None
-        """Runs while its client is gone."""
-
-    @property
-    def fruitless(self) -> bool:
-        """Whether it has ended without a reply."""
-        task = self.task
-        return task.done() and (
-            task.cancelled() or task.exception() is not None or task.result().reply is None
-        )
 
 
 class Conversation:
@@ -169,15 +96,10 @@ class Conversation:
         self._clock = clock
         self._watch = _HeldPlace(watch)
         self._grace_s = grace_s
-        self._sums = Sums()
-        self._usage: Usage | None = None
+        self._tally = Tally()
+        self._exchanges = Exchanges(journal=journal)
         self._sequence = 0
-        self._taken: defaultdict[str, set[int]] = defaultdict(set)
         self._tasks: set[asyncio.Task[RawReply]] = set()
-        self._abandoned: defaultdict[str, list[_Exchange]] = defaultdict(list)
-        self._open_faults: dict[str, HelmbenchError] = {}
-        self._journal: dict[tuple[str, int], RawReply] | None = {} if journal else None
-        self._era = 0
         self._waiting = 0
         self._nobody_waits = asyncio.Event()
         self._on_end: list[Callable[[], None]] = []
@@ -196,10 +118,9 @@ class Conversation:
     @property
     def sums(self) -> Sums:
         """What the calls came to so far."""
-        usage = self._usage if self._usage is not None else Usage()
-        return replace(self._sums, usage=usage, open_faults=tuple(self._open_faults.values()))
+        return self._tally.sums
 
-    async def complete(self, body: Mapping[str, Any]) -> RawReply:
+    async def complete(self, body: JsonObject) -> RawReply:
         """Pass a chat-completions request on and return what comes back; never a stream.
 
         Args:
@@ -210,14 +131,16 @@ class Conversation:
         """
         if self.ended:
             return self._failure(ItemEndedError())
-        self._sums = replace(self._sums, requests=self._sums.requests + 1)
+        number = self._tally.count_request()
         try:
             call, key = self._call(body)
         except BadRequestError as error:
-            self._open_faults[f"refused {self._sums.requests}"] = error
+            self._tally.open_fault(f"refused {number}", error)
             return self._failure(error)
-        raw = self._journaled(key)
-        if raw is None:
+        raw = self._exchanges.kept_reply(key)
+        if raw is not None:
+            self._tally.add_repeated_reply()
+        else:
             self._waiting += 1
             self._nobody_waits.clear()
             try:
@@ -228,9 +151,9 @@ class Conversation:
                 if not self._waiting:
                     self._nobody_waits.set()
         if raw.error is None:
-            self._open_faults.pop(key, None)
+            self._tally.close_fault(key)
         elif not isinstance(raw.error, ItemEndedError):
-            self._open_faults[key] = raw.error
+            self._tally.open_fault(key, raw.error)
         return raw
 
     def rewind(self) -> None:
@@ -239,13 +162,9 @@ class Conversation:
         Raises:
             RuntimeError: It keeps no journal.
         """
-        if self._journal is None:
-            raise RuntimeError("there is no journal to begin anew from")
-        self._era += 1
+        self._exchanges.start_over()
         # What it was told stands until the same is answered; what it gave up by dying does not count.
-        for key in [key for key, fault in self._open_faults.items() if isinstance(fault, ClientGaveUpError)]:
-            del self._open_faults[key]
-        self._taken.clear()
+        self._tally.close_faults(ClientGaveUpError)
 
     async def settle(self) -> HelmbenchError | None:
         """Wait a moment for requests that are open although the item has come to its end.
@@ -279,12 +198,7 @@ class Conversation:
             BaseException: An error of our own code, that a request has met.
         """
         self.ended = True
-        for exchange in (one for waiting in self._abandoned.values() for one in waiting):
-            if exchange.patience is not None:
-                exchange.patience.cancel()
-        self._abandoned.clear()
-        if self._journal is not None:
-            self._journal.clear()
+        self._exchanges.clear()
         callbacks, self._on_end = self._on_end, []
         for function in callbacks:
             function()
@@ -297,7 +211,7 @@ class Conversation:
         if bug is not None:
             raise bug
 
-    def _call(self, body: Mapping[str, Any]) -> tuple[Call, str]:
+    def _call(self, body: JsonObject) -> tuple[Call, str]:
         """Return the call and the hash that identical requests have in common."""
         line = self.line
         check_request(body, line.entry.sampling.extra_body or ())
@@ -319,105 +233,61 @@ class Conversation:
             raise BadRequestError("the request body is nested too deeply") from None
 
     async def _asked(self, call: Call, key: str) -> RawReply:
-        era = self._era
-        exchange = self._taken_over(key) or self._start(call, key)
+        era = self._exchanges.era
+        exchange = self._exchanges.take_over(key) or self._start(call, key)
         try:
             return await asyncio.shield(exchange.task)
         except asyncio.CancelledError:
             if not exchange.task.cancelled():
-                self._abandon(exchange, in_vain=era == self._era)
+                self._abandon(exchange, in_vain=era == self._exchanges.era)
             elif self.ended and not _is_cancelled():
                 return self._failure(ItemEndedError())
             raise
 
-    def _journaled(self, key: str) -> RawReply | None:
-        """Return the reply to this request from before the code started over."""
-        if self._journal is None:
-            return None
-        number = _smallest_free(self._taken[key])
-        raw = self._journal.get((key, number))
-        if raw is not None:
-            self._taken[key].add(number)
-            # What its client has not waited for is in the journal too.
-            self._abandoned[key] = [one for one in self._abandoned[key] if not one.task.done()]
-            self._sums = replace(self._sums, recalled=self._sums.recalled + 1)
-        return raw
-
-    def _start(self, call: Call, key: str) -> _Exchange:
+    def _start(self, call: Call, key: str) -> Exchange:
         self._sequence += 1
-        number = _smallest_free(self._taken[key])
-        self._taken[key].add(number)
+        number = self._exchanges.take_number(key)
         task = asyncio.get_running_loop().create_task(self._exchange(call, key, number))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
-        return _Exchange(key, number, task)
+        return Exchange(key, number, task)
 
     async def _exchange(self, call: Call, key: str, number: int) -> RawReply:
-        forwarded, era = call.forwarded, self._era
+        forwarded, era = call.forwarded, self._exchanges.era
         if forwarded is None:
             raise RuntimeError("the call passes nothing on")
         forwarded.number = number
         try:
             reply = await self._gateway.ask(call, self._clock, self._watch)
         except BaseException as error:
-            if era == self._era:
-                self._taken[key].discard(number)
+            self._exchanges.give_back(key, number, era)
             if not isinstance(error, CallFailedError | RefusedError):
                 raise
             if isinstance(error, CallFailedError) and error.fault.usage.prompt_tokens is not None:
-                self._pay(error.fault.usage)
+                self._tally.add_usage(error.fault.usage)
             return self._failure(error)
-        self._take_note(reply, recalled=forwarded.recalled)
+        self._tally.add_reply(reply, recalled=forwarded.recalled)
         raw = RawReply(200, forwarded.answer or b"", reply)
-        if self._journal is not None:
-            self._journal[key, number] = raw
+        self._exchanges.keep_reply(key, number, raw)
         return raw
-
-    def _take_note(self, reply: Reply, *, recalled: bool) -> None:
-        self._pay(reply.usage)
-        self._sums = replace(
-            self._sums,
-            answered=self._sums.answered + 1,
-            recalled=self._sums.recalled + recalled,
-            latency_ms=(self._sums.latency_ms or 0.0) + reply.latency_ms,
-            finish_reason=reply.finish_reason,
-            provider_model=reply.provider_model,
-            reply_key=reply.key,
-        )
-
-    def _pay(self, usage: Usage) -> None:
-        self._usage = usage if self._usage is None else _added(self._usage, usage)
 
     def _finished(self, task: asyncio.Task[RawReply]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (bug := task.exception()) is not None:
             self.fail(bug)
 
-    def _taken_over(self, key: str) -> _Exchange | None:
-        """Return the request whose client has hung up and which this one repeats."""
-        for exchange in tuple(self._abandoned.get(key, ())):
-            self._abandoned[key].remove(exchange)
-            if exchange.patience is not None:
-                exchange.patience.cancel()
-            if not exchange.fruitless:
-                self._taken[key].add(exchange.number)
-                return exchange
-        return None
-
-    def _abandon(self, exchange: _Exchange, *, in_vain: bool) -> None:
-        """Let a call go on for a moment; a reply that comes is kept for who asks for it again.
+    def _abandon(self, exchange: Exchange, *, in_vain: bool) -> None:
+        """Let a call go on for a moment.
 
         Args:
-            exchange: It.
+            exchange: Its client has hung up.
             in_vain: The code that asked is still there, and has no reply.
         """
         if self.ended:
             return
         if in_vain:
-            self._open_faults[exchange.key] = ClientGaveUpError(self.line.entry.id)
-        self._abandoned[exchange.key].append(exchange)
-        # Without effect on a call that is done by then.
-        exchange.patience = asyncio.get_running_loop().call_later(self._grace_s, exchange.task.cancel)
+            self._tally.open_fault(exchange.key, ClientGaveUpError(self.line.entry.id))
+        self._exchanges.abandon(exchange, self._grace_s)
 
     def _failure(self, error: HelmbenchError) -> RawReply:
         status, body = failure_of(error, self.line.endpoint)
@@ -440,20 +310,3 @@ class _HeldPlace:
 def _is_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _smallest_free(taken: set[int]) -> int:
-    number = 1
-    while number in taken:
-        number += 1
-    return number
-
-
-def _added(left: Usage, right: Usage) -> Usage:
-    """Return the sum; what one side does not know is unknown."""
-
-    def total(name: str) -> Any:
-        a, b = getattr(left, name), getattr(right, name)
-        return None if a is None or b is None else a + b
-
-    return Usage(**{field.name: total(field.name) for field in fields(Usage)})

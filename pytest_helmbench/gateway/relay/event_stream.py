@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.gateway.wire import first_choice, reply_document
 
 __all__ = ["HEARTBEAT", "error_event", "reply_events", "wants_usage"]
 
@@ -17,7 +19,7 @@ _TEXTS = ("reasoning", "reasoning_content", "content", "refusal")
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
-def wants_usage(body: Mapping[str, Any]) -> bool:
+def wants_usage(body: JsonObject) -> bool:
     """Return whether a request asks for a last chunk with the token counts, as OpenAI or OpenRouter spell it."""
     stated = ((body.get("stream_options"), "include_usage"), (body.get("usage"), "include"))
     return any(isinstance(block, dict) and block.get(name) is True for block, name in stated)
@@ -35,16 +37,18 @@ def reply_events(reply: bytes, *, with_usage: bool) -> Iterator[bytes]:
         reply: HTTP body of a chat completion, as received.
         with_usage: Token counts are asked for.
     """
-    document = json.loads(reply.decode("utf-8", "replace"))
+    document = reply_document(reply)
     head = {name: document[name] for name in _HEAD if name in document}
     head["object"] = "chat.completion.chunk"
-    choice = document["choices"][0]
+    choice = first_choice(document)
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
     # With the counts asked for, every other chunk says that it has none.
-    usage: dict[str, Any] = {"usage": None} if with_usage else {}
-    for delta in _deltas(choice["message"]):
+    usage: JsonObject = {"usage": None} if with_usage else {}
+    for delta in _deltas(message):
         yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}], **usage})
-    reason = choice.get("finish_reason") or ("tool_calls" if choice["message"].get("tool_calls") else "stop")
-    last: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": reason}
+    reason = choice.get("finish_reason") or ("tool_calls" if message.get("tool_calls") else "stop")
+    last: dict[str, JsonValue] = {"index": 0, "delta": {}, "finish_reason": reason}
     if choice.get("logprobs") is not None:
         last["logprobs"] = choice["logprobs"]
     yield _event({**head, "choices": [last], **usage})
@@ -53,19 +57,21 @@ def reply_events(reply: bytes, *, with_usage: bool) -> Iterator[bytes]:
     yield _DONE
 
 
-def _deltas(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    texts = [name for name in _TEXTS if isinstance(message.get(name), str)]
+def _deltas(message: JsonObject) -> Iterator[dict[str, JsonValue]]:
+    texts = {name: text for name in _TEXTS if isinstance(text := message.get(name), str)}
     calls = message.get("tool_calls")
     apart = {*texts, "role", *(("tool_calls",) if isinstance(calls, list) else ())}
     rest = {name: value for name, value in message.items() if name not in apart and value is not None}
     yield {"role": "assistant", "content": "" if "content" in texts else None, **rest}
-    for name in texts:
-        yield from ({name: piece} for piece in _pieces(message[name]))
+    for name, text in texts.items():
+        for piece in _pieces(text):
+            yield {name: piece}
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
-        yield from ({"tool_calls": [part]} for part in _call_parts(index, call))
+        for part in _call_parts(index, call):
+            yield {"tool_calls": [part]}
 
 
-def _call_parts(index: int, call: object) -> Iterator[dict[str, Any]]:
+def _call_parts(index: int, call: JsonValue) -> Iterator[dict[str, JsonValue]]:
     """Yield a tool call in parts: its name first, its arguments piece by piece."""
     if not isinstance(call, dict):
         return
@@ -83,5 +89,5 @@ def _pieces(text: str) -> Iterator[str]:
     return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
 
 
-def _event(document: Mapping[str, Any]) -> bytes:
+def _event(document: JsonObject) -> bytes:
     return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"

@@ -6,8 +6,7 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
@@ -21,8 +20,9 @@ from pytest_helmbench.gateway.relay.client_errors import (
     error_body,
     read_request,
 )
-from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.event_stream import HEARTBEAT, error_event, reply_events, wants_usage
+from pytest_helmbench.gateway.relay.exchanges import RawReply
 from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 
 __all__ = ["RelayServer"]
@@ -55,32 +55,8 @@ class _Refusal(asyncio.Protocol):
         transport.close()
 
 
-class _BoundedServer(web.Server):
-    """A server that takes so many connections and no more: each costs a file of the process.
-
-    Args:
-        handler: Of requests.
-        most: Connections at a time.
-        options: Of the library's server.
-    """
-
-    def __init__(
-        self,
-        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-        *,
-        most: int,
-        **options: Any,
-    ) -> None:
-        super().__init__(handler, **options)
-        self._most = most
-
-    def __call__(self) -> Any:
-        """Return the protocol of a new connection."""
-        return super().__call__() if len(self.connections) < self._most else _Refusal()
-
-
 class RelayServer:
-    """Answers HTTP requests out of conversations.
+    """Answers HTTP requests out of conversations. Made, used and stopped in one running loop.
 
     Args:
         admitted: Returns the conversation of a path's first part and an `Authorization` header; raises
@@ -92,16 +68,14 @@ class RelayServer:
         self._admitted = admitted
         self._bounds = bounds
         self._held: Counter[Conversation] = Counter()
-        server = _BoundedServer(
+        self._connections = web.Server(
             self._handle,
-            most=bounds.connections,
             handler_cancellation=True,
             keepalive_timeout=bounds.idle_s,
             logger=_SILENT,
             access_log=None,
         )
-        self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_S)
-        self._ready = False
+        self._listening: list[asyncio.Server] = []
 
     async def listen(self, host: str) -> int:
         """Listen at an address of this machine; return the port.
@@ -109,17 +83,25 @@ class RelayServer:
         Raises:
             OSError: It cannot be listened at.
         """
-        if not self._ready:
-            await self._runner.setup()
-            self._ready = True
-        before = len(self._runner.addresses)
-        await web.TCPSite(self._runner, host, 0, backlog=_BACKLOG).start()
-        port: int = self._runner.addresses[before][1]
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(self._connection, host, 0, backlog=_BACKLOG)
+        self._listening.append(listening)
+        port: int = listening.sockets[0].getsockname()[1]
         return port
 
     async def stop(self) -> None:
         """Stop listening and drop every connection."""
-        await self._runner.cleanup()
+        for listening in self._listening:
+            listening.close()
+        await asyncio.sleep(0)  # a request that has just come in is handled from here on
+        self._connections.pre_shutdown()
+        await self._connections.shutdown(_STOP_S)
+
+    def _connection(self) -> asyncio.BaseProtocol:
+        """Return the protocol of a new connection; there are so many and no more: each costs a file of the process."""
+        if len(self._connections.connections) < self._bounds.connections:
+            return self._connections()
+        return _Refusal()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         _, name, *rest = f"{request.path}/".split("/", 2)

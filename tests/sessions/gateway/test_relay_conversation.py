@@ -12,6 +12,7 @@ from provider import Answer, Provider, Request
 from relayed import body, converse, until, with_sampling
 from wired import Onlooker, wired
 
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.model import ModelEntry, Price, Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Usage
 from pytest_helmbench.core.problem import HelmbenchError
@@ -31,11 +32,16 @@ from pytest_helmbench.gateway.limiter import (
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.relay.client_errors import BadRequestError, ItemEndedError, failure_of
-from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation, RawReply
+from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation
+from pytest_helmbench.gateway.relay.exchanges import RawReply
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.gateway.wire import ParsedReply, parse_reply, passed_body
 
-_TOOL_CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+_TOOL_CALL: JsonValue = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "bash", "arguments": '{"command": "ls"}'},
+}
 
 
 def _completion(**message: Any) -> dict[str, Any]:
@@ -113,13 +119,13 @@ def test_what_the_user_has_set_wins_and_the_rest_passes(
 
 
 def test_any_roles_parts_and_tools_go_out_in_their_order(provider: Provider) -> None:
-    messages = [
+    messages: JsonValue = [
         {"role": "developer", "content": [{"type": "text", "text": "Be brief"}]},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,x"}}]},
         {"role": "assistant", "content": None, "tool_calls": [_TOOL_CALL]},
         {"role": "tool", "tool_call_id": "c1", "content": "a.txt"},
     ]
-    tools = [{"type": "function", "function": {"name": "bash", "parameters": {"z": 1, "a": 2}}}]
+    tools: JsonValue = [{"type": "function", "function": {"name": "bash", "parameters": {"z": 1, "a": 2}}}]
 
     async def check() -> None:
         async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:

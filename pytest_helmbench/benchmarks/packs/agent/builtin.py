@@ -24,7 +24,8 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.relay.conversation import Conversation, RawReply
+from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.gateway.relay.exchanges import RawReply
 from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.sandbox.box import Box, Limits
 
