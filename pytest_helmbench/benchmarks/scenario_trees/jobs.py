@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
 from pytest_helmbench.benchmarks.scenario_trees.work import TreeWork
@@ -81,7 +81,7 @@ class TreeJob(CaseJob):
 
     def rule_hashes(self, rule: CaseRule) -> tuple[str, ...]:
         """See `CaseJob.rule_hashes`."""
-        return rule.hashes() if isinstance(rule, FieldRule) else ()
+        return rule.hashes() if isinstance(rule, ReplyRule) else ()
 
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says."""

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pytest_helmbench.benchmarks.scenario_trees.field_evaluation import evaluate_fields
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.benchmarks.scenario_trees.jobs import weighted_behaviours
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, ScenarioTree
@@ -36,7 +36,7 @@ from pytest_helmbench.judging.case_evaluation import (
     with_reply,
 )
 from pytest_helmbench.judging.judge import JudgeTemplate, OffMenuError, load_template
-from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+from pytest_helmbench.judging.rubric import Criterion
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.plans import load_facts
@@ -213,11 +213,10 @@ class _Replay:
         return _Judged(stored, combination, with_reply(outcome, reply), tuple(uses))
 
     async def _outcome(self, stored: StoredCase, case: Case, reply: Reply, uses: list[_Use]) -> Outcome:
+        if isinstance(case.rule, ReplyRule):
+            return judged_outcome(reply, (case.rule.evaluate(case, reply, strict_json=self._strict_json),))
         try:
-            if isinstance(case.rule, JudgeRule):
-                evaluations = await self._evaluations(case, reply, stored.repetition, uses)
-            else:
-                evaluations = evaluate_fields(case, reply, strict_json=self._strict_json)
+            evaluations = await self._evaluations(case, reply, stored.repetition, uses)
         except OffMenuError:
             return Outcome(Verdict.ERROR, "judge_off_menu")
         except _NeedsJudgeError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
@@ -24,7 +24,7 @@ from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["Behaviour", "Combination", "Component", "Pillar", "Rule", "Scenario", "ScenarioTree"]
 
-Rule = FieldRule | JudgeRule
+Rule = ReplyRule | JudgeRule
 """What a scenario is held to."""
 
 

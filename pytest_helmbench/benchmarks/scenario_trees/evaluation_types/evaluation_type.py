@@ -48,7 +48,7 @@ class RuleSource:
 class EvaluationType(ABC):
     """One way to evaluate the replies to a scenario, as its frontmatter names it.
 
-    Its rules say how a reply is judged, how that is told, and what the record keeps: see `FieldRule`, `JudgeRule`.
+    Its rules say how a reply is judged, how that is told, and what the record keeps: see `ReplyRule`, `JudgeRule`.
     """
 
     name: ClassVar[str]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar, Final, TypeAlias
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
+from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.rule import CaseRule
+from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
-from pytest_helmbench.judging.rule_hash import rule_hash
+from pytest_helmbench.judging.json_replies import Reading, read_reply
 
 __all__ = ["MISSING", "FieldRule", "Missing", "Observed", "field_value", "matches"]
 
@@ -31,7 +33,7 @@ Observed: TypeAlias = "JsonValue | Missing"
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRule(CaseRule, ABC):
+class FieldRule(ReplyRule):
     """A rule that reads one field of a JSON reply.
 
     Args:
@@ -39,9 +41,6 @@ class FieldRule(CaseRule, ABC):
         expected: Values as written in the file.
         by_severity: Invert the verdict where the base severity is below 0 (`polarity: by_severity`).
     """
-
-    type: ClassVar[str]
-    """Its name in frontmatter and on record."""
 
     reads_list: ClassVar[bool]
     """Whether the field holds a list of values."""
@@ -84,9 +83,29 @@ class FieldRule(CaseRule, ABC):
             "by_severity": self.by_severity,
         }
 
-    def hashes(self) -> tuple[str, ...]:
-        """Return the rule hash of the one evaluation that a case with this rule gets."""
-        return (rule_hash(self.data()),)
+    def evaluate(self, case: Case, reply: Reply, *, strict_json: bool) -> Evaluation:
+        """See `ReplyRule.evaluate`. A reply that cannot be read is wrong whatever the polarity."""
+        inverted = self.is_inverted(case)
+        reading = read_reply(reply.text, reply.finish_reason, reply.refusal, case.schema, strict=strict_json)
+        if reading.reason is None:
+            observed = field_value(reading.value, self.field)
+            passed = self.passes(observed) is not inverted
+            shown = self.observed_text(observed)
+        else:
+            passed = False
+            shown = _form_fault(reading)
+        (rule_hash,) = self.hashes()
+        return Evaluation(
+            criterion="",
+            rule=self.type,
+            rule_hash=rule_hash,
+            passed=passed,
+            credit=1.0 if passed else 0.0,
+            reason=reading.reason,
+            parse=reading.parse,
+            expected=self.expected_text(inverted=inverted),
+            observed=shown,
+        )
 
 
 def field_value(value: Observed, path: str) -> Observed:
@@ -119,3 +138,16 @@ def matches(expected: str, observed: Observed) -> bool:
     if isinstance(observed, int | float):
         return _NUMBER.match(expected) is not None and Decimal(expected.strip()) == Decimal(str(observed))
     return observed is None and expected.strip().lower() == "null"
+
+
+def _form_fault(reading: Reading) -> str:
+    # No word of the reply: this text is also shown where replies are not.
+    texts = {
+        "refusal": "(a refusal)",
+        "truncated": "(cut at the token limit)",
+        "empty": "(empty)",
+        "invalid_json": "(no readable JSON)",
+    }
+    return texts.get(reading.reason or "") or excerpt(
+        f"(JSON against its schema, {reading.breach})", OBSERVED_LIMIT
+    )

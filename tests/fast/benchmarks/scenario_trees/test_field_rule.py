@@ -20,7 +20,6 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule impo
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes import ListIncludes
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThreshold
-from pytest_helmbench.benchmarks.scenario_trees.field_evaluation import evaluate_fields
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse, Reply, Usage
@@ -145,7 +144,7 @@ SCHEMA = {
 
 
 def test_a_right_answer_passes_with_all_that_a_row_needs() -> None:
-    (row,) = evaluate_fields(case(CATEGORY, SCHEMA), reply('{"category": "HANDOFF"}'), strict_json=False)
+    row = CATEGORY.evaluate(case(CATEGORY, SCHEMA), reply('{"category": "HANDOFF"}'), strict_json=False)
     assert (row.criterion, row.rule, row.passed, row.credit, row.reason) == (
         "",
         "category_match",
@@ -167,9 +166,9 @@ def test_a_right_answer_passes_with_all_that_a_row_needs() -> None:
 def test_polarity_by_severity_turns_the_verdict_below_zero_and_only_there() -> None:
     rule = replace(CATEGORY, by_severity=True)
     verdicts = {
-        (severity, category): evaluate_fields(
+        (severity, category): rule.evaluate(
             case(rule, SCHEMA, severity), reply(json.dumps({"category": category})), strict_json=False
-        )[0]
+        )
         for severity in (-1, 0, 1)
         for category in ("HANDOFF", "CONTINUE")
     }
@@ -197,14 +196,14 @@ def test_a_fault_of_form_is_wrong_whatever_the_polarity_and_shows_no_text(
     answer: Any, reason: str, observed: Any, severity: int
 ) -> None:
     rule = replace(CATEGORY, by_severity=True)
-    (row,) = evaluate_fields(case(rule, SCHEMA, severity), answer, strict_json=False)
+    row = rule.evaluate(case(rule, SCHEMA, severity), answer, strict_json=False)
     assert (row.passed, row.credit, row.reason, row.observed) == (False, 0.0, reason, observed)
 
 
 def test_strict_json_reaches_the_reading() -> None:
-    text = 'So: {"category": "HANDOFF"}'
-    assert evaluate_fields(case(CATEGORY, SCHEMA), reply(text), strict_json=False)[0].parse is Parse.RECOVERED
-    assert evaluate_fields(case(CATEGORY, SCHEMA), reply(text), strict_json=True)[0].reason == "invalid_json"
+    asked, answer = case(CATEGORY, SCHEMA), reply('So: {"category": "HANDOFF"}')
+    assert CATEGORY.evaluate(asked, answer, strict_json=False).parse is Parse.RECOVERED
+    assert CATEGORY.evaluate(asked, answer, strict_json=True).reason == "invalid_json"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +216,7 @@ def test_strict_json_reaches_the_reading() -> None:
     ],
 )
 def test_expected_is_told_in_few_words(rule: FieldRule, expected: str) -> None:
-    assert evaluate_fields(case(rule), reply("{}"), strict_json=False)[0].expected == expected
+    assert rule.evaluate(case(rule), reply("{}"), strict_json=False).expected == expected
 
 
 @pytest.mark.parametrize(
@@ -261,11 +260,6 @@ def test_the_rule_hash_changes_with_everything_that_decides() -> None:
     assert rule_hash(replace(criterion, credit=MappingProxyType({"A": 1.0})).data()) == rule_hash(
         criterion.data()
     )
-
-
-def test_a_judged_case_has_no_field_rule() -> None:
-    with pytest.raises(TypeError, match="P1-B1-S1-C1-PT1: a judged case has no field rule"):
-        evaluate_fields(case(JudgeRule(())), reply("{}"), strict_json=False)
 
 
 def test_no_evaluation_is_no_pass() -> None:
