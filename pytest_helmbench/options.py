@@ -18,7 +18,7 @@ __all__ = ["OPTIONS", "Option", "Options", "SamplingOptions", "declared_in"]
 
 T = TypeVar("T")
 D = TypeVar("D")
-Use: TypeAlias = Literal["", "asks", "ini"]
+Use: TypeAlias = Literal["", "asks", "ini", "judges"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,8 @@ class Option:
         absent: What applies where nothing is given, when the default does not say it.
         text: What it is for.
         group: Where it stands in `--help`, and whose it is.
-        use: `asks`: naming it on the command line asks for our cases; `ini`: there is an ini key alone.
+        use: `asks`: naming it on the command line asks for our cases; `ini`: there is an ini key alone; `judges`: it
+            decides verdicts, so replies on record are judged anew with the value of their run.
     """
 
     name: str
@@ -256,6 +257,7 @@ class PackOptions:
         _choice("RULES", "default", "parity"),
         "default",
         "rules that judge: default reads what models really write, parity judges as published",
+        use="judges",
     )
     sandbox: str = _PACKS(
         _choice("MODE", "auto", "docker", "podman", "bwrap", "none"),
@@ -354,12 +356,14 @@ class Options:
         absent="--helmbench-api-key-env, on the same server",
     )
     system_prompt: str | None = _CASES(_CONTENT, None, "file with a system message to send before every case")
-    judge_template: Path | None = _MODELS(_FILE, None, "wording of the judge's prompt", absent="built in")
+    judge_template: Path | None = _MODELS(
+        _FILE, None, "wording of the judge's prompt", absent="built in", use="judges"
+    )
     dry_run: bool = _CASES(_FLAG, False, "compose and price every case, call nothing", use="asks")
     require_run: bool = _RESULT(_FLAG, False, "a run in which nothing was judged is a failure")
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
-    add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context")
-    strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text")
+    add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context", use="judges")
+    strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text", use="judges")
     concurrency: int | None = _LIMITS(
         _whole("N", 1),
         None,

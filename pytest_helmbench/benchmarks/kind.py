@@ -62,6 +62,8 @@ class KindPlaces:
         is_meant: Returns whether a folder that is none was meant as one, so that `check` says what is wrong with it.
         record: The module with its `RECORD`, a `KindRecord`; empty where it keeps nothing on record that is its own.
         exports: Formats that `export` writes its runs in, beside those of all kinds.
+        not_rescored: Why `rescore` cannot hold the replies of a run to rules of now, in a sentence with a hint; empty
+            where it can.
     """
 
     name: str
@@ -76,6 +78,7 @@ class KindPlaces:
     is_meant: Callable[[Path], bool] = lambda _root: False
     record: str = ""
     exports: tuple[str, ...] = ()
+    not_rescored: str = ""
 
     @property
     def is_closed(self) -> bool:
@@ -228,6 +231,14 @@ class Loaded(Protocol):
     @property
     def warnings(self) -> Sequence[Problem]:
         """What is odd but usable."""
+
+    @property
+    def files(self) -> Iterable[Path]:
+        """The files that healthy cases stand in; those of pytest's own modules apart."""
+
+    @property
+    def broken(self) -> Broken:
+        """All that is broken in it."""
 
     def cases_in(self, path: Path) -> bool:
         """Return whether healthy cases stand in a file."""

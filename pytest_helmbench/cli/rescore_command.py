@@ -7,11 +7,8 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
-from pytest_helmbench.benchmarks.packs.places import is_pack
 from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.benchmarks.scenario_trees.rescore import Rescored, RescoreError, rescore
-from pytest_helmbench.cli.at_hand import benchmark_option
+from pytest_helmbench.cli.at_hand import benchmark_option, kept_values
 from pytest_helmbench.cli.output import (
     CommandError,
     as_json_option,
@@ -19,8 +16,10 @@ from pytest_helmbench.cli.output import (
     say,
     say_json,
 )
+from pytest_helmbench.cli.project import Project
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.reports.tables import share
+from pytest_helmbench.session.rescore import Rescored, RescoreError, refuse_kind, rescore
 from pytest_helmbench.store.run_queries import RunDetail
 
 __all__ = ["command"]
@@ -34,12 +33,16 @@ __all__ = ["command"]
 def command(run: str, path: Path | None, db: Path | None, *, as_json: bool) -> None:
     """Judge the stored replies of a run by the rules that the benchmark has now; nothing is asked.
 
-    The outcome is a new run. Cases whose judge would be asked something new stay without a verdict.
+    The outcome is a new run. Cases whose judge would be asked something new stay without a verdict, as do those
+    that an agent has worked on.
     """
     database = database_of(db)
     detail = run_of(database, run)
+    settings = Project.at(Path.cwd()).settings()
     try:
-        found = rescore(database, detail, _root_of(detail, path))
+        refuse_kind(detail.summary.id, detail.kind)
+        with kept_values(settings) as session:
+            found = rescore(database, detail, _root_of(detail, path), session, settings)
     except RescoreError as error:
         raise CommandError(str(error), code=1) from error
     if as_json:
@@ -50,16 +53,6 @@ def command(run: str, path: Path | None, db: Path | None, *, as_json: bool) -> N
 
 def _root_of(detail: RunDetail, given: Path | None) -> Path:
     """Return the folder of the benchmark: the one given, else where the run has found it."""
-    if detail.kind == BENCH_PACK:
-        raise CommandError(
-            f"run {detail.summary.id} is of a Bench Pack, which alone can judge its replies\n"
-            "  hint: --helmbench-cache=only replays them through the pack of now, without a call"
-        )
-    if detail.kind == "python_tests":
-        raise CommandError(
-            f"run {detail.summary.id} is of hand-written tests, which alone can judge their replies\n"
-            "  hint: --helmbench-cache=only replays them through the tests of now, without a call"
-        )
     stated = detail.settings.get("benchmark_path")
     place = given if given is not None else Path(str(stated)) if stated else None
     root = None if place is None else benchmark_root(place)
@@ -68,11 +61,6 @@ def _root_of(detail: RunDetail, given: Path | None) -> Path:
         raise CommandError(
             f"the rules of run {detail.summary.id} cannot be read: {where}\n"
             "  hint: name the benchmark with --benchmark PATH"
-        )
-    if is_pack(root):
-        raise CommandError(
-            f"run {detail.summary.id} is of a benchmark pack, whose replies cannot be judged anew\n"
-            "  hint: --helmbench-cache=only replays them through the rules of now, without a call"
         )
     return root
 
@@ -90,6 +78,7 @@ def _lines(detail: RunDetail, found: Rescored) -> list[str]:
     ):
         if count:
             lines.append(f"{count} cases {what}")
+    lines += [f"{count} cases not judged: {sentence}" for sentence, count in found.not_rescored.items()]
     before, after = (None if score is None else score.score for score in (found.before, found.after))
     lines.append(f"score: {share(before)} in run {old}, {share(after)} in run {found.run_id}")
     return lines
@@ -99,6 +88,7 @@ def _record(detail: RunDetail, found: Rescored) -> dict[str, Any]:
     counts = ("run_id", "now_pass", "now_fail", "same", "needs_judge", "other_prompt", "gone")
     record: dict[str, Any] = {"rescored_from": detail.summary.id}
     record |= {name: getattr(found, name) for name in counts}
+    record["not_rescored"] = sum(found.not_rescored.values())
     for name, score in (("before", found.before), ("after", found.after)):
         record[f"score_{name}"] = None if score is None or score.score is None else float(score.score)
     return record

@@ -131,6 +131,11 @@ class CaseJob(ABC):
         """Why it cannot be run anywhere, in a sentence; None for a case that can."""
         return None
 
+    @property
+    def not_rescored(self) -> str | None:
+        """Why its reply on record cannot be judged anew, in a sentence; None for a case whose reply can."""
+        return None
+
     @abstractmethod
     def rule_hashes(self, rule: CaseRule, /) -> tuple[str, ...]:
         """Return the rule hash of every evaluation that the case gets, in order.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_helmbench.core.outcome import Reply
-from pytest_helmbench.gateway.call import Call, Watch
+from pytest_helmbench.gateway.call import Asking, Call, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gateway import NOT_ON_RECORD, Gateway
+from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.retries import CallFailedError
 
 __all__ = ["Judges"]
@@ -21,7 +21,7 @@ class Judges:
         gateway: Where their calls go.
     """
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Asking) -> None:
         self._gateway = gateway
         self._without_temperature: set[str] = set()
 

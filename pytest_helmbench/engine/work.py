@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -9,19 +10,18 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.route import Route
-from pytest_helmbench.gateway.call import Origin, Watch
+from pytest_helmbench.gateway.call import Asking, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import ModelStoppedError, NotStoredError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.sums import Sums
-from pytest_helmbench.gateway.retries import CallFailedError
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [
+    "Answering",
     "CaseContext",
     "RunnerSettings",
     "UnjudgedError",
@@ -59,6 +59,21 @@ class RunnerSettings:
     template: JudgeTemplate
 
 
+class Answering(Asking, Protocol):
+    """Where the calls of a case go: the gateway, or the record of a run whose replies are judged anew."""
+
+    @property
+    def patience(self) -> Patience:
+        """How long and how often it is asked."""
+
+    def place(self, model_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold a place among items, see `ModelLimits.items`.
+
+        Raises:
+            RefusedError: The session is ending.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class CaseContext:
     """What a case has at hand while it is worked on.
@@ -75,7 +90,7 @@ class CaseContext:
         judges: Asks marking models.
     """
 
-    gateway: Gateway
+    gateway: Answering
     origin: Origin
     entry: ModelEntry
     endpoint: Endpoint
@@ -83,7 +98,7 @@ class CaseContext:
     clock: CaseClock
     watch: Watch
     settings: RunnerSettings
-    judges: Judges
+    judges: Asking
 
 
 class Work(Protocol):

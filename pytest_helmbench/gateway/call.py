@@ -11,10 +11,11 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
-__all__ = ["Call", "Origin", "Watch"]
+__all__ = ["Asking", "Call", "Origin", "Watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +69,20 @@ class Watch(Protocol):
 
     def on_the_wire(self) -> AbstractContextManager[None]:
         """Entered while a request is out."""
+
+
+class Asking(Protocol):
+    """Whatever brings replies to calls."""
+
+    async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
+        """Get a reply.
+
+        Args:
+            call: The question.
+            clock: Of the case.
+            watch: Told while the call sleeps and while it is on the wire.
+
+        Raises:
+            CallFailedError: No reply came.
+            RefusedError: The session may not ask any more.
+        """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -46,6 +46,17 @@ class Settings(Options):
     def selection(self) -> Selection | None:
         """The cases that are wanted; None for all."""
         return None if self.select is None else Selection.parse(self.select)
+
+    def judging_as(self, record: Mapping[str, object]) -> Settings:
+        """Return these settings with the values of a run where they decide verdicts.
+
+        Args:
+            record: `evaluation_runs.settings`.
+
+        Raises:
+            SettingsError: A value that cannot be used any more.
+        """
+        return _judging_as(self, record)
 
     def as_record(self) -> dict[str, object]:
         """Return the settings as JSON types, for `evaluation_runs.settings`. No key is among them."""
@@ -116,6 +127,16 @@ def _value(option: Option, given: object, start: Path) -> object:
         raise _unfit(option, given, "a file in UTF-8") from None
     except ValueError:
         raise _unfit(option, given) from None
+
+
+def _judging_as(values: ValuesT, record: Mapping[str, object]) -> ValuesT:
+    changed: dict[str, object] = {
+        name: _judging_as(getattr(values, name), record) for name, _ in _parts(type(values))
+    }
+    for name, option in declared_in(type(values)).items():
+        if option.use == "judges":
+            changed[name] = _value(option, record.get(name), Path())
+    return replace(values, **changed)
 
 
 def _unfit(option: Option, shown: object, wanted: str = "") -> SettingsError:

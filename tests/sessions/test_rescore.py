@@ -78,7 +78,7 @@ def test_an_unchanged_tree_gives_the_same_verdicts_and_the_same_score_without_a_
     assert provider.count == before
     assert found == {
         **{"rescored_from": 1, "run_id": 2, "now_pass": 0, "now_fail": 0, "same": 16},
-        **{"needs_judge": 0, "other_prompt": 0, "gone": 0},
+        **{"needs_judge": 0, "other_prompt": 0, "gone": 0, "not_rescored": 0},
         **{"score_before": found["score_after"], "score_after": found["score_after"]},
     }
     assert (second["rescored_from"], second["run_id"], second["same"]) == (2, 3, 16)

@@ -151,6 +151,16 @@ class LoadedBenchPack:
                     item_limits_name(self.manifest, target.model.entry.id), most, free=True, items=True
                 )
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The manifest."""
+        return (self.manifest.path,)
+
+    @property
+    def broken(self) -> Broken:
+        """Nothing, as `broken_in`."""
+        return ()
+
     def cases_in(self, path: Path) -> bool:
         """Return whether a file is its manifest."""
         return path == self.manifest.path

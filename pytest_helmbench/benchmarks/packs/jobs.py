@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +95,12 @@ class PackJob(CaseJob):
         family = family_of(rule.task) if isinstance(rule, PackRule) else None
         return (family.rule_hash(rule),) if isinstance(rule, PackRule) and family is not None else ()
 
+    @property
+    def not_rescored(self) -> str | None:
+        """See `Family.not_rescored`."""
+        family = family_named(self.ref.family)
+        return None if family is None else family.not_rescored
+
     def facts(self) -> dict[str, str | int | None]:
         """Return what the `helmbench` marker says, the row's metadata groups too."""
         own: dict[str, str | int | None] = {
@@ -151,6 +157,16 @@ class LoadedPack:
     def warnings(self) -> Sequence[Problem]:
         """What is odd but usable."""
         return self.pack.warnings
+
+    @property
+    def files(self) -> Iterable[Path]:
+        """The files of its healthy rows."""
+        return self._rows.keys()
+
+    @property
+    def broken(self) -> Broken:
+        """Its broken rows."""
+        return tuple((row.name, row.problems) for row in self.pack.broken)
 
     def cases_in(self, path: Path) -> bool:
         """Return whether healthy rows stand in a file."""

@@ -6,17 +6,16 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
-from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
+from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judge
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
 from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = ["PackWork", "rejudged"]
+__all__ = ["PackWork"]
 
 
 class PackWork:
@@ -63,29 +62,6 @@ class PackWork:
             return Outcome(Verdict.SKIPPED, "denied_command", denied)
         obstacle = await self.tools.obstacle(family.image_of(rule.task))
         return None if obstacle is None else Outcome(Verdict.SKIPPED, "no_sandbox", obstacle.reason)
-
-
-def rejudged(case: Case, reply: Reply, *, show_hidden: bool) -> Evaluation:
-    """Hold a stored reply to its row by the rules of now: no model, no sandbox.
-
-    A rubric in words has a `JudgeRule`, and goes the way of every judged case.
-
-    Args:
-        case: Composed anew; its rule is the row.
-        reply: On record.
-        show_hidden: The user wants to see the answers.
-
-    Raises:
-        UnjudgedError: The family cannot be judged again, or the row is incomplete; its outcome says why.
-    """
-    family, rule = _rule_of(case)
-    if not isinstance(family, TextFamily):
-        message = family.not_rescored or f"rows of {family.name} are not judged by their text"
-        raise UnjudgedError(Outcome(Verdict.SKIPPED, "not_rescored", message))
-    try:
-        return family.evaluation(rule, reply, shows=show_hidden)
-    except ConfigError as error:
-        raise UnjudgedError(Outcome(Verdict.ERROR, "not_readable", str(error))) from error
 
 
 def _rule_of(case: Case) -> tuple[Family, PackRule]:

@@ -232,6 +232,16 @@ class HandWritten:
         """Stands for the tests below rootdir where other benchmarks have a folder."""
         return self.outline.root
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """None: pytest's own modules are their files."""
+        return ()
+
+    @property
+    def broken(self) -> Broken:
+        """Nothing: pytest says what is broken."""
+        return ()
+
     def cases_in(self, _path: Path) -> bool:
         """See `Loaded.cases_in`: pytest's own modules are their files."""
         return False

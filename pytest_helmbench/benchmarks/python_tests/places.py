@@ -12,4 +12,6 @@ PLACES = KindPlaces(
     authoring="pytest_helmbench.benchmarks.python_tests.authoring",
     signs=(),
     detect=lambda _path: False,
+    not_rescored="hand-written tests alone can judge their replies\n"
+    "  hint: --helmbench-cache=only replays them through the tests of now, without a call",
 )

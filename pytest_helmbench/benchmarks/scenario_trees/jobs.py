@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,6 +138,17 @@ class LoadedTree:
     def warnings(self) -> Sequence[Problem]:
         """What is odd but usable."""
         return self.outline.warnings
+
+    @property
+    def files(self) -> Iterable[Path]:
+        """The prompt files of its healthy scenarios."""
+        return self.outline.scenarios.keys()
+
+    @property
+    def broken(self) -> Broken:
+        """Its broken scenarios."""
+        codes = dict.fromkeys(self.outline.broken.values())
+        return tuple((code, self.problems_of_code(code)) for code in codes)
 
     def cases_in(self, path: Path) -> bool:
         """Return whether a file is the prompt file of a healthy scenario."""

@@ -12,10 +12,10 @@ from typing import Self
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.call import Call, Origin, Watch
+from pytest_helmbench.gateway.attempt import prepared
+from pytest_helmbench.gateway.call import Asking, Call, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
-from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.limiter import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.client_errors import (
@@ -83,7 +83,7 @@ class Conversation:
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: Asking,
         line: ItemLine,
         clock: CaseClock,
         watch: Watch,
@@ -228,7 +228,7 @@ class Conversation:
             timeout_s=line.timeout_s,
         )
         try:
-            return call, Gateway.fingerprint(call)
+            return call, prepared(call).hash
         except RecursionError:
             raise BadRequestError("the request body is nested too deeply") from None
 

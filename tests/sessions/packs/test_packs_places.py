@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 from inner_pytest import run_pytest
@@ -12,8 +11,6 @@ from packed import answer_rows, choice, worded
 from packs import write_pack
 from provider import Answer, Provider
 from trees import clear_environment, rows, run_tree
-
-from pytest_helmbench.cli.main import main
 
 _BOMB = "raise SystemExit('something of a pack was imported')\n"
 _BOMBS = dict.fromkeys(
@@ -111,18 +108,3 @@ def test_the_words_of_a_judge_are_as_hidden_as_its_rubric(
         text = result.stdout.str() + (pytester.path / "report.json").read_text() + str(kept[-1])
         assert text.count("CANARY") == (0 if not asks else 4), text
     assert kept == [("<redacted>",), ("The rubric wants CANARY.",)]
-
-
-def test_rescore_says_that_it_reads_no_packs(
-    pytester: pytest.Pytester,
-    provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write_pack(pytester.path / "benchmark", [choice("q1")])
-    run_tree(pytester, url=provider.url)
-    monkeypatch.chdir(pytester.path)
-
-    assert main(["rescore"]) == 2
-    assert "run 1 is of a benchmark pack, whose replies cannot be judged anew" in capsys.readouterr().err
-    assert Path("helmbench.db").exists()

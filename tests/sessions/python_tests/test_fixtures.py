@@ -663,4 +663,6 @@ def test_tests_and_cases_of_a_benchmark_in_the_same_folder_are_two_runs(
     result.stdout.fnmatch_lines(["test/good on twice (twice) *2/2", "test/good on twice ([*].py) *1/1"])
 
     rescored = run_command(pytester, "rescore", "2", "--db=twice/helmbench.db")
-    rescored.stderr.fnmatch_lines(["*run 2 is of hand-written tests, which alone can judge their replies*"])
+    rescored.stderr.fnmatch_lines(
+        ["*run 2 cannot be judged anew: hand-written tests alone can judge their replies*"]
+    )

@@ -66,7 +66,7 @@ class Family(ABC):
         judged_by: Fields of `eval` that `compiled_check` reads, the one that it needs first.
         answer_field: Field of `eval` that holds what passes; None where tests decide.
         template: Of the prompts.
-        not_rescored: Why a stored reply cannot be judged again without its model, in a sentence; None where it can.
+        not_rescored: Why a stored reply cannot be judged again, in a sentence; None where it can.
     """
 
     name: ClassVar[str]
@@ -78,7 +78,7 @@ class Family(ABC):
     judged_by: ClassVar[tuple[str, ...]] = ()
     answer_field: ClassVar[str | None] = None
     template: ClassVar[PromptTemplate]
-    not_rescored: ClassVar[str | None]
+    not_rescored: ClassVar[str | None] = None
 
     # How a row is written.
 

@@ -244,6 +244,6 @@ def test_a_bench_pack_cannot_be_judged_anew_from_its_replies(
 ) -> None:
     assert main(["rescore", "1", "--db", str(db)]) == 2
     assert capsys.readouterr().err == (
-        "helmbench: run 1 is of a Bench Pack, which alone can judge its replies\n"
+        "helmbench: run 1 cannot be judged anew: a Bench Pack alone can judge its replies\n"
         "  hint: --helmbench-cache=only replays them through the pack of now, without a call\n"
     )

@@ -60,9 +60,6 @@ class CodeCompletion(Family):
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("tests",)
-    not_rescored = (
-        "its tests run code in a sandbox, which no command starts: --helmbench-cache=only judges it again"
-    )
     template = PromptTemplate(
         name,
         __package__,

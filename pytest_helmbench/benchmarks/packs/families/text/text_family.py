@@ -25,7 +25,6 @@ class TextFamily(Family):
     runs_code: ClassVar[bool] = False
     is_one_question: ClassVar[bool] = True
     answer_field: ClassVar[str]
-    not_rescored: ClassVar[str | None] = None
 
     @abstractmethod
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
