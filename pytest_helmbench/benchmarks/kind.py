@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_helmbench.benchmarks.authoring import Checked, Reading
+    from pytest_helmbench.core.json_types import JsonObject
     from pytest_helmbench.core.outline import Outline
     from pytest_helmbench.core.problem import Problem
     from pytest_helmbench.core.row_outline import RowOutline
@@ -35,6 +36,7 @@ __all__ = [
     "Loaded",
     "Loader",
     "RunFollower",
+    "SchemaOwner",
     "SelfChecker",
     "SessionValues",
 ]
@@ -62,6 +64,8 @@ class KindPlaces:
         is_meant: Returns whether a folder that is none was meant as one, so that `check` says what is wrong with it.
         record: The module with its `RECORD`, a `KindRecord`; empty where it keeps nothing on record that is its own.
         exports: Formats that `export` writes its runs in, beside those of all kinds.
+        schemas: Names of the schemas of its files; its `Authoring` is a `SchemaOwner` then.
+        starter: Folder beside `module` with a small working benchmark, for `helmbench init`; empty for none.
         not_rescored: Why `rescore` cannot hold the replies of a run to rules of now, in a sentence with a hint; empty
             where it can.
     """
@@ -78,6 +82,8 @@ class KindPlaces:
     is_meant: Callable[[Path], bool] = lambda _root: False
     record: str = ""
     exports: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    starter: str = ""
     not_rescored: str = ""
 
     @property
@@ -146,6 +152,14 @@ class Installer(Protocol):
         Raises:
             HelmbenchError: It cannot be installed.
         """
+
+
+@runtime_checkable
+class SchemaOwner(Protocol):
+    """What an `Authoring` may be besides: its files have JSON Schemas (`helmbench schema NAME`)."""
+
+    def schema(self, name: str) -> JsonObject:
+        """Return the schema of a name in `KindPlaces.schemas`."""
 
 
 class Loader(Protocol):

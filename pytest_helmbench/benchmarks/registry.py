@@ -25,6 +25,7 @@ __all__ = [
     "KindError",
     "all_places",
     "authoring_at",
+    "authoring_of",
     "kind_of",
     "meant_places",
     "places_named",
@@ -79,6 +80,11 @@ def authoring_at(root: Path) -> Authoring:
     places = places_of(root) or meant_places(root)
     if places is None:
         raise KindError(f"{root} is no benchmark of a kind that is installed\n  hint: name another folder")
+    return authoring_of(places)
+
+
+def authoring_of(places: KindPlaces) -> Authoring:
+    """Import what a kind does for authors."""
     authoring: Authoring = import_module(places.authoring).AUTHORING
     return authoring
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.benchmarks.registry import all_places
 from pytest_helmbench.cli.output import (
     CommandError,
     no_db_option,
@@ -27,7 +28,9 @@ _IGNORED = "helmbench.db*"
 @no_db_option
 def command(path: Path) -> None:
     """Make a small working benchmark at PATH, and let git ignore results. Nothing is overwritten."""
-    contents = dict(_starter(files("pytest_helmbench.benchmarks.scenario_trees").joinpath("starter"), Path()))
+    kind = next(places for places in all_places() if places.starter)
+    package = kind.module.rpartition(".")[0]
+    contents = dict(_starter(files(package).joinpath(kind.starter), Path()))
     taken = next((path / name for name in contents if (path / name).exists()), None)
     if taken is None and path.exists() and not path.is_dir():
         taken = path

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 
 from pytest_helmbench.core.json_types import JsonObject
 
-__all__ = ["ModelEntry", "ModelsFile", "Price", "Sampling"]
+__all__ = ["NO_MODEL", "ModelEntry", "ModelsFile", "Price", "Sampling"]
+
+NO_MODEL = "no-model"
+"""Stands for the model in the ids of a dry run that names none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ async def _rescored(
     run_id = detail.summary.id
     try:
         loaded = loader.load(target.benchmark, (target,))
-        jobs = {job.code: job for job in _jobs(loaded, settings)}
+        jobs = {job.code: job for job in _jobs(loaded)}
         facts = load_facts(path, run_id)
         planned = facts.codes if facts is not None else ()
         _refuse_broken(loaded, [code for code in planned if code not in jobs])
@@ -170,9 +170,9 @@ def _target(detail: RunDetail, root: Path) -> Target:
     return Target(root, route(detail.summary.model), route(str(judge)) if judge else None)
 
 
-def _jobs(loaded: Loaded, settings: Settings) -> Iterator[CaseJob]:
+def _jobs(loaded: Loaded) -> Iterator[CaseJob]:
     for file in loaded.files:
-        yield from loaded.jobs(file, "", repeat=1, add_no_context=settings.add_no_context)
+        yield from loaded.jobs(file, "", 1)
 
 
 def _refuse_broken(loaded: Loaded, missing: Iterable[str]) -> None:

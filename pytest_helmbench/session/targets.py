@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.core.model import ModelEntry, ModelsFile
+from pytest_helmbench.core.model import NO_MODEL, ModelEntry, ModelsFile
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
@@ -21,10 +21,8 @@ from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
-__all__ = ["NO_MODEL", "model_limits", "resolve_targets", "session_concurrency"]
+__all__ = ["model_limits", "resolve_targets", "session_concurrency"]
 
-NO_MODEL = "no-model"
-"""Stands for the model in the ids of a dry run that names none."""
 
 _FLOOR_JUDGE = "baseline/first"
 

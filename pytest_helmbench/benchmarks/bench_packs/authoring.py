@@ -7,11 +7,13 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline, ScenarioMeta
+from pytest_helmbench.benchmarks.bench_packs.format.manifest_schema import BENCH_PACK_SCHEMA
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
 from pytest_helmbench.benchmarks.bench_packs.package_install import install_packages
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 
 __all__ = ["AUTHORING", "ReadBenchPack"]
@@ -150,6 +152,10 @@ class BenchPackAuthoring:
         yield f"  in {done.folder}" + (" (remove it to install anew)" if done.before else "")
         for name, source in done.needs.left_out:
             yield f"left out: {name} ({source}): only packages of a registry are installed; bundle it with the pack"
+
+    def schema(self, _name: str) -> JsonObject:
+        """Return the schema of manifests."""
+        return BENCH_PACK_SCHEMA.document()
 
 
 AUTHORING = BenchPackAuthoring()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
@@ -23,7 +24,6 @@ from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.sums import Sums
-from pytest_helmbench.session.targets import NO_MODEL
 
 __all__ = [
     "Finding",

@@ -7,14 +7,23 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import BrokenCaseError, CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import (
+    BENCHMARK,
+    COMPONENT,
+    CRITERIA,
+    SCORING,
+)
 from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warnings
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 
 __all__ = ["AUTHORING", "ReadTree"]
 
+_SCHEMAS = (BENCHMARK, COMPONENT, CRITERIA, SCENARIO_SCHEMA, SCORING)
 _HEAD = ("code", "behaviour", "family", "cases", "title")
 _LEFT = ("code", "behaviour", "family", "title")
 
@@ -172,6 +181,10 @@ class TreeAuthoring:
     def read(self, root: Path, session: SessionValues) -> ReadTree:
         """See `Authoring.read`."""
         return ReadTree(load_tree(root), add_no_context=session.settings.add_no_context)
+
+    def schema(self, name: str) -> JsonObject:
+        """See `SchemaOwner.schema`."""
+        return next(schema for schema in _SCHEMAS if schema.name == name).document()
 
 
 AUTHORING = TreeAuthoring()
