@@ -327,7 +327,7 @@ def test_the_console_script_and_a_bare_call_show_the_commands(project: Project) 
     listed = [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()]
     assert listed == [
         *("init", "check", "list", "prompt", "run-single", "run-batch", "run-all"),
-        *("runs", "show", "costs", "score", "gate", "rescore", "report", "export", "packs", "schema"),
+        *("runs", "show", "costs", "score", "gate", "rescore", "report", "export", "schema", "packs"),
     ]
     wrong = helmbench(project.path, "runs", "--helmbench")
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (2, "helmbench: No such option '--helmbench'.")
