@@ -103,6 +103,7 @@ def test_every_fault_of_a_server_is_an_error_of_its_case_alone(
         f"--helmbench-timeout={_TIMEOUT_S}",
         "--helmbench-max-retries=0",
         url=provider.url,
+        apart=True,
     )
     assert time.monotonic() - started < 60
     result.assert_outcomes(passed=7, errors=len(_FAULTS))

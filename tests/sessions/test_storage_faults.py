@@ -62,7 +62,8 @@ def test_a_full_disk_stops_the_calls_and_a_resumed_session_asks_only_for_the_res
     provider.requests.clear()
     database = disk / "helmbench.db"
     arguments = (workers, f"--helmbench-db={database}", "--helmbench-concurrency=4")
-    full = run_tree(pytester, *arguments, url=provider.url)
+    # Its end cannot be stored either: the run is closed when its process is gone.
+    full = run_tree(pytester, *arguments, url=provider.url, apart=True)
     assert full.ret == pytest.ExitCode.TESTS_FAILED
     shown = full.stdout.str()
     assert f"NOT ALL IS STORED: {database}: the disk is full (database or disk is full)" in shown
@@ -98,7 +99,8 @@ def test_a_file_that_may_not_grow_stops_the_calls(pytester: pytest.Pytester, pro
         """
     )
     provider.reply = _long_reply
-    result = run_tree(pytester, "--helmbench-concurrency=4", url=provider.url)
+    provider.latency_s = 0.02
+    result = run_tree(pytester, "--helmbench-concurrency=4", url=provider.url, apart=True)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     shown = result.stdout.str()
     assert "NOT ALL IS STORED: " in shown
@@ -124,7 +126,7 @@ def test_rows_that_are_lost_at_the_very_end_fail_a_session_in_which_all_passed(
                 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
         """
     )
-    result = run_tree(pytester, url=provider.url)
+    result = run_tree(pytester, url=provider.url, apart=True)
     result.assert_outcomes(passed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "NOT ALL IS STORED: " in result.stdout.str()

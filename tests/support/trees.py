@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inner_pytest import run_pytest
+from inner_pytest import run_pytest, run_pytest_apart
 
 __all__ = [
     "CATEGORY_SCHEMA",
@@ -203,7 +203,7 @@ def clear_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_tree(
-    pytester: pytest.Pytester, *arguments: str, url: str = "", model: str = MODEL
+    pytester: pytest.Pytester, *arguments: str, url: str = "", model: str = MODEL, apart: bool = False
 ) -> pytest.RunResult:
     """Run pytest over `benchmark`, warnings as errors.
 
@@ -211,6 +211,7 @@ def run_tree(
         arguments: More of the command line; a path takes the place of `benchmark`.
         url: Of the provider; empty for none.
         model: Under test, where a URL is given and no argument names one.
+        apart: In a process of its own: limits and peaks of a process never go back.
     """
     if not (pytester.path / "pytest.ini").exists():
         pytester.makefile(".ini", pytest=_INI)
@@ -220,7 +221,8 @@ def run_tree(
         given.append(f"--helmbench-base-url={url}")
         if not any(argument.startswith("--helmbench-model") for argument in arguments):
             given.append(f"--helmbench-model={model}")
-    return run_pytest(pytester, *given, *arguments)
+    run = run_pytest_apart if apart else run_pytest
+    return run(pytester, *given, *arguments)
 
 
 def collected(result: pytest.RunResult) -> list[str]:

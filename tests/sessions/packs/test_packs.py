@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from inner_pytest import run_pytest
+from inner_pytest import run_pytest, run_pytest_apart
 from packed import answer_rows, asked_rows, choice, free, short
 from packs import write_pack
 from provider import Answer, Provider
@@ -161,7 +161,7 @@ def test_a_session_that_does_not_ask_leaves_packs_alone(pytester: pytest.Pyteste
         """
     )
     for arguments in ((), (".",), ("test_own.py",)):
-        result = run_pytest(pytester, *arguments, "-p", "no:cacheprovider")
+        result = run_pytest_apart(pytester, *arguments, "-p", "no:cacheprovider")
         result.assert_outcomes(passed=1)
         result.stdout.fnmatch_lines(["collected 1 item", "*1 passed in*"])
     assert not (pytester.path / "helmbench.db").exists()
