@@ -1,0 +1,1 @@
+"""A kind of benchmark of another distribution: riddles, one a line, as `ID | QUESTION | ANSWER`."""
