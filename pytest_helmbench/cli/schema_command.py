@@ -9,7 +9,7 @@ from pytest_helmbench.benchmarks.registry import all_places, authoring_of
 from pytest_helmbench.cli.output import no_db_option, say_json
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.files.models_file import MODELS_SCHEMA
-from pytest_helmbench.reports.formats import SCHEMAS, report_schema
+from pytest_helmbench.reports.formats import SCHEMAS
 
 __all__ = ["command"]
 
@@ -28,7 +28,7 @@ def _schema(name: str) -> JsonObject:
     if name == MODELS_SCHEMA.name:
         return MODELS_SCHEMA.document()
     if name in SCHEMAS:
-        return report_schema(name)
+        return SCHEMAS[name]()
     owner = authoring_of(_OF_KINDS[name])
     if not isinstance(owner, SchemaOwner):
         raise TypeError(f"{_OF_KINDS[name].name}: it names a schema and has none")

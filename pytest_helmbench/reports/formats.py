@@ -5,20 +5,18 @@ Commands and sessions take their formats from here. A format of its own is a mod
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonValue
-from pytest_helmbench.reports.json_report import json_report
+from pytest_helmbench.reports.json_report import json_report, report_schema
 from pytest_helmbench.reports.markdown import markdown_report
-from pytest_helmbench.reports.result_exports import csv_export, json_export
+from pytest_helmbench.reports.result_exports import csv_export, export_schema, json_export
 from pytest_helmbench.session.recorded_results import RecordedRun
 from pytest_helmbench.session.run_report import RunReport
 
-__all__ = ["EXPORTS", "FORMATS", "REPORTS", "SCHEMAS", "ReportFormat", "report_schema"]
+__all__ = ["EXPORTS", "FORMATS", "REPORTS", "SCHEMAS", "ReportFormat"]
 
 
 class _Report(Protocol):
@@ -38,14 +36,14 @@ class ReportFormat:
         report: Writes runs with their numbers; None where the format has no such thing.
         export: Writes a run with every result; None where the format has no such thing.
         setting: The setting that names the file a session reports to; empty for none.
-        schemas: JSON Schemas of what it writes, as `helmbench schema` names them; each is a file of this room.
+        schemas: JSON Schemas of what it writes, as `helmbench schema` names them.
     """
 
     name: str
     report: _Report | None = None
     export: _Export | None = None
     setting: str = ""
-    schemas: tuple[str, ...] = ()
+    schemas: Mapping[str, Callable[[], dict[str, JsonValue]]] = field(default_factory=dict)
 
 
 FORMATS = (
@@ -56,7 +54,7 @@ FORMATS = (
         report=json_report,
         export=json_export,
         setting="json_report",
-        schemas=("export", "report"),
+        schemas={"export": export_schema, "report": report_schema},
     ),
 )
 
@@ -66,15 +64,5 @@ REPORTS = {form.name: form.report for form in FORMATS if form.report is not None
 EXPORTS = {form.name: form.export for form in FORMATS if form.export is not None}
 """What `helmbench export` writes, by name."""
 
-SCHEMAS = tuple(name for form in FORMATS for name in form.schemas)
-"""The names of the JSON Schemas of our own outputs."""
-
-
-def report_schema(name: str) -> dict[str, JsonValue]:
-    """Return the JSON Schema of one of our own outputs.
-
-    Args:
-        name: One of `SCHEMAS`.
-    """
-    loaded: dict[str, JsonValue] = json.loads(files(__package__).joinpath(f"{name}.json").read_text("utf-8"))
-    return loaded
+SCHEMAS = {name: schema for form in FORMATS for name, schema in form.schemas.items()}
+"""The JSON Schemas of our own outputs, by name."""

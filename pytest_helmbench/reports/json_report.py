@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.reports.cards import run_record, sent_messages
 from pytest_helmbench.reports.cautions import cautions
+from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
@@ -18,7 +20,7 @@ from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
 
-__all__ = ["REPORT_FORMAT", "json_report", "report_document", "score_record"]
+__all__ = ["REPORT_FORMAT", "json_report", "report_document", "report_schema", "score_record"]
 
 REPORT_FORMAT = "helmbench-report/1"
 
@@ -34,6 +36,11 @@ _FAILURE = (
     "reply_hash",
 )
 _EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
+
+
+def report_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of `report_document`."""
+    return own_schema("report")
 
 
 def report_document(reports: Iterable[RunReport], *, with_text: bool = False) -> dict[str, object]:

@@ -6,16 +6,19 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from io import StringIO
+from typing import get_type_hints
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.cards import prompt_lines, run_record, sent_messages
+from pytest_helmbench.reports.own_schemas import own_schema, part_of, schema_of
 from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.session.recorded_results import RecordedRun
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
 
-__all__ = ["EXPORT_FORMAT", "csv_export", "export_document", "json_export"]
+__all__ = ["EXPORT_FORMAT", "csv_export", "export_document", "export_schema", "json_export"]
 
 EXPORT_FORMAT = "helmbench-export/1"
 
@@ -27,6 +30,16 @@ _NAMES = [field.name for field in fields(ResultRow)]
 _RESULT = (*(name for name in _NAMES if name not in (*_ELSEWHERE, *_LAST)), *_LAST)
 _EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def export_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of `export_document`; columns of which its file says no more have their types alone."""
+    schema = own_schema("export")
+    columns = part_of(schema, "$defs", "result", "properties")
+    types = get_type_hints(ResultRow)
+    for name in _RESULT:
+        columns.setdefault(name, schema_of(types[name]))
+    return schema
 
 
 def export_document(run: RecordedRun, *, with_text: bool) -> dict[str, object]:

@@ -1,0 +1,32 @@
+"""The schemas of our own outputs; what a file does not say of a column of an export follows from its type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.reports.own_schemas import own_schema, part_of, schema_of
+from pytest_helmbench.reports.result_exports import export_schema
+
+
+def test_what_the_file_says_of_a_column_stays() -> None:
+    assert export_schema() == own_schema("export")
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema"),
+    [
+        (str, {"type": "string"}),
+        (bool, {"type": "boolean"}),
+        (int | None, {"type": ["integer", "null"]}),
+        (float | None, {"type": ["number", "null"]}),
+    ],
+)
+def test_the_type_of_a_column_is_its_schema(kind: object, schema: Any) -> None:
+    assert schema_of(kind) == schema
+
+
+def test_a_part_that_is_no_object_is_named() -> None:
+    with pytest.raises(TypeError, match="title is no object"):
+        part_of({"title": "a"}, "title")
