@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 @click.command("report")
 @click.argument("run", default="last")
-@click.option("--format", "form", type=click.Choice(list(REPORTS)), required=True)
+@click.option("--format", "form", type=click.Choice(list(REPORTS)), default="markdown", show_default=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
 @click.option("--with-text", is_flag=True, help="Also prompts, replies and the judge's words of failures.")
 @db_option
