@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Outcome
+from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.core.scrub import scrub
 
 __all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
 
-_JUDGED = "sqe"
-_WORKED = ("repo_patch", "terminal_task")
 _REASONS = {
     "invalid_json": "the reply is not valid JSON",
     "schema_violation": "the reply breaks the schema",
@@ -51,17 +50,9 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     judges = [
         (f"judge {evaluation.criterion}".strip(), scrub(evaluation.justification))
         for evaluation in outcome.evaluations
-        if evaluation.justification and not evaluation.passed and evaluation.rule == _JUDGED
+        if evaluation.justification and not evaluation.passed and evaluation.rule == JUDGED_RULE
     ]
-    # Where an agent has worked, the excerpt is what the checker, or the agent itself, wrote last.
-    name = "output" if outcome.verdict is Verdict.ERROR or _is_work(outcome) else "reply"
-    if outcome.statement is not None and outcome.judged:
-        name = outcome.statement.speaker
-    return [*judges, *([(name, scrub(outcome.excerpt))] if outcome.excerpt else [])]
-
-
-def _is_work(outcome: Outcome) -> bool:
-    return any(evaluation.rule.startswith(_WORKED) for evaluation in outcome.evaluations)
+    return [*judges, *([(outcome.excerpt_of, scrub(outcome.excerpt))] if outcome.excerpt else [])]
 
 
 def error_text(outcome: Outcome) -> str:

@@ -138,6 +138,7 @@ class Outcome:
         latency_ms: Of the case's own calls, without our own waiting; None when none was answered.
         finish_reason: Of the case's reply.
         excerpt: Start of the reply of a failed case, cut; of an error, what a program wrote last; empty otherwise.
+        excerpt_of: Whose words the excerpt has: `reply`, `output` of a program, `pack`.
         reply_key: `Reply.key` of the case's reply; None when there is none.
         started_at: ISO 8601 UTC.
         completed_at: ISO 8601 UTC.
@@ -154,6 +155,7 @@ class Outcome:
     latency_ms: float | None = None
     finish_reason: str | None = None
     excerpt: str = ""
+    excerpt_of: str = "reply"
     reply_key: str | None = None
     started_at: str | None = None
     completed_at: str | None = None

@@ -29,10 +29,6 @@ class CaseStatement(Protocol):
     def table(self) -> str:
         """The table of the kind that keeps it, one row per result, whose primary key is `result_id`."""
 
-    @property
-    def speaker(self) -> str:
-        """Whom the excerpt of a judged outcome quotes, where it is not the model: `pack`."""
-
     def cells(self) -> Mapping[str, Cell]:
         """Return its row by column, the key apart."""
 

@@ -183,11 +183,6 @@ class ScenarioResult:
         """See `CaseStatement.table`."""
         return "pack_results"
 
-    @property
-    def speaker(self) -> str:
-        """The pack: it puts in words what came of the case."""
-        return "pack"
-
     def cells(self) -> Mapping[str, Cell]:
         """Return its row of `pack_results`."""
         parts = {name: self.stated.get(name) for name in ("output", "verifier", "artifacts", "timings")}

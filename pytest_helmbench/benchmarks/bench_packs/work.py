@@ -351,7 +351,9 @@ class _Item:
 
     def failed(self, reason: str, message: str, output: str = "") -> Outcome:
         """Return an error: the pack broke down. A fault that it was told comes first: it is the cause."""
-        outcome = self._fault() or Outcome(Verdict.ERROR, reason, message, excerpt=output)
+        outcome = self._fault() or Outcome(
+            Verdict.ERROR, reason, message, excerpt=output, excerpt_of="output"
+        )
         return self._complete(outcome, ())
 
     def judged(self, result: ScenarioResult, unanswered: HelmbenchError | None) -> Outcome:
@@ -430,6 +432,7 @@ def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str])
         evaluations=(evaluation,),
         score=evaluation.credit,
         excerpt="" if passed else excerpt("\n".join(filter(None, (result.summary, result.note)))),
+        excerpt_of="pack",
     )
 
 

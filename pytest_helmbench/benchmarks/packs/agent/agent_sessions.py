@@ -63,7 +63,12 @@ class AgentSessions:
             except AgentFailedError as error:
                 outcome = Outcome(Verdict.ERROR, "agent_failed", str(error))
                 if error.run is not None:
-                    outcome = replace(outcome, excerpt=error.run.stderr_tail, events=error.run.events())
+                    outcome = replace(
+                        outcome,
+                        excerpt=error.run.stderr_tail,
+                        excerpt_of="output",
+                        events=error.run.events(),
+                    )
                 raise UnjudgedError(with_sums(outcome, conversation.sums)) from error
             except (SandboxError, ConfigError) as error:
                 raise UnjudgedError(
@@ -128,5 +133,6 @@ def _outcome(family: AgentFamily, rule: PackRule, finding: AgentFinding, session
         evaluations=(evaluation,),
         score=evaluation.credit,
         excerpt="" if passed else excerpt(finding.output),
+        excerpt_of="output",
         events=events,
     )

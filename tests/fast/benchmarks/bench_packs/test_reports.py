@@ -88,9 +88,9 @@ def test_junit_gets_totals_and_categories_by_pack_and_model() -> None:
 
 
 def test_what_a_pack_says_of_a_failure_is_its_own_words() -> None:
-    told = replace(judged(said("A", "fail")), excerpt="no sum")
+    told = replace(judged(said("A", "fail")), excerpt="no sum", excerpt_of="pack")
     assert quoted_texts(told.for_item()) == [("pack", "no sum")]
-    broken = Outcome(Verdict.ERROR, "crashed", excerpt="stack", statement=said("A"))
+    broken = Outcome(Verdict.ERROR, "crashed", excerpt="stack", excerpt_of="output", statement=said("A"))
     assert quoted_texts(broken) == [("output", "stack")]
 
 
