@@ -12,6 +12,7 @@ pytest_plugins = ["pytester", "engines"]
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
+_TIMEOUTS_S = {"fast": 20}
 _TIMEOUT_S = 120
 
 
@@ -22,9 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if item.path.is_relative_to(_TESTS):
+            folder = item.path.relative_to(_TESTS).parts[0]
             if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
-            mark = _MARKS.get(item.path.relative_to(_TESTS).parts[0])
+                item.add_marker(pytest.mark.timeout(_TIMEOUTS_S.get(folder, _TIMEOUT_S)))
+            mark = _MARKS.get(folder)
             if mark is not None:
                 item.add_marker(mark)
 

@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from jsonschema import Draft202012Validator
 
 from pytest_helmbench.core.problem import HelmbenchError
@@ -382,13 +383,13 @@ def unions(inner: Schemas) -> Schemas:
 ANY_SCHEMA = st.recursive(LEAVES, lambda inner: arrays(inner) | objects(inner) | unions(inner), max_leaves=8)
 
 
-@settings(max_examples=300, deadline=None, database=None, derandomize=True)
+@examples(300)
 @given(schema=ANY_SCHEMA, model_id=st.sampled_from(BASELINE_IDS), seed=st.integers(0, 3))
 def test_the_answer_fits_whatever_schema_comes(schema: Any, model_id: str, seed: int) -> None:
     Draft202012Validator(schema).validate(answer(model_id, schema, "some text", seed=seed))
 
 
-@settings(max_examples=100, deadline=None, database=None, derandomize=True)
+@examples(150)
 @given(schema=ANY_SCHEMA, model_id=st.sampled_from(BASELINE_IDS))
 def test_references_change_nothing(schema: Any, model_id: str) -> None:
     referring = {

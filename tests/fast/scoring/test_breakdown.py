@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 from analysis_rows import any_rows, row, verdict
 from hypothesis import given
+from properties import examples
 
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.breakdown import (
@@ -106,6 +107,7 @@ def test_the_matrix_shows_condition_by_context_and_leaves_unplanned_cells_out() 
     assert cells == [[("P1-B1-S1-C2", 0), ("P1-B1-S1-C2-U1", 1)], [None, ("P1-B1-S1-C10-U1", 0)]]
 
 
+@examples(150)
 @given(any_rows())
 def test_every_axis_adds_up_to_the_whole(rows: list[Row]) -> None:
     found = breakdown(rows)

@@ -9,6 +9,7 @@ import pytest
 from analysis_rows import any_rows, row, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.rows import MergeError, Row, exact, merge
@@ -182,6 +183,7 @@ def test_numbers_from_files_become_what_was_meant() -> None:
     ]
 
 
+@examples(150)
 @given(any_rows(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_never_matters(rows: list[Row], order: object) -> None:
     before = run_score(rows, replicates=20)
@@ -189,6 +191,7 @@ def test_the_order_of_rows_never_matters(rows: list[Row], order: object) -> None
     assert run_score(rows, replicates=20) == before
 
 
+@examples(150)
 @given(any_rows())
 def test_the_score_is_1_when_all_is_right_and_coverage_is_full_when_all_is_judged(rows: list[Row]) -> None:
     score = run_score([replace(known, passed=True, credit=Fraction(1)) for known in rows], replicates=20)
@@ -201,6 +204,7 @@ def test_the_score_is_1_when_all_is_right_and_coverage_is_full_when_all_is_judge
             assert (part.interval.low, part.interval.high) == (1, 1)
 
 
+@examples(150)
 @given(any_rows(hardest=0))
 def test_the_score_lies_within_its_bounds(rows: list[Row]) -> None:
     score = scored(rows)
@@ -211,6 +215,7 @@ def test_the_score_lies_within_its_bounds(rows: list[Row]) -> None:
                 assert part.bounds.low <= part.score <= part.bounds.high
 
 
+@examples(150)
 @given(any_rows(), st.data())
 def test_however_the_unjudged_rows_come_out_the_score_ends_within_the_bounds(
     rows: list[Row], data: st.DataObject
@@ -232,6 +237,7 @@ def parts(score: RunScore) -> tuple[Score, ...]:
     return (score.total, *score.pillars, *score.behaviours)
 
 
+@examples(150)
 @given(any_rows())
 def test_neutral_rows_never_matter(rows: list[Row]) -> None:
     with_score = run_score(rows, replicates=20)
@@ -250,6 +256,7 @@ def numbers(part: Score) -> Score:
     return replace(part, weight=Fraction(0), unweighted=False)
 
 
+@examples(150)
 @given(any_rows(hardest=0))
 def test_an_unweighted_behaviour_scores_its_plain_pass_rate(rows: list[Row]) -> None:
     whole = [
@@ -260,6 +267,7 @@ def test_an_unweighted_behaviour_scores_its_plain_pass_rate(rows: list[Row]) -> 
             assert behaviour.score == behaviour.pass_rate
 
 
+@examples(150)
 @given(any_rows(), st.lists(st.integers(0, 2), min_size=16, max_size=16))
 def test_splitting_rows_over_runs_and_merging_them_changes_nothing(rows: list[Row], runs: list[int]) -> None:
     owners = list(zip(runs, rows, strict=False))

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatch
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import (
@@ -74,7 +75,7 @@ def test_expected_is_compared_as_the_schemas_type(expected: str, observed: Any, 
     assert matches(expected, observed) is same
 
 
-@settings(database=None, derandomize=True, deadline=None)
+@examples(300)
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.text())
 def test_a_value_written_down_matches_itself(value: Any) -> None:
     assert matches(value if isinstance(value, str) else json.dumps(value), value)

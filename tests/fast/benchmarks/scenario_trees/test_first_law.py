@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 
@@ -94,33 +95,40 @@ def prompt_files(draw: st.DrawFn) -> str:
     return (draw(st.sampled_from(["", "\ufeff", "\n"])) + text).replace("\n", draw(BREAKS))
 
 
-def assert_kept_out(name: str, text: str) -> None:
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A benchmark of one scenario; examples write one of its files."""
+    root = tmp_path_factory.mktemp("benchmark")
+    folder = root / "scenarios" / "P1-B1-S1"
+    folder.mkdir(parents=True)
+    (folder / "S1.json").write_text(SCHEMA)
+    return root
+
+
+def assert_kept_out(root: Path, name: str, text: str) -> None:
     """Load a scenario with this file and look for the marker wherever a model would read it."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "scenarios" / "P1-B1-S1"
-        folder.mkdir(parents=True)
-        (folder / "S1.json").write_text(SCHEMA)
-        (folder / "S1.md").write_text("---\ncategory: X\n---\n\n## Job\n\nSort.\n")
-        (folder / "perturbations.md").write_text("# PT1\n\nx\n")
-        (folder / name).write_bytes(text.encode())
-        benchmark = load_tree(Path(place))
-        if folder / name in benchmark.problems:
-            assert not benchmark.scenarios
-            return
-        for scenario in benchmark.scenarios.values():
-            for combination in scenario.combinations():
-                prompt = combination.prompt()
-                assert MARKER not in prompt
-                assert "severity" not in prompt.lower()
+    folder = root / "scenarios" / "P1-B1-S1"
+    files = {"S1.md": b"---\ncategory: X\n---\n\n## Job\n\nSort.\n", "perturbations.md": b"# PT1\n\nx\n"}
+    for file, content in (files | {name: text.encode()}).items():
+        (folder / file).write_bytes(content)
+    benchmark = load_tree(root)
+    if folder / name in benchmark.problems:
+        assert not benchmark.scenarios
+        return
+    for scenario in benchmark.scenarios.values():
+        for combination in scenario.combinations():
+            prompt = combination.prompt()
+            assert MARKER not in prompt
+            assert "severity" not in prompt.lower()
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(text=consolidated())
-def test_no_component_frontmatter_reaches_a_prompt(text: str) -> None:
-    assert_kept_out("perturbations.md", text)
+def test_no_component_frontmatter_reaches_a_prompt(root: Path, text: str) -> None:
+    assert_kept_out(root, "perturbations.md", text)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(text=prompt_files())
-def test_no_scenario_frontmatter_reaches_a_prompt(text: str) -> None:
-    assert_kept_out("S1.md", text)
+def test_no_scenario_frontmatter_reaches_a_prompt(root: Path, text: str) -> None:
+    assert_kept_out(root, "S1.md", text)
