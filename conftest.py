@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +14,12 @@ pytest_plugins = ["pytester", "engines"]
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
-_TIMEOUTS_S = {"fast": 20}
+_TIMEOUTS_S = {"fast": 30}
 _TIMEOUT_S = 120
+
+# Else each of the tests' many sessions compiles the whole plugin anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

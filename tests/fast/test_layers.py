@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from house_figures import PACKAGE, Source, paths, source, typing_only
 
-_PACKAGE = ROOT / "pytest_helmbench"
 _ROOMS = {
     "benchmarks": {
         "benchmarks/bench_packs",
@@ -94,23 +93,19 @@ _LATE = {
 }
 
 
-def _modules() -> list[Path]:
-    return sorted(_PACKAGE.rglob("*.py"))
-
-
 def _room(parts: Sequence[str]) -> str:
     """Return the room of a module, or the module's own name at the top; every kind of benchmark is a room."""
-    if parts[0] == "benchmarks" and len(parts) > 1 and (_PACKAGE / "benchmarks" / parts[1]).is_dir():
+    if parts[0] == "benchmarks" and len(parts) > 1 and (PACKAGE / "benchmarks" / parts[1]).is_dir():
         return f"benchmarks/{parts[1]}"
     return parts[0]
 
 
 def _place(path: Path) -> str:
-    return _room(path.relative_to(_PACKAGE).with_suffix("").parts)
+    return _room(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
-    for node in ast.walk(tree):
+def _imports(file: Source) -> Iterator[tuple[ast.stmt, str]]:
+    for node in file.nodes:
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -121,28 +116,18 @@ def _imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
                 yield node, module
 
 
-def _typing_only(tree: ast.Module) -> set[ast.stmt]:
-    """Return the imports that stand under `if TYPE_CHECKING:`."""
-    return {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Import | ast.ImportFrom)
-    }
-
-
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: path.relative_to(_PACKAGE).as_posix())
+@pytest.mark.parametrize("path", paths(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_every_module_keeps_to_its_layer(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    file = source(path)
     place = _place(path)
-    for node, name in _imports(tree):
+    apart = typing_only(file)
+    for node, name in _imports(file):
         where = f"{path.name}:{node.lineno}: {name}"
         assert not name.startswith((".", "_pytest")), where
         top = name.split(".")[0]
         if top in _SOLE_USERS:
             assert place == _SOLE_USERS[top], where
-        if top in ("pytest", "xdist", "pluggy") and node not in _typing_only(tree):
+        if top in ("pytest", "xdist", "pluggy") and node not in apart:
             assert place in _PYTEST_MODULES | {"plugin"}, where
         if top == "pytest_helmbench" and place in _ROOMS:
             assert _room(name.split(".")[1:]) in _ROOMS[place] | {place}, where
@@ -151,26 +136,24 @@ def test_every_module_keeps_to_its_layer(path: Path) -> None:
 
 
 def test_every_room_has_its_row_in_the_table() -> None:
-    inits = [*_PACKAGE.glob("*/__init__.py"), *_PACKAGE.glob("benchmarks/*/__init__.py")]
-    rooms = {path.parent.relative_to(_PACKAGE).as_posix() for path in inits}
+    inits = [*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("benchmarks/*/__init__.py")]
+    rooms = {path.parent.relative_to(PACKAGE).as_posix() for path in inits}
     assert rooms - _COMMAND_LINE <= set(_ROOMS)
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: path.relative_to(_PACKAGE).as_posix())
+@pytest.mark.parametrize("path", paths(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_imports_stand_at_the_top(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = _typing_only(tree)
-    late = {
-        (path.stem, name) for node, name in _imports(tree) if node.col_offset > 0 and node not in typing_only
-    }
+    file = source(path)
+    apart = typing_only(file)
+    late = {(path.stem, name) for node, name in _imports(file) if node.col_offset > 0 and node not in apart}
     assert late <= _LATE  # where nobody asks, nothing is imported
 
 
 @pytest.mark.parametrize("module", _AT_EVERY_START)
 def test_a_start_of_pytest_imports_no_more_than_this(module: str) -> None:
-    tree = ast.parse((_PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
-    typing_only = _typing_only(tree)
-    for node, name in _imports(tree):
-        if node.col_offset == 0 and node not in typing_only:
+    file = source(PACKAGE / f"{module}.py")
+    apart = typing_only(file)
+    for node, name in _imports(file):
+        if node.col_offset == 0 and node not in apart:
             known = _AT_EVERY_START[module]
             assert name in known or name.split(".")[0] in known, name

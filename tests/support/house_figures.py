@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-__all__ = ["PACKAGE", "Figure", "figures", "import_cycles", "modules"]
+__all__ = ["PACKAGE", "Figure", "Source", "figures", "import_cycles", "paths", "source", "typing_only"]
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pytest_helmbench"
 _NAME = "pytest_helmbench"
@@ -60,78 +61,113 @@ class Figure:
         return self.value <= self.goal
 
 
-def modules(root: Path = PACKAGE) -> Mapping[str, Path]:
-    """Return the Python files of the package by dotted name."""
-    found = {}
-    for path in sorted(root.rglob("*.py")):
-        parts = (_NAME, *path.relative_to(root).with_suffix("").parts)
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A Python file of the package, read once.
+
+    Args:
+        name: Dotted.
+        path: Of the file.
+        text: As it stands there.
+        nodes: Its syntax tree, every node once, the module first.
+    """
+
+    name: str
+    path: Path
+    text: str
+    nodes: Sequence[ast.AST]
+
+    @property
+    def short(self) -> str:
+        """The path below the package."""
+        return self.path.relative_to(PACKAGE).as_posix()
+
+    def at(self, node: ast.stmt | ast.expr) -> str:
+        """Return where a node stands."""
+        return f"{self.short}:{node.lineno}"
+
+
+def paths() -> list[Path]:
+    """Return the Python files of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def source(path: Path) -> Source:
+    """Read a Python file of the package."""
+    parts = (_NAME, *path.relative_to(PACKAGE).with_suffix("").parts)
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    text = path.read_text(encoding="utf-8")
+    return Source(name, path, text, tuple(ast.walk(ast.parse(text))))
 
 
 def figures(room: str = "") -> tuple[Figure, ...]:
     """Return the figures of the package, or of what stands below one of its folders."""
-    wanted = {name: path for name, path in modules().items() if path.is_relative_to(PACKAGE / room)}
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in wanted.items()}
-    texts = {name: path.read_text(encoding="utf-8") for name, path in wanted.items()}
-    lines = sum(text.count("\n") for text in texts.values())
+    wanted = [source(path) for path in paths() if path.is_relative_to(PACKAGE / room)]
+    lines = sum(file.text.count("\n") for file in wanted)
     functions = [
-        (f"{_short(wanted[name])}:{node.lineno} {node.name}", node)
-        for name, tree in trees.items()
-        for node in ast.walk(tree)
+        (f"{file.at(node)} {node.name}", node)
+        for file in wanted
+        for node in file.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     anys = [
-        f"{_short(wanted[name])}:{node.lineno}"
-        for name, tree in trees.items()
-        for node in ast.walk(tree)
+        file.at(node)
+        for file in wanted
+        for node in file.nodes
         if isinstance(node, ast.Name) and node.id == "Any"
     ]
     noqas = [
-        f"{_short(wanted[name])}:{number} {line.strip()}"
-        for name, text in texts.items()
-        for number, line in enumerate(text.splitlines(), 1)
+        f"{file.short}:{number} {line.strip()}"
+        for file in wanted
+        for number, line in enumerate(file.text.splitlines(), 1)
         if _NOQA.search(line)
     ]
     long = [where for where, node in functions if _length(node) > _MOST_FUNCTION_LINES]
     wide = [where for where, node in functions if _parameters(node) > _MOST_PARAMETERS]
-    large = [_short(path) for name, path in wanted.items() if texts[name].count("\n") > _MOST_FILE_LINES]
+    large = [file.short for file in wanted if file.text.count("\n") > _MOST_FILE_LINES]
     top = [path.name for path in sorted(PACKAGE.glob("*.py"))] if not room else []
+    cycles = [" > ".join(group) for group in import_cycles(wanted)]
     return (
-        Figure("modules at the top", len(top), 4, top),
-        Figure("functions over 50 lines", len(long), 0, long),
-        Figure("functions with over 7 parameters", len(wide), 0, wide),
+        _counted("modules at the top", top, 4),
+        _counted("functions over 50 lines", long, 0),
+        _counted("functions with over 7 parameters", wide, 0),
         Figure("uses of Any per 1,000 lines", round(1000 * len(anys) / max(lines, 1), 1), 8, anys),
-        Figure("noqa", len(noqas), 39, noqas),
-        Figure("files over 400 lines", len(large), 0, large),
-        Figure("import cycles", len(cycles := import_cycles(wanted)), 0, [" > ".join(one) for one in cycles]),
-        Figure("file names used twice", len(twice := _used_twice(wanted)), 0, twice),
-        Figure("attributes set from outside", len(outside := _set_from_outside(trees, wanted)), 0, outside),
-        Figure(
-            "bases of exceptions that are no Exception", len(odd := _odd_exceptions(trees, wanted)), 0, odd
-        ),
+        _counted("noqa", noqas, 39),
+        _counted("files over 400 lines", large, 0),
+        _counted("import cycles", cycles, 0),
+        _counted("file names used twice", _used_twice(wanted), 0),
+        _counted("attributes set from outside", _set_from_outside(wanted), 0),
+        _counted("bases of exceptions that are no Exception", _odd_exceptions(wanted), 0),
     )
 
 
-def import_cycles(wanted: Mapping[str, Path]) -> list[list[str]]:
+def _counted(name: str, places: Sequence[str], goal: int) -> Figure:
+    return Figure(name, len(places), goal, places)
+
+
+def import_cycles(wanted: Sequence[Source]) -> list[list[str]]:
     """Return the groups of modules that import each other, late imports included; for type checkers alone apart."""
-    known = set(wanted)
-    edges: dict[str, set[str]] = {}
-    for name, path in wanted.items():
-        edges[name] = {target for target in _imported(path, known) if target != name}
+    known = {file.name for file in wanted}
+    edges = {file.name: set(_imported(file, known)) - {file.name} for file in wanted}
     return sorted(group for group in _components(edges) if len(group) > 1)
 
 
-def _imported(path: Path, known: set[str]) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
+def typing_only(file: Source) -> set[ast.stmt]:
+    """Return the imports that stand under `if TYPE_CHECKING:`."""
+    return {
         inner
-        for node in ast.walk(tree)
+        for node in file.nodes
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node not in typing_only:
+
+
+def _imported(file: Source, known: set[str]) -> Iterator[str]:
+    apart = typing_only(file)
+    for node in file.nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and node not in apart:
             if node.module in known:
                 yield node.module
             yield from (
@@ -172,58 +208,55 @@ def _components(edges: Mapping[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def _used_twice(wanted: Mapping[str, Path]) -> list[str]:
+def _used_twice(wanted: Sequence[Source]) -> list[str]:
     by_name: dict[str, list[str]] = defaultdict(list)
-    for path in wanted.values():
-        if path.stem not in _PARTS and "starter" not in path.parts:
-            by_name[path.stem].append(_short(path))
+    for file in wanted:
+        if file.path.stem not in _PARTS and "starter" not in file.path.parts:
+            by_name[file.path.stem].append(file.short)
     return [" = ".join(paths) for paths in by_name.values() if len(paths) > 1]
 
 
-def _set_from_outside(trees: Mapping[str, ast.Module], wanted: Mapping[str, Path]) -> list[str]:
+def _set_from_outside(wanted: Sequence[Source]) -> list[str]:
     """Return assignments to an attribute that a class of another module of ours declares, through any object."""
-    own = {name: set(_declared(tree)) for name, tree in trees.items()}
-    found = []
-    for name, tree in trees.items():
-        elsewhere = (
-            set[str]().union(*(declared for other, declared in own.items() if other != name)) - own[name]
-        )
-        found += [
-            f"{_short(wanted[name])}:{target.lineno} {ast.unparse(target)}"
-            for target in _assigned(tree)
-            if target.attr in elsewhere
-            and not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"))
-        ]
-    return sorted(found)
+    own = {file.name: set(_declared(file)) for file in wanted}
+    declarers = Counter(attribute for declared in own.values() for attribute in declared)
+    return sorted(
+        f"{file.at(target)} {ast.unparse(target)}"
+        for file in wanted
+        for target in _assigned(file.nodes)
+        if declarers[target.attr]
+        and target.attr not in own[file.name]
+        and not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"))
+    )
 
 
-def _assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
-    for node in ast.walk(tree):
+def _assigned(nodes: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
+    for node in nodes:
         targets = node.targets if isinstance(node, ast.Assign) else []
         targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
         yield from (target for target in targets if isinstance(target, ast.Attribute))
 
 
-def _declared(tree: ast.AST) -> Iterator[str]:
+def _declared(file: Source) -> Iterator[str]:
     """Yield the attributes that the classes of a module give to their own instances."""
-    for node in ast.walk(tree):
+    for node in file.nodes:
         if not isinstance(node, ast.ClassDef):
             continue
         for inner in node.body:
             if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
                 yield inner.target.id
-        for target in _assigned(node):
+        for target in _assigned(ast.walk(node)):
             if isinstance(target.value, ast.Name) and target.value.id == "self":
                 yield target.attr
 
 
-def _odd_exceptions(trees: Mapping[str, ast.Module], wanted: Mapping[str, Path]) -> list[str]:
+def _odd_exceptions(wanted: Sequence[Source]) -> list[str]:
     odd = {"ValueError", "BaseException", "RuntimeError", "TypeError", "KeyError", "OSError"}
     published = {"ConfigError", "MaterializationError"}  # the format of packs wants a `ValueError`
     return [
-        f"{_short(wanted[name])}:{node.lineno} {node.name}"
-        for name, tree in trees.items()
-        for node in ast.walk(tree)
+        f"{file.at(node)} {node.name}"
+        for file in wanted
+        for node in file.nodes
         if isinstance(node, ast.ClassDef)
         and node.name not in published
         and any(isinstance(base, ast.Name) and base.id in odd for base in node.bases)
@@ -238,10 +271,6 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     arguments = node.args
     names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     return len([name for name in names if name not in ("self", "cls")])
-
-
-def _short(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
 
 
 def _print(room: str, *, places: bool) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import examples
 from jsonschema import Draft202012Validator
+from properties import examples
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS, baseline_reply
