@@ -63,7 +63,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if asked:
         _refuse_settings_of_packs(early_config)
     paths = (start / str(path).split("::")[0] for path in given)
-    for folder in dict.fromkeys(_pack_folders(paths, hosted=asked)):
+    for folder in dict.fromkeys(_closed_folders(paths, asked=asked)):
         name = str(folder / "conftest.py")
         if not early_config.pluginmanager.has_plugin(name):
             early_config.pluginmanager.register(ModuleType("conftest"), name)
@@ -87,45 +87,43 @@ def _refuse_settings_of_packs(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave packs alone where nobody asks: Python files in them are data, whatever they are named."""
-    if config.pluginmanager.has_plugin("helmbench-session") or not _has_manifest(collection_path):
+    if config.pluginmanager.has_plugin("helmbench-session") or not _may_be_closed(collection_path):
         return None
     has_python = next(collection_path.rglob("*.py"), None) is not None
-    return True if has_python and _is_pack(collection_path) else None
+    return True if has_python and _is_closed(collection_path, asked=False) else None
 
 
-def _pack_folders(paths: Iterable[Path], *, hosted: bool) -> Iterator[Path]:
+def _closed_folders(paths: Iterable[Path], *, asked: bool) -> Iterator[Path]:
     """Yield the folders in packs whose conftest.py pytest would run before it collects: these paths, and `test*`.
 
     Args:
         paths: What pytest starts from.
-        hosted: Bench Packs are meant too.
+        asked: Whether this session asks for us.
     """
-
-    def is_closed(folder: Path) -> bool:
-        if hosted and (folder / _BENCH_PACK_MANIFEST).is_file():
-            return True
-        return _has_manifest(folder) and _is_pack(folder)
-
     for path in paths:
         place = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
         folders = (place, *place.parents)
-        packs = [folder for folder in folders if is_closed(folder)]
+        packs = [folder for folder in folders if _is_closed(folder, asked=asked)]
         below = [folder for folder in place.glob("test*") if folder.is_dir()] if place.is_dir() else []
         if packs:
             yield from (folder for folder in folders if folder.is_relative_to(packs[-1]))
             yield from below
         else:
-            yield from (folder for folder in below if is_closed(folder))
+            yield from (folder for folder in below if _is_closed(folder, asked=asked))
 
 
-def _has_manifest(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in _MANIFESTS)
+def _may_be_closed(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (*_MANIFESTS, _BENCH_PACK_MANIFEST))
 
 
-def _is_pack(folder: Path) -> bool:
-    from pytest_helmbench.benchmarks.packs.places import is_pack  # noqa: PLC0415 - only where a manifest stands
+def _is_closed(folder: Path, *, asked: bool) -> bool:
+    """Return whether no Python file of a folder is run; those of some kinds are, where nobody asks for us."""
+    if not _may_be_closed(folder):
+        return False
+    from pytest_helmbench.benchmarks.registry import places_of  # noqa: PLC0415 - only where a manifest stands
 
-    return is_pack(folder)
+    places = places_of(folder)
+    return places is not None and (places.is_data or (asked and places.is_closed))
 
 
 def pytest_configure(config: pytest.Config) -> None:

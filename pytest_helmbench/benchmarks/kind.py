@@ -60,6 +60,7 @@ class KindPlaces:
             walks.
         manifests: Returns the files of a folder that stand for a benchmark that cannot be read.
         own_folders: Folders of an open one that hold no other benchmark.
+        is_data: Python files in one are data, and never run, in sessions of anybody.
         is_outermost: Whatever lies inside is part of it, even what looks like a benchmark.
         is_meant: Returns whether a folder that is none was meant as one, so that `check` says what is wrong with it.
         record: The module with its `RECORD`, a `KindRecord`; empty where it keeps nothing on record that is its own.
@@ -78,6 +79,7 @@ class KindPlaces:
     files: Callable[[Path], Sequence[Path]] | None = None
     manifests: Callable[[Path], Sequence[Path]] = lambda _root: ()
     own_folders: tuple[str, ...] = ()
+    is_data: bool = False
     is_outermost: bool = False
     is_meant: Callable[[Path], bool] = lambda _root: False
     record: str = ""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_helmbench.benchmarks.python_tests import TURN_FIXTURE
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
-from pytest_helmbench.pytest_side.items import PLUGIN
+from pytest_helmbench.pytest_side.items import HAND_WRITTEN, PLUGIN
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
@@ -19,9 +20,10 @@ from pytest_helmbench.session.notes import Notes
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.kind import Loaded
     from pytest_helmbench.benchmarks.python_tests.clients import Connection
+    from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
     from pytest_helmbench.core.row_outline import RowOutline
 
-__all__ = ["TestsInSession", "turn"]
+__all__ = ["TestsInSession", "asks_a_model", "hand_written_tests", "turn"]
 
 _SELF_CHECK = "--helmbench-self-check asks no model"
 
@@ -70,6 +72,24 @@ class TestsInSession:
     def tick(self) -> None:
         """Draw the progress."""
         self.draw()
+
+
+def asks_a_model(metafunc: pytest.Metafunc) -> bool:
+    """Return whether a test function uses a fixture of ours."""
+    return TURN_FIXTURE in metafunc.fixturenames
+
+
+def hand_written_tests(config: pytest.Config, session: TestsInSession) -> HandWrittenTests:
+    """Bring the hooks of hand-written tests in, when the first one is met.
+
+    Raises:
+        HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
+    """
+    from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests  # noqa: PLC0415 - few sessions have any
+
+    tests = HandWrittenTests(config, session, TURN_FIXTURE, HAND_WRITTEN)
+    config.pluginmanager.register(tests, "helmbench-tests")
+    return tests
 
 
 def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:

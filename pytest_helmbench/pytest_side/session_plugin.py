@@ -11,10 +11,8 @@ import pytest
 
 from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_closed
-from pytest_helmbench.benchmarks.python_tests import TURN_FIXTURE
 from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
-from pytest_helmbench.core.codes import scenario_code_of
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
@@ -23,9 +21,8 @@ from pytest_helmbench.engine.job import escaped_path
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
-from pytest_helmbench.pytest_side.hand_written import TestsInSession
+from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
 from pytest_helmbench.pytest_side.items import (
-    HAND_WRITTEN,
     BrokenFile,
     BrokenItem,
     CaseFile,
@@ -38,6 +35,7 @@ from pytest_helmbench.pytest_side.items import (
 )
 from pytest_helmbench.pytest_side.report_files import write_report_files
 from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.selection import group_local_models, select
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
@@ -103,7 +101,7 @@ class SessionPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Have a hand-written test that uses a fixture of ours run on every model."""
-        if TURN_FIXTURE in metafunc.fixturenames and not self.settings.packs.self_check:
+        if asks_a_model(metafunc) and not self.settings.packs.self_check:
             self._hand_written().parametrize(metafunc)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -145,8 +143,10 @@ class SessionPlugin:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Apply `--helmbench-select`; put the cases of local models together."""
-        self._select(items)
-        _group_local_models(items)
+        dropped = select(items, self.settings.selection)
+        if dropped:
+            self._config.hook.pytest_deselected(items=dropped)
+        group_local_models(items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -163,7 +163,7 @@ class SessionPlugin:
             return
         plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=self._scope(len(cases)))
         if self._tests is not None:
-            plan = replace(plan, python_tests=self._tests.outline)
+            plan = replace(plan, adopted=self._tests.outline)
         self._role.collected(jobs, plan)
 
     # Running
@@ -337,15 +337,10 @@ class SessionPlugin:
 
     def _hand_written(self) -> HandWrittenTests:
         if self._tests is None:
-            from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests  # noqa: PLC0415 - few sessions have any
-
             try:
-                self._tests = HandWrittenTests(
-                    self._config, self._as_tests_see_it(), TURN_FIXTURE, HAND_WRITTEN
-                )
+                self._tests = hand_written_tests(self._config, self._as_tests_see_it())
             except HelmbenchError as error:
                 raise pytest.Collector.CollectError(self._text_of(error)) from error
-            self._config.pluginmanager.register(self._tests, "helmbench-tests")
         return self._tests
 
     def _as_tests_see_it(self) -> TestsInSession:
@@ -358,28 +353,6 @@ class SessionPlugin:
             with_text=self.settings.with_text,
             wants_properties=self.wants_properties,
         )
-
-    def _select(self, items: list[pytest.Item]) -> None:
-        selection = self.settings.selection
-        if selection is None:
-            return
-        kept: list[pytest.Item] = []
-        dropped: list[pytest.Item] = []
-        for item in items:
-            job = job_of(item)
-            if job is not None:
-                selected = selection.matches(job.parts)
-            elif isinstance(item, BrokenItem):
-                # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
-                selected = scenario_code_of(item.name) is None or selection.may_match(
-                    tuple(item.name.split("-"))
-                )
-            else:
-                selected = True
-            (kept if selected else dropped).append(item)
-        if dropped:
-            items[:] = kept
-            self._config.hook.pytest_deselected(items=dropped)
 
     def _complete(self, report: pytest.TestReport, item: CaseItem) -> None:
         outcome = item.outcome
@@ -402,13 +375,3 @@ def _models_on_command_line(config: pytest.Config) -> bool:
     return any(
         str(argument).split("=", 1)[0] == "--helmbench-model" for argument in config.invocation_params.args
     )
-
-
-def _group_local_models(items: list[pytest.Item]) -> None:
-    """Let local models run one after the other, so that a server need not swap them."""
-    order: dict[str, int] = {}
-    for job in filter(None, map(job_of, items)):
-        if getattr(job.target.model.endpoint, "local", False):
-            order.setdefault(job.model_id, len(order) + 1)
-    if len(order) > 1:
-        items.sort(key=lambda item: 0 if (job := job_of(item)) is None else order.get(job.model_id, 0))

@@ -165,8 +165,8 @@ class XdistController(SessionRole):
             return
         coordinator = self._coordinator
         try:
-            if plan.python_tests is not None:
-                coordinator.library.adopt(plan.python_tests)
+            if plan.adopted is not None:
+                coordinator.library.adopt(plan.adopted)
             for run in plan.runs:
                 coordinator.library.load(Path(run.benchmark))
             coordinator.prepare(plan)

@@ -90,13 +90,13 @@ class Plan:
         runs: One per benchmark × model, in order of their first item.
         dry: Nothing will be called.
         scope: `whole`, `selected` or `by_outcome`.
-        python_tests: The hand-written tests among the cases; None for none.
+        adopted: The cases that pytest itself has collected; None for none.
     """
 
     runs: tuple[PlannedRun, ...]
     dry: bool
     scope: str
-    python_tests: RowOutline | None = None
+    adopted: RowOutline | None = None
 
     @property
     def tests(self) -> int:

@@ -81,10 +81,9 @@ _COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
     ("plugin", "pytest_helmbench.pytest_side.composition"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
-    ("plugin", "pytest_helmbench.benchmarks.packs.places"),
+    ("plugin", "pytest_helmbench.benchmarks.registry"),
     ("plugin", "pytest_helmbench.pytest_side.hand_written"),  # hand-written tests, as the three below
     ("plugin", "pytest_helmbench.benchmarks.python_tests.clients"),
-    ("session_plugin", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),  # for tests that ask for a client
     ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only

@@ -135,6 +135,7 @@ PLACES = KindPlaces(
     signs=MANIFEST_NAMES,
     detect=is_pack,
     files=_files,
+    is_data=True,
     manifests=manifests_of,
     is_meant=_is_meant,
 )

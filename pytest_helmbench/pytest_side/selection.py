@@ -1,0 +1,46 @@
+"""Which of the collected items run, and in what order."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_helmbench.core.codes import Selection, scenario_code_of
+from pytest_helmbench.pytest_side.items import BrokenItem, job_of
+
+__all__ = ["group_local_models", "select"]
+
+
+def select(items: list[pytest.Item], selection: Selection | None) -> list[pytest.Item]:
+    """Keep what `--helmbench-select` names, in place, and return what was dropped. Items of others stay.
+
+    Args:
+        items: As collected.
+        selection: None for all.
+    """
+    if selection is None:
+        return []
+    dropped = [item for item in items if not _is_selected(item, selection)]
+    if dropped:
+        left_out = set(map(id, dropped))
+        items[:] = [item for item in items if id(item) not in left_out]
+    return dropped
+
+
+def _is_selected(item: pytest.Item, selection: Selection) -> bool:
+    job = job_of(item)
+    if job is not None:
+        return selection.matches(job.parts)
+    if isinstance(item, BrokenItem):
+        # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
+        return scenario_code_of(item.name) is None or selection.may_match(tuple(item.name.split("-")))
+    return True
+
+
+def group_local_models(items: list[pytest.Item]) -> None:
+    """Let local models run one after the other, in place, so that a server need not swap them."""
+    order: dict[str, int] = {}
+    for job in filter(None, map(job_of, items)):
+        if getattr(job.target.model.endpoint, "local", False):
+            order.setdefault(job.model_id, len(order) + 1)
+    if len(order) > 1:
+        items.sort(key=lambda item: 0 if (job := job_of(item)) is None else order.get(job.model_id, 0))
