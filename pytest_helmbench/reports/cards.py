@@ -11,6 +11,7 @@ from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
+from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
 
@@ -172,7 +173,7 @@ def _score_text(detail: RunDetail) -> str:
         return "-"
     text = share(run.score)
     if run.score_low is not None and run.score_high is not None:
-        text += f" (95 % interval {share(run.score_low)} to {share(run.score_high)})"
+        text += f" ({INTERVAL} {share(run.score_low)} to {share(run.score_high)})"
     if run.score_raw is not None and run.score_raw != run.score:
         text += f", capped from {share(run.score_raw)}"
     return text

@@ -14,6 +14,7 @@ from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import number, share
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
+from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import RunScore, Score
 from pytest_helmbench.session.run_report import RunReport
@@ -31,7 +32,7 @@ _FEWER_TEXTS = (_EVERYTHING, 60, 20, 8, 3)
 _FEWER_ROWS = (_EVERYTHING, 200, 60, 20, 5, 0)
 _VALUE_LIMIT = 80
 _TEXT_LIMIT = 2_000
-_SCORE_HEAD = ("score", "95 % interval", "pass rate", "coverage", "judged rows")
+_SCORE_HEAD = ("score", INTERVAL, "pass rate", "coverage", "judged rows")
 _RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted")
 # What may name folders of somebody's machine.
 _PATHS = frozenset(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_helmbench.reports.tables import share, table
+from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict
 from pytest_helmbench.session.gates import GateReport
@@ -42,7 +43,7 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
         rows += [_row(f"  {group.code}", group) for group in groups]
         notes += [f"{name}: {note}" for note in score_notes(run)]
     return [
-        *table(("", "score", "95 % interval", "pass rate", "coverage", "rows judged"), rows, left=("",)),
+        *table(("", "score", INTERVAL, "pass rate", "coverage", "rows judged"), rows, left=("",)),
         *notes,
     ]
 

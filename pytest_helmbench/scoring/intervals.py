@@ -19,6 +19,7 @@ from pytest_helmbench.scoring.ledger import Ledger
 
 __all__ = [
     "FEW_CLUSTERS",
+    "INTERVAL",
     "Interval",
     "Weighing",
     "behaviour_replicates",
@@ -30,6 +31,9 @@ __all__ = [
 
 FEW_CLUSTERS = 10
 """With fewer clusters an interval is too narrow to lean on, and that is said."""
+
+INTERVAL = "95 % interval"
+"""What an interval is called wherever people read one."""
 
 _TAIL = 0.025
 _Z = NormalDist().inv_cdf(1 - _TAIL)
