@@ -20,7 +20,6 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options import Options
-from pytest_helmbench.sandbox.modes import SandboxMode
 
 __all__ = ["PackLoader"]
 
@@ -44,7 +43,7 @@ class PackLoader:
             allow_commands=given.allow_commands,
         )
         self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
-        self._sandboxes = Sandboxes(SandboxMode(given.sandbox), pull=given.pull, note=note)
+        self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note)
         self._relay = Relay()
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:

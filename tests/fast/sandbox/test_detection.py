@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_helmbench.options import OPTIONS
 from pytest_helmbench.sandbox import engines
 from pytest_helmbench.sandbox.box import Engine, SandboxEngine, Unavailable
 from pytest_helmbench.sandbox.detection import AUTO, find_engine, image_engines, sandbox_engines
@@ -60,3 +61,9 @@ def test_an_engine_is_a_module_among_the_engines() -> None:
 
     sentence = "the image x:1 needs jail or docker or podman, and the sandbox is `none`"
     assert asyncio.run(obstacle()) == Unavailable(sentence)
+
+
+def test_the_option_takes_every_engine_by_its_name() -> None:
+    option = next(one for one in OPTIONS if one.name == "sandbox")
+    names = [AUTO, *(kind.name for kind in sandbox_engines())]
+    assert option.type.wanted == f"one of {', '.join(names)}"
