@@ -73,7 +73,7 @@ def _refuse(code: int, name: str, error: Exception) -> None:
 def _run_compiled(argv: list[str]) -> None:
     """Run a compiled program of ours here and now: a second start of Python would cost as much again."""
     sys.argv[:] = argv[2:]
-    with open(argv[2], "rb") as file:  # noqa: PTH123 - pathlib costs more than all the rest
+    with open(argv[2], "rb") as file:
         code = marshal.loads(file.read()[_CODE_BEHIND:])
     exec(code, {"__name__": "__main__", "__builtins__": __builtins__})
 
@@ -111,7 +111,7 @@ def _kill_children() -> None:
     """Kill until there is no child left; grandchildren become children as their parents die."""
     while True:
         for pid in _children():
-            try:  # noqa: SIM105 - contextlib costs a tenth of the start
+            try:
                 os.kill(pid, 9)
             except OSError:
                 pass
@@ -123,7 +123,7 @@ def _kill_children() -> None:
 
 def _children() -> list[int]:
     try:
-        with open("/proc/self/task/%d/children" % os.getpid()) as file:  # noqa: PTH123, UP031
+        with open("/proc/self/task/%d/children" % os.getpid()) as file:  # noqa: UP031
             return [int(pid) for pid in file.read().split()]
     except OSError:
         return []

@@ -13,7 +13,7 @@ import re
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
@@ -23,7 +23,12 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests, code_tests_of
 from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
 from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import evaluate_in_image
-from pytest_helmbench.benchmarks.packs.families.code_completion.programs import CANDIDATE, TESTER, program
+from pytest_helmbench.benchmarks.packs.families.code_completion.programs import (
+    CANDIDATE,
+    TESTER,
+    Job,
+    program,
+)
 from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
@@ -112,6 +117,15 @@ async def evaluate_code(
     return replace(finding, image_used=image == task.environment.image)
 
 
+class _Report(TypedDict):
+    """What the process of the tests says of its end; only it can, see `inside/verdict.py`."""
+
+    verdict: str
+    phase: str
+    message: str
+    detail: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Talk:
     """One candidate and its tests.
@@ -133,7 +147,7 @@ class _Talk:
     async def judged(self) -> CodeFinding:
         """Let the two talk; return what the tests say of it."""
         token = secrets.token_hex(16)
-        job = {
+        job: Job = {
             "token": token,
             "tests": self.tests.code,
             "starter": str(self.task.input_value("starter_code") or ""),
@@ -177,12 +191,12 @@ class _Talk:
         assert ended is not None
         return ended, other
 
-    def _finding(self, report: dict[str, Any], other: Ended | None) -> CodeFinding:
+    def _finding(self, report: _Report, other: Ended | None) -> CodeFinding:
         verdict, phase = Verdict(report["verdict"]), CodePhase(report["phase"])
         if verdict is Verdict.PASSED:
             return CodeFinding(verdict)
-        message = self._with_line(str(report["message"]))
-        output = scrub(str(report["detail"])).strip()
+        message = self._with_line(report["message"])
+        output = scrub(report["detail"]).strip()
         if verdict is Verdict.ERROR:
             reason = "not_expressible" if message.startswith(_UNFIT) else "unfit_tests"
             return CodeFinding(verdict, reason, phase, message, output)
@@ -229,11 +243,11 @@ def _close(*descriptors: int) -> None:
         os.close(descriptor)
 
 
-def _report(stderr: bytes, token: str) -> dict[str, Any] | None:
+def _report(stderr: bytes, token: str) -> _Report | None:
     """Return what the tests' process says of their end; None when it never came to that."""
     for line in stderr.splitlines():
         if line.startswith(token.encode()):
-            report: dict[str, Any] = json.loads(line[len(token) :])
+            report: _Report = json.loads(line[len(token) :])
             return report
     return None
 

@@ -6,12 +6,14 @@ import importlib.util
 import marshal
 from functools import cache
 from importlib.resources import files
+from typing import TypedDict
 
-__all__ = ["CANDIDATE", "TESTER", "program"]
+__all__ = ["CANDIDATE", "TESTER", "Job", "program"]
 
 _FOLDER = "pytest_helmbench.benchmarks.packs.families.code_completion.inside"
-CANDIDATE = ("frames", "operators", "values", "syntax", "compose", "candidate")
-TESTER = ("frames", "operators", "values", "syntax", "standins", "suite", "tester")
+_SHARED = ("frames", "operators", "values", "syntax")
+CANDIDATE = (*_SHARED, "compose", "printed", "candidate_values", "candidate")
+TESTER = (*_SHARED, "asker", "standins", "tester_values", "suite", "verdict", "tester", "suite_run")
 """Modules of a program in the order in which they build on each other; the last one is run."""
 
 _HEADER_BYTES = 16  # of a compiled file; whoever runs it passes over them
@@ -24,6 +26,24 @@ for name, code in {modules!r}:
 del module
 exec((lambda name, code: {load})({name!r}, {code!r}), {{"__name__": "__main__", "__builtins__": __builtins__}})
 """
+
+
+class Job(TypedDict):
+    """What the process of the tests is sent first.
+
+    Attributes:
+        token: Stands before its report.
+        tests: Of the row.
+        starter: Where the row's code starts; may be empty.
+        blocks: The reply's blocks of code that may be Python.
+        reply: All of it.
+    """
+
+    token: str
+    tests: str
+    starter: str
+    blocks: list[str]
+    reply: str
 
 
 @cache

@@ -49,6 +49,7 @@ def _chosen(blocks: list[str], declared: dict[str, str]) -> str:
     wanted = [name for name, kind in declared.items() if kind != "value"]
     trees = [tree_of(block) for block in blocks]
     defines = [defined_names(tree) if tree is not None else frozenset() for tree in trees]
+    uses = [used_names(tree) if tree is not None else frozenset() for tree in trees]
     places = {name: place for place, names in enumerate(defines) for name in names}
     picked = {places[name] for name in wanted if name in places}
     if not picked:
@@ -58,7 +59,7 @@ def _chosen(blocks: list[str], declared: dict[str, str]) -> str:
         return joined if is_valid(joined) or not sound else "\n\n".join(sound)
     while True:
         have = {name for place in picked for name in defines[place]}
-        needs = {name for place in picked for name in used_names(trees[place])} - have
+        needs = {name for place in picked for name in uses[place]} - have
         more = {places[name] for name in needs if name in places and places[name] < max(picked)}
         if not more:
             return "\n\n".join(blocks[place] for place in sorted(picked))

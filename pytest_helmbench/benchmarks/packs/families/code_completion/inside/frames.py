@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from _ast import AST, Constant, Dict, List, Name, UnaryOp  # `ast` costs as much as a start of Python
+
+TYPE_CHECKING = False  # and so does `typing`
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+    Json: TypeAlias = "tuple[Callable[[object], str], Callable[[str], Any]]"
+    """What makes text of a value, and what makes a value of text."""
+
+    Parts: TypeAlias = "list[Any]"
+    """A list of a message; what its items are, whoever uses them finds out: one that does not fit raises."""
 
 __all__ = ["BrokenWireError", "Wire", "dumps", "loads"]
 
@@ -25,7 +36,7 @@ class BrokenWireError(Exception):
     """The other side has ended, or says what no honest one would."""
 
 
-def _quick_json() -> Any:
+def _quick_json() -> Json:
     """Return encoder and scanner of the C module itself; the `json` package costs half a start of Python."""
     native = __import__("_json")
 
@@ -40,17 +51,16 @@ def _quick_json() -> Any:
             "Infinity": float("inf"),
             "-Infinity": float("-inf"),
         }.__getitem__
-        memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own
 
     encode = native.make_encoder(
         None, None, native.encode_basestring_ascii, None, ":", ",", False, False, True
     )
     scan = native.make_scanner(Settings())
 
-    def to_text(value: Any) -> str:
+    def to_text(value: object) -> str:
         return "".join(encode(value, 0))
 
-    def from_text(text: str) -> Any:
+    def from_text(text: str) -> object:
         value, end = scan(text, 0)
         if end != len(text):
             raise ValueError("more than one value")
@@ -61,7 +71,7 @@ def _quick_json() -> Any:
     return to_text, from_text
 
 
-def _plain_json() -> Any:
+def _plain_json() -> Json:
     try:
         json = __import__("json")
     except ImportError:  # a minimal Python, as some images have it
@@ -69,7 +79,7 @@ def _plain_json() -> Any:
     return json.dumps, json.loads
 
 
-def _to_text(value: Any) -> str:
+def _to_text(value: object) -> str:
     if isinstance(value, str):
         units = value.encode("utf-16-be", "surrogatepass").hex()
         return '"' + "".join("\\u" + units[place : place + 4] for place in range(0, len(units), 4)) + '"'
@@ -81,24 +91,25 @@ def _to_text(value: Any) -> str:
     return _WORDS.get(text, text)
 
 
-def _from_text(text: str) -> Any:
+def _from_text(text: str) -> object:
     return _literal(compile(text, "message", "eval", _ONLY_TREE, dont_inherit=True).body)
 
 
-def _literal(node: Any) -> Any:
+def _literal(node: AST | None) -> object:
     """Return what a syntax tree without names and calls stands for."""
-    kind = type(node).__name__
-    if kind == "Constant" and isinstance(node.value, str):
+    if isinstance(node, Constant) and isinstance(node.value, str):
         return node.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    if kind == "Constant" and type(node.value) in (int, float):
+    if isinstance(node, Constant) and type(node.value) in (int, float):
         return node.value
-    if kind == "List":
+    if isinstance(node, List):
         return [_literal(item) for item in node.elts]
-    if kind == "Dict":
-        return {_literal(key): _literal(item) for key, item in zip(node.keys, node.values)}  # noqa: B905
-    if kind == "UnaryOp":
-        return -_literal(node.operand)
-    return _MEANINGS[node.id]
+    if isinstance(node, Dict):
+        return {_literal(key): _literal(item) for key, item in zip(node.keys, node.values)}
+    if isinstance(node, UnaryOp) and isinstance(number := _literal(node.operand), (int, float)):
+        return -number
+    if isinstance(node, Name):
+        return _MEANINGS[node.id]
+    raise ValueError("no JSON")
 
 
 try:
@@ -127,7 +138,7 @@ class Wire:
         self._limit = limit
         self._rest = b""
 
-    def send(self, message: Any) -> None:
+    def send(self, message: object) -> None:
         """Write a message.
 
         Raises:
@@ -151,7 +162,7 @@ class Wire:
         head = self._read(_HEAD)
         length = int.from_bytes(head, "big")
         if length > self._limit:
-            raise BrokenWireError("it answered with more than %d bytes" % self._limit)  # noqa: UP031
+            raise BrokenWireError(f"it answered with more than {self._limit} bytes")
         body = self._read(length)
         if self._rest:
             raise BrokenWireError("it spoke out of turn")

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset("__%s__" % word for word in text.split())  # noqa: UP031 - short on every Python
+    return frozenset(f"__{word}__" for word in text.split())
 
 
 SHOWN_BY = _names("repr str format")

@@ -7,9 +7,7 @@ Equality is decided here, on data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.asker import Asker
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.operators import (
     ASKING,
     COMPUTING,
@@ -21,41 +19,31 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.operators
     VALUE_METHODS,
 )
 
-__all__ = ["Asker", "ClassFacts", "Held", "Remote", "RemoteClass", "new_class", "number_of", "trust"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any
+
+__all__ = [
+    "ClassFacts",
+    "Held",
+    "Remote",
+    "RemoteClass",
+    "make_known",
+    "new_class",
+    "new_stand_in",
+    "number_of",
+    "trust",
+]
 
 _NUMBER = "_helmbench_number"
 _TRUST = "_helmbench_trust"
 _FACTS = "_helmbench_facts"
-_DEEPEST = 50
 
 _GIVEN, _COMPUTED, _MADE = 0, 1, 2
 """How the tests came by an object: it was given, they computed it from one they made, they made it themselves."""
 
 _MIRRORED = {cls.__name__: cls for cls in (int, float, str, bytes, tuple, frozenset, complex)}
-
-
-class Asker:
-    """Whoever can ask the candidate; the tester is the one there is."""
-
-    depth = 0
-    is_talking = False
-    """A question is under way: no other may be asked."""
-
-    def ask(self, what: str, *args: Any) -> Any:
-        """Ask, and return the answer or raise what the candidate raised."""
-        raise NotImplementedError
-
-    def refuse(self, reason: str) -> Any:
-        """End the tests: what they want cannot be said between two processes."""
-        raise NotImplementedError
-
-    def may_swallow(self, error: BaseException) -> bool:
-        """Return whether a context manager of the candidate may end an exception that the tests raise in it."""
-        raise NotImplementedError
-
-    def forget(self, number: int) -> None:
-        """Tell that nobody speaks of an object any more."""
-        raise NotImplementedError
 
 
 class ClassFacts:
@@ -80,6 +68,10 @@ class ClassFacts:
         self.is_known = False
         """Starter or tests name it: its objects are what the tests are about."""
 
+    def make_known(self) -> None:
+        """Take note that starter or tests name it."""
+        self.is_known = True
+
 
 class Held:
     """An object of the candidate that has no other stand-in, such as a running generator."""
@@ -97,17 +89,15 @@ class Held:
 class RemoteClass(type):
     """The class of what stands for the candidate's classes."""
 
-    def __new__(cls, name: str, bases: tuple[Any, ...], *_: Any, **__: Any) -> Any:
+    def __new__(cls, name: str, bases: tuple[type, ...], *_: object, **__: object) -> RemoteClass:
         """Refuse a class of the tests that is derived from one of the candidate's."""
         remote = next(base for base in bases if type(base) is RemoteClass)
-        return _facts(remote).asker.refuse(
-            "the tests derive the class " + name + " from one of the candidate's"
-        )
+        _facts(remote).asker.refuse("the tests derive the class " + name + " from one of the candidate's")
 
-    def __init__(cls, *_: Any, **__: Any) -> None:
+    def __init__(cls, *_: object, **__: object) -> None:
         """Take no part."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> object:
         """Make an object over there."""
         facts = _facts(cls)
         value = facts.asker.ask("call", cls, args, kwargs)
@@ -115,11 +105,11 @@ class RemoteClass(type):
             object.__setattr__(value, _TRUST, _MADE)
         return value
 
-    def __getattr__(cls, name: str) -> Any:
+    def __getattr__(cls, name: str) -> object:
         """Return what the class over there has."""
         return _facts(cls).asker.ask("get", cls, name)
 
-    def __setattr__(cls, name: str, value: Any) -> None:
+    def __setattr__(cls, name: str, value: object) -> None:
         """Set it over there."""
         _facts(cls).asker.ask("set", cls, name, value)
 
@@ -127,11 +117,11 @@ class RemoteClass(type):
         """Delete it over there."""
         _facts(cls).asker.ask("delete", cls, name)
 
-    def __iter__(cls) -> Any:
+    def __iter__(cls) -> object:
         """Iterate over the class itself, as over an enumeration."""
         return _facts(cls).asker.ask("operator", cls, "__iter__", ())
 
-    def __len__(cls) -> Any:
+    def __len__(cls) -> object:
         """Return how many members it has."""
         return _facts(cls).asker.ask("operator", cls, "__len__", ())
 
@@ -139,27 +129,33 @@ class RemoteClass(type):
         """Return what every class is."""
         return True
 
-    def __getitem__(cls, key: Any) -> Any:
+    def __getitem__(cls, key: object) -> object:
         """Return a member by its name."""
         return _facts(cls).asker.ask("operator", cls, "__getitem__", (key,))
 
-    def __contains__(cls, value: Any) -> Any:
+    def __contains__(cls, value: object) -> object:
         """Return whether it is a member."""
         return _facts(cls).asker.ask("operator", cls, "__contains__", (value,))
 
 
-def _facts(cls: Any) -> ClassFacts:
+def _facts(cls: type) -> ClassFacts:
     facts = type.__getattribute__(cls, _FACTS)
     assert isinstance(facts, ClassFacts)
     return facts
 
 
-def number_of(value: Any) -> int | None:
+def make_known(value: object) -> None:
+    """Take note that starter or tests name a class of the candidate; anything else is left alone."""
+    if type(value) is RemoteClass:
+        _facts(value).make_known()
+
+
+def number_of(value: object) -> int | None:
     """Return what the candidate calls a value of its own; None for one of ours."""
     cls = type(value)
-    if cls is Held:
-        return int(value.number)
-    if issubclass(cls, RemoteClass):
+    if type(value) is Held:
+        return value.number
+    if issubclass(cls, RemoteClass) and isinstance(value, type):
         return _facts(value).number
     if type(cls) is not RemoteClass:
         return None
@@ -170,16 +166,24 @@ def number_of(value: Any) -> int | None:
 class _Method:
     """A method of a stand-in."""
 
-    __slots__ = ("__name__", "__self__")
+    __slots__ = ("_helmbench_name", "_helmbench_owner")
 
-    def __init__(self, owner: Any, name: str) -> None:
-        self.__self__ = owner
-        self.__name__ = name
+    def __init__(self, owner: object, name: str) -> None:
+        self._helmbench_owner = owner
+        self._helmbench_name = name
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    @property
+    def __self__(self) -> object:
+        return self._helmbench_owner
+
+    @property
+    def __name__(self) -> str:
+        return self._helmbench_name
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return _facts(type(self.__self__)).asker.ask("method", self.__self__, self.__name__, args, kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(_facts(type(self.__self__)).asker.ask("get", self.__self__, self.__name__), name)
 
     def __eq__(self, other: object) -> bool:
@@ -192,7 +196,7 @@ class _Method:
         return hash(self.__name__)
 
 
-def _get(self: Any, name: str) -> Any:
+def _get(self: object, name: str) -> object:
     facts = _facts(type(self))
     if not facts.is_known and name in VALUE_METHODS:
         raise AttributeError(_in_place_of_data(self) + ", which has its own " + name)
@@ -201,29 +205,29 @@ def _get(self: Any, name: str) -> Any:
     return facts.asker.ask("get", self, name)
 
 
-def _get_raised(self: Any, name: str) -> Any:
+def _get_raised(self: object, name: str) -> object:
     if name.startswith("__"):
         raise AttributeError(name)
     return _facts(type(self)).asker.ask("get", self, name)
 
 
-def _set(self: Any, name: str, value: Any) -> None:
+def _set(self: object, name: str, value: object) -> None:
     _facts(type(self)).asker.ask("set", self, name, value)
 
 
-def _delete(self: Any, name: str) -> None:
+def _delete(self: object, name: str) -> None:
     _facts(type(self)).asker.ask("delete", self, name)
 
 
-def _forget(self: Any) -> None:
+def _forget(self: object) -> None:
     _facts(type(self)).asker.forget(object.__getattribute__(self, _NUMBER))
 
 
-def _document(self: Any) -> Any:
+def _document(self: object) -> object:
     return _facts(type(self)).asker.ask("get", self, "__doc__")
 
 
-def _equals(self: Any, other: Any) -> Any:
+def _equals(self: object, other: object) -> object:
     """Decide on data; what the candidate says of equality counts only when the fields say the same."""
     if self is other:
         return True
@@ -238,36 +242,22 @@ def _equals(self: Any, other: Any) -> Any:
             return NotImplemented
         if facts.asker.ask("operator", self, "__eq__", (other,)) is not True:
             return False
-        return facts.asker.refuse(
-            "the tests compare an object of the candidate with data, by its own word for it"
-        )
+        facts.asker.refuse("the tests compare an object of the candidate with data, by its own word for it")
     if facts.asker.ask("operator", self, "__eq__", (other,)) is not True:
         return False
-    if _have_same_fields(self, other):
+    if facts.asker.have_same_fields(self, other):
         return True
     if facts.is_known and _facts(type(other)).is_known:
-        return facts.asker.refuse(
-            "two objects of the candidate call themselves equal, and their fields differ"
-        )
+        facts.asker.refuse("two objects of the candidate call themselves equal, and their fields differ")
     return False
 
 
-def _have_same_fields(one: Any, other: Any) -> bool:
-    asker = _facts(type(one)).asker
-    fields, others = asker.ask("state", one), asker.ask("state", other)
-    asker.depth += 1
-    try:
-        return bool(fields) and asker.depth < _DEEPEST and fields == others
-    finally:
-        asker.depth -= 1
-
-
-def _value_of(value: Any) -> Any:
+def _value_of(value: object) -> object:
     facts = _facts(type(value))
     return facts.asker.ask("value", value) if facts.plain else value
 
 
-def _hash(self: Any) -> int:
+def _hash(self: object) -> int:
     facts = _facts(type(self))
     if facts.plain:
         return hash(facts.asker.ask("value", self))
@@ -275,17 +265,20 @@ def _hash(self: Any) -> int:
         return hash(object.__getattribute__(self, _NUMBER))
     if "__hash__" not in facts.operators:
         raise TypeError("unhashable type: '" + type(self).__name__ + "'")
-    return int(facts.asker.ask("operator", self, "__hash__", ()))
+    answer = facts.asker.ask("operator", self, "__hash__", ())
+    if not isinstance(answer, int):
+        raise TypeError("__hash__ method should return an integer")
+    return answer
 
 
-def trust(value: Any) -> int:
+def trust(value: object) -> int:
     """Return how the tests came by a stand-in."""
     level = object.__getattribute__(value, _TRUST)
     assert isinstance(level, int)
     return level
 
 
-def _may(self: Any, name: str, args: tuple[Any, ...]) -> bool:
+def _may(self: object, name: str, args: tuple[object, ...]) -> bool:
     """Return whether a question may reach the candidate."""
     if name in ASKING:
         return True
@@ -297,12 +290,12 @@ def _may(self: Any, name: str, args: tuple[Any, ...]) -> bool:
     return known and trust(self) >= (_MADE if name in JUDGING else _COMPUTED)
 
 
-def _in_place_of_data(self: Any) -> str:
+def _in_place_of_data(self: object) -> str:
     return "an object of the reply's own class " + type(self).__name__ + " stands where data is expected"
 
 
-def _operator(name: str) -> Callable[..., Any]:
-    def operate(self: Any, *args: Any) -> Any:
+def _operator(name: str) -> Callable[..., object]:
+    def operate(self: object, *args: object) -> object:
         if not _may(self, name, args):
             if name in KEYED or name == "__contains__":
                 raise TypeError(_in_place_of_data(self))
@@ -312,7 +305,7 @@ def _operator(name: str) -> Callable[..., Any]:
         asker = _facts(type(self)).asker
         value = asker.ask("operator", self, name, args)
         if name == "__exit__":
-            return bool(value) and (args[1] is None or asker.may_swallow(args[1]))
+            return bool(value) and _may_end(asker, args[1])
         if name == "__aexit__":
             return _left(asker, value, args[1])
         if name in COMPUTING and isinstance(value, Remote) and trust(self) and not trust(value):
@@ -323,22 +316,26 @@ def _operator(name: str) -> Callable[..., Any]:
     return operate
 
 
-async def _left(asker: Asker, leaving: Any, error: BaseException | None) -> bool:
-    return bool(await leaving) and (error is None or asker.may_swallow(error))
+async def _left(asker: Asker, leaving: Any, error: object) -> bool:
+    return bool(await leaving) and _may_end(asker, error)
 
 
-def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _may_end(asker: Asker, error: object) -> bool:
+    return not isinstance(error, BaseException) or asker.may_swallow(error)
+
+
+def _call(self: object, *args: object, **kwargs: object) -> object:
     return _facts(type(self)).asker.ask("call", self, args, kwargs)
 
 
-def _await(self: Any) -> Any:
-    async def wait() -> Any:
+def _await(self: object) -> Generator[object, None, object]:
+    async def wait() -> object:
         return _facts(type(self)).asker.ask("await", self)
 
     return wait().__await__()
 
 
-def _itself(self: Any, *_: Any) -> Any:
+def _itself(self: object, *_: object) -> object:
     return self
 
 
@@ -354,11 +351,11 @@ _OWN = {
     _FACTS: ClassFacts(Asker(), -1, [], [], ""),
     **{name: _operator(name) for name in (*SHOWN_BY, "__dir__", "__copy__", "__deepcopy__")},
 }
-Remote: Any = type.__new__(RemoteClass, "Remote", (), _OWN)
+Remote: type = type.__new__(RemoteClass, "Remote", (), _OWN)
 """The base of all that stands for an object of the candidate."""
 
 
-def new_class(facts: ClassFacts, name: str, bases: tuple[Any, ...], *, mirrored: bool) -> Any:
+def new_class(facts: ClassFacts, name: str, bases: tuple[type, ...], *, mirrored: bool) -> RemoteClass:
     """Make what stands for a class.
 
     Args:
@@ -367,7 +364,7 @@ def new_class(facts: ClassFacts, name: str, bases: tuple[Any, ...], *, mirrored:
         bases: What stands for its bases; exceptions of Python itself are their own.
         mirrored: Whether its objects are values of the plain type it builds on, here as there.
     """
-    body: dict[str, Any] = {_FACTS: facts, "__module__": "solution"}
+    body: dict[str, object] = {_FACTS: facts, "__module__": "solution"}
     if any(issubclass(base, BaseException) for base in bases):
         body.update(
             {"__getattr__": _get_raised, "__str__": lambda self: vars(self).get("_helmbench_text", "")}
@@ -384,3 +381,16 @@ def new_class(facts: ClassFacts, name: str, bases: tuple[Any, ...], *, mirrored:
     if "__await__" in facts.operators:
         body["__await__"] = _await
     return type.__new__(RemoteClass, name, bases or (Remote,), body)
+
+
+def new_stand_in(cls: type, number: int) -> object:
+    """Make what stands for an object that is not known yet.
+
+    Args:
+        cls: What stands for its class, one below `Remote`.
+        number: The object, as the candidate calls it.
+    """
+    value: object = object.__new__(cls)
+    object.__setattr__(value, _NUMBER, number)
+    object.__setattr__(value, _TRUST, _GIVEN)
+    return value

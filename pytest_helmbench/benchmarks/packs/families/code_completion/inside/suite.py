@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import Any
+from _ast import (
+    AST,
+    AnnAssign,
+    Assert,
+    Assign,
+    AsyncFunctionDef,
+    AsyncWith,
+    Attribute,
+    Call,
+    ClassDef,
+    Constant,
+    Expr,
+    FunctionDef,
+    Import,
+    ImportFrom,
+    Module,
+    Name,
+    Pass,
+    Raise,
+    With,
+)
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.syntax import (
     completed,
     declared_names,
     import_lines,
-    kind,
+    last_line_of,
     nodes,
     source_of,
     top_statements,
@@ -40,7 +60,7 @@ _ACROSS = {
         ("dataclasses.is_dataclass", "typing.get_type_hints", "inspect.iscoroutinefunction"), _LOOKS
     ),
 }
-_MADE = ("FunctionDef", "AsyncFunctionDef", "ClassDef")
+_MADE = (FunctionDef, AsyncFunctionDef, ClassDef)
 
 
 class Suite:
@@ -68,9 +88,9 @@ class Suite:
         modules: set[str] = set()
         names: set[str] = set()
         for node in nodes(self.tree) if self.tree is not None else ():
-            if kind(node) == "Import":
+            if isinstance(node, Import):
                 modules |= {alias.name for alias in node.names}
-            elif kind(node) == "ImportFrom" and node.module and not node.level:
+            elif isinstance(node, ImportFrom) and node.module and not node.level:
                 modules.add(node.module)
                 if node.module in _TESTED or node.module in self.declared:
                     names |= {alias.name for alias in node.names}
@@ -104,9 +124,11 @@ class Suite:
 
     def obstacle(self) -> str | None:
         """Return why these tests cannot be run from another process; None when they can."""
+        if self.tree is None:
+            return None
         imported: dict[str, str] = {}
         for node in nodes(self.tree):
-            if kind(node) == "ImportFrom":
+            if isinstance(node, ImportFrom):
                 imported.update(
                     (alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names
                 )
@@ -114,7 +136,7 @@ class Suite:
         used |= {
             f"{imported.get(node.value.id, node.value.id)}.{node.attr}"
             for node in nodes(self.tree)
-            if kind(node) == "Attribute" and kind(node.value) == "Name"
+            if isinstance(node, Attribute) and isinstance(node.value, Name)
         }
         for name, what in _ACROSS.items():
             if name in used or any(each.endswith("." + name) for each in used if "." in name):
@@ -126,21 +148,22 @@ class Suite:
 
         It can if it raises by itself, uses nothing that came from the candidate, or is the last and no check.
         """
-        blocks = [node.body for node in nodes(self.tree) if kind(node) in ("With", "AsyncWith")]
-        inner = [body for body in blocks if body[0].lineno <= line <= body[-1].end_lineno]
+        top = nodes(self.tree) if self.tree is not None else ()
+        blocks = [node.body for node in top if isinstance(node, (With, AsyncWith))]
+        inner = [body for body in blocks if body[0].lineno <= line <= last_line_of(body[-1])]
         if not inner:
             return False
         body = max(inner, key=lambda body: body[0].lineno)
-        statement = next(node for node in body if node.lineno <= line <= node.end_lineno)
-        if kind(statement) == "Raise":
+        statement = next(node for node in body if node.lineno <= line <= last_line_of(node))
+        if isinstance(statement, Raise):
             return True
-        names = {node.id for node in nodes(statement) if kind(node) == "Name"}
+        names = {node.id for node in nodes(statement) if isinstance(node, Name)}
         if names <= set(dir(builtins)) and not names & set(self.declared):
-            return kind(statement) != "Assert"
+            return not isinstance(statement, Assert)
         checks = [
-            node for node in nodes(statement) if kind(node) == "Attribute" and "assert" in node.attr.lower()
+            node for node in nodes(statement) if isinstance(node, Attribute) and "assert" in node.attr.lower()
         ]
-        return statement is body[-1] and kind(statement) in ("Expr", "Assign") and not checks
+        return statement is body[-1] and isinstance(statement, (Expr, Assign)) and not checks
 
     def runs_cases(self) -> bool:
         """Return whether the tests run their test cases themselves."""
@@ -152,37 +175,38 @@ class Suite:
         return functions[-1] if functions else None
 
 
-def _instantiated(tree: Any) -> set[str]:
+def _instantiated(tree: Module) -> set[str]:
     """Return capitalised names that are called, and of whose result an attribute is used."""
     called: set[str] = set()
     holders: dict[str, str] = {}
     for node in nodes(tree):
-        if kind(node) == "Attribute" and kind(node.value) == "Call":
+        if isinstance(node, Attribute) and isinstance(node.value, Call):
             called.add(_callee(node.value))
-        elif kind(node) == "Assign" and kind(node.value) == "Call":
-            holders.update((name.id, _callee(node.value)) for name in node.targets if kind(name) == "Name")
-        elif kind(node) == "With":
+        elif isinstance(node, Assign) and isinstance(node.value, Call):
+            callee = _callee(node.value)
+            holders.update((name.id, callee) for name in node.targets if isinstance(name, Name))
+        elif isinstance(node, With):
             for item in node.items:
-                if kind(item.context_expr) == "Call":
+                if isinstance(item.context_expr, Call):
                     called.add(_callee(item.context_expr))
     for node in nodes(tree):
-        if kind(node) == "Attribute" and kind(node.value) == "Name" and node.value.id in holders:
+        if isinstance(node, Attribute) and isinstance(node.value, Name) and node.value.id in holders:
             called.add(holders[node.value.id])
     return {name for name in called if name[:1].isupper() and name != name.upper()}
 
 
-def _callee(call: Any) -> str:
-    return call.func.id if kind(call.func) == "Name" else ""
+def _callee(call: Call) -> str:
+    return call.func.id if isinstance(call.func, Name) else ""
 
 
-def _reached(tree: Any) -> frozenset[str]:
+def _reached(tree: Module) -> frozenset[str]:
     """Return every name and attribute that is read by what runs with the module, calls included."""
-    made = {node.name: node for node in top_statements(tree) if kind(node) in _MADE}
-    todo = [node for node in tree.body if kind(node) not in _MADE]
+    made: dict[str, AST] = {node.name: node for node in top_statements(tree) if isinstance(node, _MADE)}
+    todo: list[AST] = [node for node in tree.body if not isinstance(node, _MADE)]
     found: set[str] = set()
     while todo:
         for node in nodes(todo.pop()):
-            name = node.id if kind(node) == "Name" else node.attr if kind(node) == "Attribute" else None
+            name = node.id if isinstance(node, Name) else node.attr if isinstance(node, Attribute) else None
             if name is not None and name not in found:
                 found.add(name)
                 if name in made:
@@ -190,25 +214,27 @@ def _reached(tree: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def _given(starter: str, tree: Any) -> str:
+def _given(starter: str, tree: Module) -> str:
     """Return the imports of a starter and, where it marks what there is to write, what it has written itself."""
-    functions = [node for node in tree.body if kind(node) in ("FunctionDef", "AsyncFunctionDef")]
+    functions = [node for node in tree.body if isinstance(node, (FunctionDef, AsyncFunctionDef))]
     lines = import_lines(starter, tree)
     if any(map(_is_open, functions)) and tree.body:
-        kept = [node for node in functions if not _is_open(node)]
-        kept += [node for node in tree.body if kind(node) in ("Assign", "AnnAssign")]
-        kept.sort(key=lambda node: int(node.lineno))
+        kept = [
+            node
+            for node in tree.body
+            if isinstance(node, (Assign, AnnAssign)) or (node in functions and not _is_open(node))
+        ]
         lines += [source_of(starter, node) for node in kept if not getattr(node, "decorator_list", ())]
     return "\n".join(lines)
 
 
-def _is_open(function: Any) -> bool:
+def _is_open(function: FunctionDef | AsyncFunctionDef) -> bool:
     """Return whether a function is left to be written: it has nothing but words, `pass`, `...` or an error."""
     for node in function.body:
-        is_words = kind(node) == "Expr" and kind(node.value) == "Constant"
-        is_error = kind(node) == "Raise" and any(
-            kind(each) == "Name" and each.id == "NotImplementedError" for each in nodes(node)
+        is_words = isinstance(node, Expr) and isinstance(node.value, Constant)
+        is_error = isinstance(node, Raise) and any(
+            isinstance(each, Name) and each.id == "NotImplementedError" for each in nodes(node)
         )
-        if not (is_words or is_error or kind(node) == "Pass"):
+        if not (is_words or is_error or isinstance(node, Pass)):
             return False
     return True

@@ -8,12 +8,24 @@ changed in it since, so that a call sees and makes changes as if it were made in
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import BrokenWireError, dumps
 
-__all__ = ["Codec", "Shared"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeAlias, TypeGuard
+
+    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.frames import Parts
+
+    Container: TypeAlias = "list[object] | set[object] | deque[object] | dict[object, object] | bytearray"
+    """What both sides share: one of `_SEQUENCES` or `_MAPPINGS`, or `_BYTES`."""
+
+    Value: TypeAlias = "tuple[Callable[[Any], list[object]], Callable[[Any, Parts], object]]"
+    """How a value is taken apart, and how its type is put together from the parts."""
+
+__all__ = ["Codec", "Shared", "name_of"]
 
 _LARGEST = 2**53  # whole numbers within are written as such
 _PLAIN = frozenset((str, bool, float, type(None)))
@@ -21,17 +33,17 @@ _SCALARS = _PLAIN | {int}
 _RAW, _CODED = 1, 0
 
 
-def _parts_of_time(value: Any) -> list[Any]:
+def _parts_of_time(value: Any) -> list[object]:
     return [value.hour, value.minute, value.second, value.microsecond, value.tzinfo, value.fold]
 
 
-def _time(cls: Any, parts: list[Any]) -> Any:
+def _time(cls: Callable[..., object], parts: Parts) -> object:
     *numbers, zone, fold = parts
     return cls(*numbers, tzinfo=zone, fold=fold)
 
 
 # Immutable types of the standard library: taken apart into data, put together from it.
-_VALUES: dict[str, tuple[Callable[[Any], list[Any]], Callable[[Any, list[Any]], Any]]] = {
+_VALUES: dict[str, Value] = {
     "decimal.Decimal": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
     "fractions.Fraction": (lambda v: [v.numerator, v.denominator], lambda cls, parts: cls(*parts)),
     "datetime.timedelta": (lambda v: [v.days, v.seconds, v.microseconds], lambda cls, parts: cls(*parts)),
@@ -55,7 +67,7 @@ _SINGLES = {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
 _SEQUENCES = {"builtins.list": "extend", "builtins.set": "update", "collections.deque": "extend"}
 _MAPPINGS = ("builtins.dict", "collections.OrderedDict", "collections.Counter", "collections.defaultdict")
 _BYTES = "builtins.bytearray"
-_VIEWS = {"dict_keys": "keys", "dict_values": "values", "dict_items": "items"}
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
 def name_of(cls: type) -> str:
@@ -67,9 +79,19 @@ def name_of(cls: type) -> str:
     return module + "." + name if getattr(sys.modules.get(module), name, None) is cls else ""
 
 
-def _type_named(name: str) -> Any:
+def _type_named(name: str) -> Callable[..., Any]:
     module, _, short = name.rpartition(".")
-    return getattr(__import__(module, fromlist=(short,)), short)
+    found: Callable[..., Any] = getattr(__import__(module, fromlist=(short,)), short)
+    return found
+
+
+def _is_container(_value: object, name: str) -> TypeGuard[Container]:
+    """Return whether a value is one that both sides can share, by the name of its type."""
+    return name in _SEQUENCES or name in _MAPPINGS or name == _BYTES
+
+
+def _is_view(value: object) -> TypeGuard[Iterable[object]]:
+    return type(value) in _VIEWS
 
 
 class Shared:
@@ -80,18 +102,18 @@ class Shared:
     """
 
     def __init__(self, first: int) -> None:
-        self.objects: dict[int, Any] = {}
+        self.objects: dict[int, Container] = {}
         self.prints: dict[int, str] = {}
         self._numbers: dict[int, int] = {}
         self._next = first
-        self._probe = {0: [None]}
+        self._probe: dict[int, list[object]] = {0: [None]}
         self._unheld = sys.getrefcount(self._probe[0]) if hasattr(sys, "getrefcount") else 0
 
-    def number_of(self, value: Any) -> int | None:
+    def number_of(self, value: object) -> int | None:
         """Return the number of a container that has crossed already."""
         return self._numbers.get(id(value))
 
-    def add(self, value: Any, number: int | None = None) -> int:
+    def add(self, value: Container, number: int | None = None) -> int:
         """Remember a container.
 
         Args:
@@ -132,9 +154,9 @@ class Shared:
                 todo += inner[number]
         return [number for number in self.objects if number not in reached]
 
-    def _inside(self, value: Any) -> list[int]:
+    def _inside(self, value: Container) -> list[int]:
         """Return the containers that stand in this one themselves."""
-        items = value.values() if isinstance(value, dict) else value
+        items: Iterable[object] = value.values() if isinstance(value, dict) else value
         if set(map(type, items)) <= _SCALARS:
             return []
         numbers = (self._numbers.get(id(item)) for item in items)
@@ -151,64 +173,65 @@ class Codec:
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
 
-    def encode_foreign(self, value: Any) -> Any:
+    def encode_foreign(self, value: object) -> object:
         """Return what crosses in place of a value that is no plain data."""
         raise NotImplementedError
 
-    def decode_foreign(self, tag: str, parts: list[Any]) -> Any:
+    def decode_foreign(self, tag: str, parts: Parts) -> object:
         """Return what stands here for a value of the other side."""
         raise NotImplementedError
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: object) -> object:
         """Return a value as JSON."""
-        cls = type(value)
-        if cls in _PLAIN or (cls is int and -_LARGEST < value < _LARGEST):
+        if type(value) in _PLAIN:
             return value
-        if cls is int:
-            return ["i", hex(value)]
-        if cls is tuple:
+        if type(value) is int:
+            return value if -_LARGEST < value < _LARGEST else ["i", hex(value)]
+        if type(value) is tuple:
             return ["t", self._encode_items(value)]
-        if cls in (list, dict):
-            return self._encode_container(value, "builtins." + cls.__name__)
-        if cls is bytes:
+        if type(value) is list:
+            return self._encode_container(value, "builtins.list")
+        if type(value) is dict:
+            return self._encode_container(value, "builtins.dict")
+        if type(value) is bytes:
             return ["b", value.hex()]
-        if cls is frozenset:
+        if type(value) is frozenset:
             return ["f", self._encode_items(value)]
-        return self._encode_other(value, cls)
+        return self._encode_other(value)
 
-    def _encode_other(self, value: Any, cls: type) -> Any:
+    def _encode_other(self, value: object) -> object:
         for name, single in _SINGLES.items():
             if value is single:
                 return ["e", name]
-        name = name_of(cls)
+        name = name_of(type(value))
         if name in _VALUES:
             return ["v", name, [self.encode(part) for part in _VALUES[name][0](value)]]
-        if name in _SEQUENCES or name in _MAPPINGS or name == _BYTES:
+        if _is_container(value, name):
             return self._encode_container(value, name)
-        if cls.__name__ in _VIEWS and cls is type(getattr({}, _VIEWS[cls.__name__])()):
-            return ["w", cls.__name__, self._encode_items(value)]
+        if _is_view(value):
+            return ["w", type(value).__name__, self._encode_items(value)]
         return self.encode_foreign(value)
 
-    def _encode_container(self, value: Any, name: str) -> Any:
+    def _encode_container(self, value: Container, name: str) -> object:
         number = self.shared.number_of(value)
         if number is not None:
             return ["r", number]
-        return ["m", self.shared.add(value), name, self._extra(value, name), self._body(value, name)]
+        return ["m", self.shared.add(value), name, self._extra(value, name), self._body(value)]
 
-    def _extra(self, value: Any, name: str) -> Any:
+    def _extra(self, value: Any, name: str) -> object:
         if name == "collections.deque":
             return value.maxlen
         return self.encode(value.default_factory) if name == "collections.defaultdict" else None
 
-    def _body(self, value: Any, name: str) -> Any:
-        if name == _BYTES:
+    def _body(self, value: Container) -> object:
+        if isinstance(value, bytearray):
             return value.hex()
-        if name in _SEQUENCES:
-            return self._encode_items(value)
-        return [self._encode_items(value), self._encode_items(value.values())]
+        if isinstance(value, dict):
+            return [self._encode_items(value), self._encode_items(value.values())]
+        return self._encode_items(value)
 
-    def _encode_items(self, items: Any) -> Any:
-        items = list(items)
+    def _encode_items(self, found: Iterable[object]) -> object:
+        items = list(found)
         types = set(map(type, items))
         if types <= _PLAIN:
             return [_RAW, items]
@@ -216,7 +239,7 @@ class Codec:
             return [_RAW, items]
         return [_CODED, [self.encode(item) for item in items]]
 
-    def decode(self, data: Any) -> Any:
+    def decode(self, data: object) -> object:
         """Return the value of a JSON text.
 
         Raises:
@@ -229,7 +252,7 @@ class Codec:
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, ImportError) as error:
             raise BrokenWireError("its answer makes no sense") from error
 
-    def _decode_tagged(self, tag: str, data: list[Any]) -> Any:
+    def _decode_tagged(self, tag: str, data: Parts) -> object:
         if tag == "t":
             return tuple(self._decode_items(data[1]))
         if tag == "r":
@@ -250,14 +273,15 @@ class Codec:
             return self._decode_view(data[1], self._decode_items(data[2]))
         return self.decode_foreign(tag, data[1:])
 
-    def _decode_view(self, kind: str, items: list[Any]) -> Any:
+    def _decode_view(self, kind: str, items: Parts) -> object:
         if kind == "dict_items":
             return dict(items).items()
         return dict.fromkeys(items).keys() if kind == "dict_keys" else dict(enumerate(items)).values()
 
-    def _decode_container(self, number: int, name: str, extra: Any, body: Any) -> Any:
+    def _decode_container(self, number: int, name: str, extra: object, body: Any) -> Container:
         if type(number) is not int or number in self.shared.objects:
             raise BrokenWireError("it names two things alike")
+        value: Container
         if name == "collections.deque":
             value = _type_named(name)((), extra)
         elif name == "collections.defaultdict":
@@ -267,41 +291,40 @@ class Codec:
         else:
             raise BrokenWireError("it names a type that cannot cross")
         self.shared.add(value, number)
-        self._fill(value, name, body)
+        self._fill(value, body)
         return value
 
-    def _fill(self, value: Any, name: str, body: Any) -> None:
+    def _fill(self, value: Container, body: Any) -> None:
         """Give a container that stands already its content, so that others hold the same one."""
-        if name == _BYTES:
+        if isinstance(value, bytearray):
             value[:] = bytes.fromhex(body)
-        elif name in _SEQUENCES:
-            items = self._decode_items(body)
-            value.clear()
-            getattr(value, _SEQUENCES[name])(items)
-        else:
+        elif isinstance(value, dict):
             keys, values = self._decode_items(body[0]), self._decode_items(body[1])
             value.clear()
-            for key, item in zip(keys, values):  # noqa: B905 - Python 3.8 and 3.9 know no `strict`
+            for key, item in zip(keys, values):
                 value[key] = item
+        else:
+            items = self._decode_items(body)
+            value.clear()
+            getattr(value, _SEQUENCES[name_of(type(value))])(items)
 
-    def _decode_items(self, data: list[Any]) -> list[Any]:
+    def _decode_items(self, data: Parts) -> Parts:
         kind, items = data
         return items if kind == _RAW else [self.decode(item) for item in items]
 
-    def changes(self) -> list[Any]:
+    def changes(self) -> list[object]:
         """Return what the other side has not seen yet of the containers that both know."""
-        found = []
+        found: list[object] = []
         for number in list(self.shared.objects):
-            value = self.shared.objects[number]
             if number not in self.shared.prints:
                 continue  # crosses for the first time, with all its content
-            body = self._body(value, name_of(type(value)))
+            body = self._body(self.shared.objects[number])
             if dumps(body) != self.shared.prints[number]:
                 found.append([number, body])
                 self.shared.prints[number] = self._print(number)
         return found
 
-    def apply(self, changes: list[Any]) -> None:
+    def apply(self, changes: Parts) -> None:
         """Bring in what the other side has changed.
 
         Raises:
@@ -309,8 +332,7 @@ class Codec:
         """
         try:
             for number, body in changes:
-                value = self.shared.objects[number]
-                self._fill(value, name_of(type(value)), body)
+                self._fill(self.shared.objects[number], body)
                 self.shared.prints[number] = self._print(number)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise BrokenWireError("its answer makes no sense") from error
@@ -322,5 +344,4 @@ class Codec:
                 self.shared.prints[number] = self._print(number)
 
     def _print(self, number: int) -> str:
-        value = self.shared.objects[number]
-        return str(dumps(self._body(value, name_of(type(value)))))
+        return dumps(self._body(self.shared.objects[number]))

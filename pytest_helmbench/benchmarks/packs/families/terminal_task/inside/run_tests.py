@@ -59,33 +59,33 @@ def shield(workspace: str) -> List[str]:  # noqa: UP006
 
 def test_files(entry: str) -> List[str]:  # noqa: UP006
     """Return the files of tests, by pytest's names."""
-    if not os.path.isdir(entry):  # noqa: PTH112
+    if not os.path.isdir(entry):
         return [entry]
     found = []
     for folder, folders, names in os.walk(entry):
         folders.sort()
         for name in sorted(names):
             if name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")):
-                found.append(os.path.join(folder, name))  # noqa: PERF401, PTH118
+                found.append(os.path.join(folder, name))  # noqa: PERF401
     return found
 
 
 def broken_file(files: Iterable[str]) -> str:
     """Return why a file of tests is no Python; empty when all are."""
     for path in files:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             source = file.read()
         try:
             compile(source, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
-            return f"{os.path.basename(path)} is no Python: {error}"  # noqa: PTH119
+            return f"{os.path.basename(path)} is no Python: {error}"
     return ""
 
 
 def run_pytest(evaluator: str, entry: str, counts: Counts) -> int:
     """Run pytest, which sees nothing of the workspace's configuration."""
-    stated = (os.path.join(evaluator, name) for name in _CONFIGURATIONS)  # noqa: PTH118
-    configuration = next((path for path in stated if os.path.isfile(path)), os.devnull)  # noqa: PTH113
+    stated = (os.path.join(evaluator, name) for name in _CONFIGURATIONS)
+    configuration = next((path for path in stated if os.path.isfile(path)), os.devnull)
     options = [
         *("-q", "--color=no", "-p", "no:cacheprovider", "-c", configuration),
         *(f"--rootdir={evaluator}", f"--confcutdir={evaluator}", entry),
@@ -99,15 +99,15 @@ def run_plainly(files: Iterable[str], counts: Counts) -> int:
     counts.pytest_sessionstart()
     collected = True
     for number, path in enumerate(files):
-        sys.path.insert(0, os.path.dirname(path))  # noqa: PTH120
+        sys.path.insert(0, os.path.dirname(path))
         try:
             functions = functions_of(path, f"tests_{number}")
         except Unfit as error:
-            counts.why = f"{os.path.basename(path)}: {error}"  # noqa: PTH119
+            counts.why = f"{os.path.basename(path)}: {error}"
             return _UNFIT
         except BaseException as error:  # noqa: BLE001 - whatever a module raises, it cannot be run
             if isinstance(error, ImportError) and error.name == "pytest":
-                counts.why = f"{os.path.basename(path)} imports pytest, which is not installed"  # noqa: PTH119
+                counts.why = f"{os.path.basename(path)} imports pytest, which is not installed"
                 return _UNFIT
             traceback.print_exc(file=sys.stdout)
             collected = False
