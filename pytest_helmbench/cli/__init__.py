@@ -1,1 +1,1 @@
-"""The commands of `helmbench`, one module per thing they know about."""
+"""The `helmbench` command: one module per command."""

@@ -1,1 +1,1 @@
-"""Files to cases: the only readers of YAML, frontmatter and benchmark folders."""
+"""Reading users' files: YAML with lines, strict JSON, schemas, models.yml. The only user of `yaml`."""

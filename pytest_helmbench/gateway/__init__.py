@@ -1,1 +1,1 @@
-"""Prompt to reply: HTTP client, limits, budget, prices, embedded baselines. The only user of the HTTP client."""
+"""One request to one reply: HTTP client, limits, budget, retries, prices. The only user of the HTTP client."""

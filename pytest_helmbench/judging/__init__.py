@@ -1,1 +1,1 @@
-"""Reply to evaluations: reading JSON out of a reply, the rules of fields, and the judge."""
+"""What kinds share in judging: the marking model, structured replies, rule hashes, what evaluations make of a case."""

@@ -1,1 +1,1 @@
-"""What people read: texts of items, lines on the terminal."""
+"""Values to text: one object per format of reports and exports, tables and lines for people. Pure."""

@@ -1,1 +1,1 @@
-"""Rows to scores, intervals, breakdowns and gates. Pure; knows how verdicts become numbers."""
+"""Verdicts to scores, intervals, breakdowns and thresholds. Pure."""
