@@ -229,9 +229,9 @@ class Engine(ABC):
         return self.kind.name
 
     @property
-    def protects(self) -> bool:
-        """False where the caller owes the user its kind's warning, once."""
-        return not self.kind.warning
+    def warning(self) -> str:
+        """What the caller owes the user, once; empty where foreign code is kept in."""
+        return self.kind.warning
 
     @abstractmethod
     async def obstacle(self, image: str | None) -> Unavailable | None:

@@ -88,6 +88,10 @@ class _EitherEngine(Engine):
     def name(self) -> str:
         return f"{self._containers.name}+{self._local.name}"
 
+    @property
+    def warning(self) -> str:
+        return "; ".join(one.warning for one in (self._containers, self._local) if one.warning)
+
     async def obstacle(self, image: str | None) -> Unavailable | None:
         return await self._one(image).obstacle(image)
 

@@ -42,6 +42,6 @@ class Sandboxes:
 
     async def _find(self) -> Engine | Unavailable:
         engine = await find_engine(self._mode, pull=self._pull)
-        if not isinstance(engine, Unavailable) and not engine.protects:
-            self._note(engine.kind.warning)
+        if not isinstance(engine, Unavailable) and engine.warning:
+            self._note(engine.warning)
         return engine
