@@ -24,17 +24,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.announcements import announced
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.conclusions import weak_statements
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices, folded_choice
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.mentions import mentions
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.outer_lines import outer_lines
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.row import ChoiceRow
-from pytest_helmbench.benchmarks.packs.families.multiple_choice.statements import (
-    GUESS,
-    Statement,
-    explicit_statements,
-    mentions,
-    weak_statements,
-)
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.statements import GUESS, Statement
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered, retraction
 from pytest_helmbench.benchmarks.packs.families.text.echo import without_listing, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
@@ -103,7 +100,7 @@ def expected_choices(row: ChoiceRow, choices: Choices) -> frozenset[int]:
     return frozenset(expected)
 
 
-def _expected_index(answer: Any, choices: Choices) -> int | None:
+def _expected_index(answer: object, choices: Choices) -> int | None:
     if isinstance(answer, bool):
         return None
     if isinstance(answer, int) or (isinstance(answer, float) and answer.is_integer()):
@@ -156,7 +153,7 @@ def _settled(row: ChoiceRow, reply: str, choices: Choices) -> _Settled:
 
 def _strongest(text: str, low: str, choices: Choices) -> list[Statement]:
     """Return the statements of the strongest kind there is, in order."""
-    found = explicit_statements(text, low, choices)
+    found = sorted([*announced(text, low, choices), *outer_lines(text, choices)])
     explicit = [statement for statement in found if statement.strategy != GUESS]
     if explicit:
         taken_back = retraction(low, explicit[-1].end)
