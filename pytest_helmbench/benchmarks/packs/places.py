@@ -7,10 +7,10 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.kind import KindPlaces
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.json_types import JsonValue
 
 __all__ = ["FOREIGN_VERSION", "MANIFEST_NAMES", "PLACES", "is_pack", "manifests_of", "row_files_of"]
 
@@ -82,7 +82,7 @@ def _start_of(path: Path) -> str | None:
         return None
 
 
-def _facts_of_json(text: str) -> dict[str, Any]:
+def _facts_of_json(text: str) -> dict[str, JsonValue]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):  # broken, which loading tells
@@ -90,11 +90,11 @@ def _facts_of_json(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _facts_of_yaml(text: str) -> dict[str, Any]:
+def _facts_of_yaml(text: str) -> dict[str, JsonValue]:
     """Return id, version and schema_version as they stand at the top level."""
     first = _FIRST_KEY.search(text)
     indent = first[1] if first is not None else ""
-    facts: dict[str, Any] = {}
+    facts: dict[str, JsonValue] = {}
     for line in text.splitlines():
         match = _KEY.match(line)
         if match is not None and match["indent"] == indent:

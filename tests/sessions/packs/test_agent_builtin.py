@@ -197,7 +197,7 @@ def test_calls_without_an_id_or_a_function() -> None:
     found = tool_calls({"tool_calls": calls}, 3)
     assert [(call.id, call.name) for call in found] == [("call_3_1", "bash"), ("call_3_2", "None")]
     assert found[1].wire()["function"] == {"name": "None", "arguments": "{}"}
-    assert replace(found[0], name="a b").wire()["function"]["name"] == "bash"
+    assert replace(found[0], name="a b").wire()["function"] == {"name": "bash", "arguments": "{}"}
     assert tool_calls({"tool_calls": {"a": 1}}, 1) == ()
 
 

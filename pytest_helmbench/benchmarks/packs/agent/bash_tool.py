@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits
@@ -40,11 +39,11 @@ class ToolCall:
     name: str
     arguments: str
 
-    def wire(self) -> dict[str, Any]:
+    def wire(self) -> dict[str, JsonValue]:
         """Return the call as it goes back to the model; what providers would refuse in it is left out."""
         name = self.name if _WIRE_NAME.fullmatch(self.name) else _NAME
         arguments = self.arguments if self.arguments.strip() and self._decoded() is not None else "{}"
-        function = {"name": name, "arguments": arguments}
+        function: JsonValue = {"name": name, "arguments": arguments}
         return {"id": self.id, "type": "function", "function": function}
 
     def command(self) -> str:
@@ -59,13 +58,14 @@ class ToolCall:
         if arguments is None:
             raise UnusableCallError('the arguments are no JSON object: send {"command": "…"}')
         command = arguments.get("command")
-        if isinstance(command, list) and all(isinstance(word, str) for word in command):
-            command = shlex.join(command)
+        if isinstance(command, list):
+            words = [word for word in command if isinstance(word, str)]
+            command = shlex.join(words) if len(words) == len(command) else None
         if not isinstance(command, str) or not command.strip():
             raise UnusableCallError('there is no command: send {"command": "…"}')
         return command
 
-    def _decoded(self) -> dict[str, Any] | None:
+    def _decoded(self) -> dict[str, JsonValue] | None:
         """Return the arguments; None when they are no JSON object."""
         try:
             arguments = json.loads(self.arguments) if self.arguments.strip() else {}
@@ -74,14 +74,14 @@ class ToolCall:
         return arguments if isinstance(arguments, dict) else None
 
 
-def tool_definition(limits: Limits) -> dict[str, Any]:
+def tool_definition(limits: Limits) -> dict[str, JsonValue]:
     """Return the tool as a request announces it."""
     description = (
         "Run a shell command and return its output and exit code. Every command runs in a new shell that starts in "
         "the workspace. Of what it does, only the files in the workspace are kept: no process, no variable, no other "
         f"folder. There is no network. A command is stopped after {limits.wall_s:g} seconds."
     )
-    parameters = {
+    parameters: JsonValue = {
         "type": "object",
         "properties": {
             "command": {"type": "string", "description": "What bash runs; several lines are fine."}
@@ -94,13 +94,13 @@ def tool_definition(limits: Limits) -> dict[str, Any]:
     }
 
 
-def tool_calls(message: Mapping[str, Any], turn: int) -> tuple[ToolCall, ...]:
+def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
     """Return the calls of a reply, whatever shape its server gives them."""
     stated = message.get("tool_calls")
     found = []
     for number, call in enumerate(stated if isinstance(stated, list) else (), 1):
         function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict):
+        if not (isinstance(call, dict) and isinstance(function, dict)):
             continue
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
@@ -140,7 +140,7 @@ class BashTool:
     limits: Limits
     output_characters: int
 
-    async def run(self, command: str) -> tuple[str, dict[str, Any]]:
+    async def run(self, command: str) -> tuple[str, dict[str, JsonValue]]:
         """Run a command.
 
         Returns:
@@ -159,7 +159,7 @@ class BashTool:
             return note, {"exit_code": None}
         argv = ("/bin/sh", "-c", _RUN, "sh", text)
         ended = await self.box.run(Command(argv, limits=self.limits))
-        figures = {
+        figures: dict[str, JsonValue] = {
             "exit_code": ended.exit_code,
             "timed_out": ended.timed_out,
             "output_bytes": len(ended.stdout) + len(ended.stderr),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_helmbench.benchmarks.packs.agent.bash_tool import (
     BashTool,
@@ -19,6 +18,7 @@ from pytest_helmbench.benchmarks.packs.agent.bash_tool import (
 )
 from pytest_helmbench.benchmarks.packs.agent.transcript import Stop, Transcript
 from pytest_helmbench.core.case import Message
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
@@ -147,7 +147,7 @@ class _Run:
     limits: AgentLimits
     offers_tool: bool
     events: list[Event] = field(default_factory=list)
-    messages: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, JsonValue]] = field(default_factory=list)
     turns: int = 0
     final_text: str = ""
     calls_functions: bool = False
@@ -192,13 +192,13 @@ class _Run:
         if raw.error is not None and self.offers_tool and not self.turns and _is_about_tools(raw.error):
             self.offers_tool = False
             first = self.messages[0]
-            first["content"] = first["content"].replace(_WITH_TOOL, _WITHOUT_TOOL)
+            first["content"] = str(first["content"]).replace(_WITH_TOOL, _WITHOUT_TOOL)
             self._note("message", first)
             raw = await self._send()
         return raw
 
     async def _send(self) -> RawReply:
-        body: dict[str, Any] = {"messages": list(self.messages)}
+        body: dict[str, JsonValue] = {"messages": list(self.messages)}
         if self.offers_tool:
             body |= {"tools": [tool_definition(self.limits.command)], "tool_choice": "auto"}
         self.estimated_tokens += len(json.dumps(body)) // _CHARACTERS_PER_TOKEN
@@ -248,17 +248,17 @@ class _Run:
             return self.estimated_tokens
         return usage.prompt_tokens + usage.completion_tokens
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: dict[str, JsonValue]) -> None:
         self.messages.append(message)
         self._note("message", message)
 
-    def _note(self, kind: str, payload: Mapping[str, Any]) -> None:
+    def _note(self, kind: str, payload: JsonObject) -> None:
         self.events.append(Event(kind, dict(payload), utc_now()))
 
 
-def _kept(message: Mapping[str, Any], text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
+def _kept(message: JsonObject, text: str, calls: Sequence[ToolCall]) -> dict[str, JsonValue]:
     """Return a reply as it goes back to its model: what every provider takes, and its own reasoning."""
-    kept: dict[str, Any] = {"role": "assistant", "content": text}
+    kept: dict[str, JsonValue] = {"role": "assistant", "content": text}
     if calls:
         kept |= {"content": text or None, "tool_calls": [call.wire() for call in calls]}
     for name in _KEPT_FIELDS:

@@ -109,12 +109,14 @@ class AgentCommand:
 
     def argv(self, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return program and arguments with their placeholders filled in; other braces stay."""
-        words = []
-        for word in self.words:
-            for name, value in values.items():
-                word = word.replace(f"{{{name}}}", value)  # noqa: PLW2901 - one after the other
-            words.append(word)
-        return tuple(words)
+        return tuple(_filled(word, values) for word in self.words)
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    """Return a word with its placeholders filled in, one after the other."""
+    for name, value in values.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
 
 
 @dataclass(frozen=True, slots=True)

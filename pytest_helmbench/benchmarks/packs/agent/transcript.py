@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 
@@ -49,6 +48,6 @@ class Transcript:
     fault: HelmbenchError | None = None
 
     @property
-    def messages(self) -> tuple[Mapping[str, Any], ...]:
+    def messages(self) -> tuple[JsonObject, ...]:
         """The conversation, in the form of chat completions."""
         return tuple(event.payload for event in self.events if event.type == "message")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
 from pytest_helmbench.benchmarks.packs.task import UnreadablePackError
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import (
     RowFaults,
@@ -64,7 +64,7 @@ class Manifest:
     name: str
     description: str
     family: str | None
-    environment: Mapping[str, Any]
+    environment: JsonObject
     public_root: str = _PUBLIC_ROOT
     eval_root: str = _EVAL_ROOT
     read_only: bool = True
@@ -81,7 +81,7 @@ class _Checker:
         where = ".".join(place) or "manifest"
         self.faults.append(Fault(self.document.line(*place) or 1, f"{where}: {message}", hint))
 
-    def unknown(self, place: tuple[str, ...], data: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    def unknown(self, place: tuple[str, ...], data: JsonObject, known: tuple[str, ...]) -> None:
         for key in data:
             if key not in known:
                 where = ".".join(place) or "manifest"
@@ -89,7 +89,7 @@ class _Checker:
                 hint = listed(key, known, "known keys" if len(known) > 1 else "the only key")
                 self.faults.append(Fault(line, f"{where}: unknown key {named(key)}", hint, usable=True))
 
-    def mapping(self, data: Mapping[str, Any], *place: str) -> Mapping[str, Any]:
+    def mapping(self, data: JsonObject, *place: str) -> JsonObject:
         """Return the mapping at a key; empty where there is none, or something else."""
         found = data.get(place[-1])
         if isinstance(found, dict):
@@ -136,7 +136,7 @@ def load_manifest(reader: Reader, root: Path) -> Manifest:
     return _manifest(reader, path, document)
 
 
-def check_environment(faults: RowFaults, where: str, data: Mapping[str, Any]) -> None:
+def check_environment(faults: RowFaults, where: str, data: JsonObject) -> None:
     """File what is wrong with an environment; unknown keys are warnings, empty values say nothing."""
     for key in ("image", "workdir", "repository"):
         if data.get(key) is not None:
@@ -171,7 +171,7 @@ def _document(path: Path, text: str) -> Document:
 
 
 def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
-    data: Mapping[str, Any] = document.mapping()
+    data = document.mapping()
     checker = _Checker(document, [*document.faults])
     _check_identity(checker, data)
     checker.unknown((), data, _KEYS)
@@ -189,11 +189,11 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     if not isinstance(read_only, bool):
         checker.error(("asset_defaults", "read_only"), f"this is {kind_of(read_only)}, not true or false")
     reader.findings.add(path, *sorted(checker.faults, key=lambda fault: fault.line or 0))
-    name, identity = data.get("name"), data.get("id")
+    name, identity, version = data.get("name"), data.get("id"), data.get("version")
     return Manifest(
         path=path,
         id=identity if isinstance(identity, str) else "",
-        version=data["version"] if type(data.get("version")) is int else 0,
+        version=version if type(version) is int else 0,
         name=name if isinstance(name, str) and name.strip() else str(identity),
         description=str(data.get("description") or ""),
         family=None if family is None else family.strip() if isinstance(family, str) else "",
@@ -204,7 +204,7 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     )
 
 
-def _check_identity(checker: _Checker, data: Mapping[str, Any]) -> None:
+def _check_identity(checker: _Checker, data: JsonObject) -> None:
     identity, version = data.get("id"), data.get("version")
     if "id" not in data:
         checker.error((), "there is no 'id'", "add 'id: my-pack'")
@@ -222,7 +222,7 @@ def _check_identity(checker: _Checker, data: Mapping[str, Any]) -> None:
         checker.error(("version",), message, "the version counts up: 1, 2, 3")
 
 
-def _environment_faults(document: Document, environment: Mapping[str, Any]) -> Iterator[Fault]:
+def _environment_faults(document: Document, environment: JsonObject) -> Iterator[Fault]:
     where = ("defaults", "environment")
     for key, value in environment.items():
         faults = RowFaults(document.line(*where, key) or 1)
@@ -231,7 +231,7 @@ def _environment_faults(document: Document, environment: Mapping[str, Any]) -> I
         yield from faults.warnings
 
 
-def _roots(checker: _Checker, data: Mapping[str, Any]) -> tuple[str, str]:
+def _roots(checker: _Checker, data: JsonObject) -> tuple[str, str]:
     """Return the public root and the eval root without their slashes."""
     checker.unknown(("asset_roots",), data, ("public", "eval"))
     roots: list[str] = []
@@ -242,7 +242,7 @@ def _roots(checker: _Checker, data: Mapping[str, Any]) -> tuple[str, str]:
         if fault:
             shown = named(value) if isinstance(value, str) else "this"
             checker.error(place, f"{shown} {fault}", "write a relative POSIX path such as 'assets/'")
-        roots.append(default if fault else trimmed(value))
+        roots.append(trimmed(value) if isinstance(value, str) and not fault else default)
     if overlap(*roots):
         place = ("asset_roots", "eval") if "eval" in data else ("asset_roots", "public")
         message = f"the public root {roots[0]!r} and the eval root {roots[1]!r} overlap"

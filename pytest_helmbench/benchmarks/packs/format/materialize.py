@@ -86,9 +86,9 @@ def _check_target(into: Path, item: PlannedFile) -> None:
 def _copy(item: PlannedFile, target: Path) -> None:
     target.unlink(missing_ok=True)
     reading = os.open(item.source, os.O_RDONLY | _NO_FOLLOW | _BINARY)
-    with open(reading, "rb") as source:  # noqa: PTH123 - a descriptor
+    with os.fdopen(reading, "rb") as source:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY, 0o600)
-        with open(writing, "wb") as copy:  # noqa: PTH123 - a descriptor
+        with os.fdopen(writing, "wb") as copy:
             left = item.size
             while left and (chunk := source.read(min(left, _CHUNK))):
                 copy.write(chunk)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from pytest_helmbench.core.json_types import JsonObject
 
 __all__ = ["Groups"]
 
@@ -26,7 +25,7 @@ class Groups:
         self._crowded: set[str] = set()
         self._known: dict[Pairs, Pairs] = {(): ()}
 
-    def of(self, metadata: Mapping[str, Any]) -> Pairs:
+    def of(self, metadata: JsonObject) -> Pairs:
         """Return the groups of a row as far as they are known by now."""
         found: list[tuple[str, str]] = []
         for key, value in metadata.items():

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import RowFaults, kind_of
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
@@ -89,7 +89,7 @@ def read_line(path: Path, offset: int, length: int) -> bytes:
         return file.read(length)
 
 
-def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dict[str, Any] | None:
+def decode_row(decoder: StrictJSON, raw: bytes | None, faults: RowFaults) -> dict[str, JsonValue] | None:
     """Return the object of a line, or None after filing why it is none."""
     if raw is None:
         faults.error("row", f"the line is longer than {MOST_ROW_BYTES // 1024**2} MiB")

@@ -11,9 +11,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
 
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
+from pytest_helmbench.core.json_types import JsonValue
 
 __all__ = ["MARK", "MARK_END", "plain", "spoken"]
 
@@ -243,7 +243,7 @@ def _without_json(text: str) -> str:
     return "".join(parts) + text[position:]
 
 
-def _answer_of(value: Any, depth: int = 0) -> str | None:
+def _answer_of(value: JsonValue, depth: int = 0) -> str | None:
     """Return what a JSON object gives as its answer; empty for a null, None when it has no answer key."""
     if not isinstance(value, Mapping):
         return None
@@ -260,7 +260,7 @@ def _answer_of(value: Any, depth: int = 0) -> str | None:
     return None
 
 
-def _written(value: Any) -> str:
+def _written(value: JsonValue) -> str:
     if value is None:
         return ""
     if isinstance(value, list):

@@ -19,7 +19,19 @@ import os
 import site
 import sys
 import traceback
-from typing import Any, Iterable, List, Tuple  # noqa: UP035 - for old Pythons
+
+TYPE_CHECKING = False  # `typing` costs as much as a start of Python
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
+
+    class Report(Protocol):
+        """pytest's report of a phase of a test."""
+
+        when: str
+        failed: bool
+        passed: bool
+
 
 _CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _FAILED, _NOT_COLLECTED, _NO_TESTS, _UNFIT = 1, 2, 5, 70
@@ -28,7 +40,7 @@ _FAILED, _NOT_COLLECTED, _NO_TESTS, _UNFIT = 1, 2, 5, 70
 class Counts:
     """What came of the tests; pytest knows it as a plugin."""
 
-    def __init__(self, later: List[str]) -> None:  # noqa: UP006
+    def __init__(self, later: list[str]) -> None:
         self.passed = self.failed = 0
         self.why = ""
         self._later = later
@@ -37,7 +49,7 @@ class Counts:
         """Let tests import what the image wants to be importable in the workspace, now that all plugins are there."""
         sys.path.extend(self._later)
 
-    def pytest_runtest_logreport(self, report: Any) -> None:
+    def pytest_runtest_logreport(self, report: Report) -> None:
         """Count one phase of one test."""
         self.failed += report.failed
         self.passed += report.passed and report.when == "call"
@@ -49,7 +61,7 @@ def is_inside(path: str, folder: str) -> bool:
     return real == folder or real.startswith(folder.rstrip("/") + "/")
 
 
-def shield(workspace: str) -> List[str]:  # noqa: UP006
+def shield(workspace: str) -> list[str]:
     """Make installed packages importable, those in the workspace apart; return what is left out."""
     site.addsitepackages(site.venv(site.removeduppaths()) or set())
     later = [path for path in sys.path if is_inside(path, workspace)]
@@ -57,16 +69,18 @@ def shield(workspace: str) -> List[str]:  # noqa: UP006
     return later
 
 
-def test_files(entry: str) -> List[str]:  # noqa: UP006
+def test_files(entry: str) -> list[str]:
     """Return the files of tests, by pytest's names."""
     if not os.path.isdir(entry):
         return [entry]
-    found = []
+    found: list[str] = []
     for folder, folders, names in os.walk(entry):
         folders.sort()
-        for name in sorted(names):
-            if name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")):
-                found.append(os.path.join(folder, name))  # noqa: PERF401
+        found += [
+            os.path.join(folder, name)
+            for name in sorted(names)
+            if name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
+        ]
     return found
 
 
@@ -102,7 +116,7 @@ def run_plainly(files: Iterable[str], counts: Counts) -> int:
         sys.path.insert(0, os.path.dirname(path))
         try:
             functions = functions_of(path, f"tests_{number}")
-        except Unfit as error:
+        except UnfitError as error:
             counts.why = f"{os.path.basename(path)}: {error}"
             return _UNFIT
         except BaseException as error:  # noqa: BLE001 - whatever a module raises, it cannot be run
@@ -121,34 +135,36 @@ def run_plainly(files: Iterable[str], counts: Counts) -> int:
     return _FAILED if counts.failed else 0
 
 
-class Unfit(Exception):  # noqa: N818 - no error of the tests
+class UnfitError(Exception):
     """A file needs more than a runner of functions."""
 
 
-def functions_of(path: str, name: str) -> List[Tuple[str, Any]]:  # noqa: UP006
+def functions_of(path: str, name: str) -> list[tuple[str, Callable[[], object]]]:
     """Import a file and return its test functions in order."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise Unfit("it is no Python module")
+        raise UnfitError("it is no Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    found = []
+    found: list[tuple[str, Callable[[], object]]] = []
     for key, value in vars(module).items():
         if key.startswith("Test") and inspect.isclass(value):
-            raise Unfit(f"the class {key} needs pytest, which is not installed")
+            raise UnfitError(f"the class {key} needs pytest, which is not installed")
         if not key.startswith("test") or not inspect.isfunction(value):
             continue
         if inspect.iscoroutinefunction(value) or inspect.isgeneratorfunction(value):
-            raise Unfit(f"{key}() needs pytest and a plugin, which are not installed")
+            raise UnfitError(f"{key}() needs pytest and a plugin, which are not installed")
         needed = [one for one in inspect.signature(value).parameters.values() if one.default is one.empty]
         if needed:
-            raise Unfit(f"{key}() takes {needed[0].name!r}: fixtures need pytest, which is not installed")
+            raise UnfitError(
+                f"{key}() takes {needed[0].name!r}: fixtures need pytest, which is not installed"
+            )
         found.append((key, value))
     return found
 
 
-def run_one(name: str, function: Any, counts: Counts) -> None:
+def run_one(name: str, function: Callable[[], object], counts: Counts) -> None:
     """Run a test."""
     try:
         function()
