@@ -1,133 +1,24 @@
 """Every option of `pytest` and every ini key, declared once: name, type, default, help, group, and whose it is.
 
 The command line, the ini keys, the values of a session (`Options`) and `docs/options.md` are made from this.
-pytest imports the module whenever it starts, so it imports nothing of ours.
+pytest imports the module whenever it starts, so it imports nothing of ours but `core/option.py`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeVar
 
-__all__ = ["OPTIONS", "Option", "Options", "SamplingOptions", "declared_in"]
+from pytest_helmbench.core.option import Group, Type, declared_in
+
+__all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
 
 T = TypeVar("T")
-D = TypeVar("D")
-Use: TypeAlias = Literal["", "asks", "ini", "judges"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Type(Generic[T]):
-    """A type of values: how it is written, and what is made of it.
-
-    Args:
-        wanted: What it takes, each time where it is repeatable, for error messages and the page of options.
-        make: Makes the value of text, of a tuple of words, or of what argparse has made; ValueError where it cannot.
-        metavar: For `--help`.
-        fits: Whether a value can be used; paths are whole by then.
-        load: Makes the final value of one that fits; ValueError where it cannot.
-        blank: Empty text says nothing; else it cannot be used.
-        word: What argparse makes of the word; None leaves it as text.
-        action: Of argparse.
-        ini: pytest's name for the type of the ini key.
-        record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON; None where it does
-            not belong there.
-    """
-
-    wanted: str
-    make: Callable[..., object]
-    metavar: str = ""
-    fits: Callable[..., bool] = lambda _value: True
-    load: Callable[..., object] = lambda value: value
-    blank: bool = True
-    word: type[int | float] | None = None
-    action: Literal["store", "append", "store_true"] = "store"
-    ini: Literal["string", "linelist", "args", "bool"] = "string"
-    record: Callable[..., object] | None = lambda value: str(value) if isinstance(value, Path) else value
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether it is a list, of which the option gives one each time."""
-        return self.action == "append"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Option:
-    """One option with its ini key.
-
-    Args:
-        name: Without `--helmbench-`.
-        type: Of its value.
-        default: Where nothing is given.
-        absent: What applies where nothing is given, when the default does not say it.
-        text: What it is for.
-        group: Where it stands in `--help`, and whose it is.
-        use: `asks`: naming it on the command line asks for our cases; `ini`: there is an ini key alone; `judges`: it
-            decides verdicts, so replies on record are judged anew with the value of their run.
-    """
-
-    name: str
-    type: Type[Any]
-    default: object
-    absent: str
-    text: str
-    group: Group
-    use: Use
-
-    @property
-    def flag(self) -> str:
-        """`--helmbench-max-cost`."""
-        return f"--helmbench-{self.name}"
-
-    @property
-    def key(self) -> str:
-        """`helmbench_max_cost`."""
-        return f"helmbench_{self.name.replace('-', '_')}"
-
-    @property
-    def default_text(self) -> str:
-        """What applies where nothing is given; empty where that is nothing at all."""
-        if self.absent or self.default is None or self.default == () or isinstance(self.default, bool):
-            return self.absent
-        if isinstance(self.default, tuple):
-            return " ".join(self.default)
-        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
-
-    @property
-    def help(self) -> str:
-        """For `--help`."""
-        again = "; repeatable" if self.type.is_repeatable else ""
-        default = f" (default: {self.default_text})" if self.default_text else ""
-        return f"{self.text}{again}{default}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Options that stand together in `--help`.
-
-    Args:
-        title: What they are about.
-        kind: The kind of benchmark that they are for, a folder of `benchmarks/`; None for every kind.
-        sparse: The settings of a run leave out those that are None.
-    """
-
-    title: str
-    kind: str | None = None
-    sparse: bool = False
-
-    def __call__(
-        self, type_: Type[T], default: D, text: str, *, absent: str = "", name: str = "", use: Use = ""
-    ) -> T | D:
-        """Declare an option as a field of a dataclass; see `Option`. Without a name it has that of the field."""
-        option = Option(name, type_, default, absent, text, self, use)
-        declared: T | D = field(default=default, metadata={"option": option})
-        return declared
-
 
 # Types of values
 
@@ -441,14 +332,6 @@ class Options:
         _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"
     )
     stated: frozenset[str] = frozenset()
-
-
-def declared_in(values: type) -> Mapping[str, Option]:
-    """Return the options that a class of them declares itself, by the names of their fields."""
-    found: dict[str, Option] = {
-        one.name: one.metadata["option"] for one in fields(values) if "option" in one.metadata
-    }
-    return {field: replace(one, name=one.name or field.replace("_", "-")) for field, one in found.items()}
 
 
 OPTIONS = tuple(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_helmbench.options import OPTIONS, Option
+from pytest_helmbench.core.option import Option
+from pytest_helmbench.options import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError
-from pytest_helmbench.options import OPTIONS, Option, Options, declared_in
+from pytest_helmbench.core.option import Option, declared_in
+from pytest_helmbench.options import OPTIONS, Options
 from pytest_helmbench.session.settings import Settings, resolve_settings
 
 __all__ = ["Project"]

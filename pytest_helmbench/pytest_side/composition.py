@@ -8,11 +8,11 @@ import pickle
 import pytest
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.core.option import Option
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
-from pytest_helmbench.options import Option
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.role import SessionRole

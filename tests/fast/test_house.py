@@ -24,11 +24,10 @@ _FIGURES = (
 )
 _STILL_ABOVE: dict[str, float] = {
     "functions over 50 lines": 1,
-    "uses of Any per 1,000 lines": 9.3,
-    "noqa": 69,
-    "files over 400 lines": 7,
+    "noqa": 45,
+    "files over 400 lines": 3,
     "file names used twice": 8,
-    "attributes set from outside": 6,
+    "attributes set from outside": 2,
 }
 """What the figures are today that have not reached their goals."""
 

@@ -23,10 +23,30 @@ _ROOMS = _rooms_of_the_page()
 _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}
 _AT_EVERY_START: dict[str, set[str]] = {
-    "options": {"__future__", "collections", "dataclasses", "json", "math", "os", "pathlib", "typing"},
-    "plugin": {"__future__", "os", "pathlib", "pytest", "pytest_helmbench.options", "types", "typing"},
+    "core/option": {"__future__", "collections", "dataclasses", "pathlib", "typing"},
+    "options": {
+        "__future__",
+        "collections",
+        "dataclasses",
+        "json",
+        "math",
+        "os",
+        "pathlib",
+        "pytest_helmbench.core.option",
+        "typing",
+    },
+    "plugin": {
+        "__future__",
+        "os",
+        "pathlib",
+        "pytest",
+        "pytest_helmbench.core.option",
+        "pytest_helmbench.options",
+        "types",
+        "typing",
+    },
 }
-"""All that the two modules may import that pytest imports whenever it starts."""
+"""All that the modules may import that pytest imports whenever it starts."""
 _COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
     ("plugin", "pytest_helmbench.pytest_side.composition"),

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from pytest_helmbench.options import OPTIONS, Option
+from pytest_helmbench.core.option import Option
+from pytest_helmbench.options import OPTIONS
 
 __all__ = ["PAGE", "page"]
 
