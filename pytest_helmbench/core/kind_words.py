@@ -1,4 +1,4 @@
-"""What a kind of benchmark says in reports beside our own numbers: plain values that every format writes."""
+"""A kind's own words in reports: columns, lines and sections beside our numbers, written by every format."""
 
 from __future__ import annotations
 

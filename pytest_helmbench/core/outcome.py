@@ -1,4 +1,4 @@
-"""What came of a case: the reply, its evaluations, the verdict, and the rows that record them."""
+"""Outcomes: reply, evaluations, verdict, and the rows that record them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a benchmark says of itself for the record: values that every kind makes and the store writes."""
+"""The outline of a benchmark on record: its pillars, behaviours and scenarios, in values that every kind makes."""
 
 from __future__ import annotations
 

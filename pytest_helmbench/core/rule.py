@@ -1,4 +1,4 @@
-"""What a reply is held to, as far as every room knows it; the rules themselves belong to their kinds."""
+"""The base class of rules that replies are judged by; the rules themselves belong to their kinds."""
 
 from __future__ import annotations
 

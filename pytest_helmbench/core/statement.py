@@ -1,4 +1,4 @@
-"""What a kind of benchmark says of a case or a run beside verdict and score: its own words, kept for it on record."""
+"""Statements: rows that a kind of benchmark keeps of a case or a run beside verdict and score."""
 
 from __future__ import annotations
 

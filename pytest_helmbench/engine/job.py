@@ -1,4 +1,4 @@
-"""What an item stands for: a case, the model it goes to, and the run it belongs to."""
+"""Jobs: one case on one model in one repetition, and the run (target) that it belongs to."""
 
 from __future__ import annotations
 

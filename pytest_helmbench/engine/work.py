@@ -1,4 +1,4 @@
-"""How a kind of benchmark runs and judges its cases, and what it has at hand for that."""
+"""The protocol by which a kind of benchmark runs and judges its cases, and the context that a case gets."""
 
 from __future__ import annotations
 

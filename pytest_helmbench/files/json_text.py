@@ -1,4 +1,4 @@
-"""Where the values of a JSON text stand, for messages with lines."""
+"""Line numbers of the values in a JSON text, for messages."""
 
 from __future__ import annotations
 

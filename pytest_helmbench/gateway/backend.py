@@ -1,4 +1,4 @@
-"""What all processes of a session share: one limiter, one record. Direct in one process, a channel from a worker."""
+"""The backend: limiter and record of a session, used directly in one process, over a channel in a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls cost by list price, without a network. The provider's own figure goes first and is not known here."""
+"""List prices of calls, without a network. The provider's own figure goes first and is not known here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which recorded replies a session may use instead of a call, and who shares a call that is out."""
+"""The reply cache: recorded replies in place of calls, and one call for identical requests in flight."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What kinds share in judging: the marking model, structured replies, rule hashes, what evaluations make of a case."""
+"""Judging, shared by kinds: the marking model, structured replies, rule hashes, verdicts from evaluations."""

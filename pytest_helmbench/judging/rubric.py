@@ -1,4 +1,4 @@
-"""What a marking model is asked: criteria with their menus, and the rule that is made of them."""
+"""Rubrics for a marking model: criteria with their menus, and the rule that is made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every sandbox is: its engine, the boxes that it opens, commands with their limits, and how they ended."""
+"""Sandboxes: engines, the boxes that they open, commands with their limits, and how commands ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sandbox engine works here: each is tried, in a fixed order."""
+"""Detection of the sandbox engine that works here: each is tried, in a fixed order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who made a sandbox: a mark that tells dead owners from living ones, and the folders that carry it."""
+"""Owners of sandboxes: a mark that tells dead processes from living ones, and the folders that carry it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel does not bound for us: memory, CPU time and number of a whole family of processes, disk space."""
+"""Limits that no kernel enforces for us: memory, CPU time and size of a process tree, disk space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of ours may ask for, and errors in the form that clients of the OpenAI interface read."""
+"""Requests that the relay refuses, and errors in the form that clients of the OpenAI interface read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a client of the relay may send and hold, and how long it is waited for."""
+"""Limits of the relay: sizes of requests, timeouts, and connections of its clients."""
 
 from __future__ import annotations
 
