@@ -1,4 +1,4 @@
-"""How commands speak: scrubbed lines on stdout, JSON, and errors that end them."""
+"""Output of commands: scrubbed lines on stdout, JSON, errors that end them; `--json` and `--db`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a command stands: the project's root, its pytest settings, its benchmarks and its results database."""
+"""The project that a command runs in: root, pytest settings, benchmarks and results database."""
 
 from __future__ import annotations
 

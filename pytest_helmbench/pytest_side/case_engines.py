@@ -1,4 +1,4 @@
-"""What the roles that run cases have in common: how their engine is made, and what a dry run gives instead."""
+"""Case engines, made for every role that runs cases; and the outcome of a case in a dry run."""
 
 from __future__ import annotations
 

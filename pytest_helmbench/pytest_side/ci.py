@@ -1,4 +1,4 @@
-"""Whether this is a CI machine."""
+"""Detection of CI machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is made of: built here, once, in the order in which each part needs the others."""
+"""The composition root: builds a session, once, in the order in which each part needs the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a session ends: what its exit code should say beyond pytest's own."""
+"""The exit code of a session: gates, missing verdicts and broken files on top of pytest's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the collected items run, and in what order."""
+"""Selection and order of the collected items: `--helmbench-select`, and local models one after the other."""
 
 from __future__ import annotations
 

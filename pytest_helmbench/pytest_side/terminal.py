@@ -1,4 +1,4 @@
-"""What the session prints on pytest's terminal: the line before the first call, the live line, the summary."""
+"""Output on pytest's terminal: the line before the first call, the live line, the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What xdist workers and their controller say to each other: one channel per worker, limiter and record at its end."""
+"""The channel between an xdist worker and its controller, who has the limiter and the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How items are shared out among xdist workers: by slices, a few at a time, and what a crash leaves to others."""
+"""Scheduling for xdist: items go to workers by slices, a few at a time; a crash leaves its rest to others."""
 
 from __future__ import annotations
 

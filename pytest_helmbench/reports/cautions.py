@@ -1,4 +1,4 @@
-"""What must be known before the numbers of a run are believed, one sentence each."""
+"""Cautions of a run: incomplete coverage, errors, few perturbations; one sentence each, shown before its numbers."""
 
 from __future__ import annotations
 

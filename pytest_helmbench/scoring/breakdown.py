@@ -1,4 +1,4 @@
-"""What stands beside the score: recall and false escalation, by every axis, and what a constant answer earns."""
+"""Breakdowns beside the score: recall and false escalation by every axis, and scores of constant answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of one behaviour add up to, in integers; the formula of the score stands here alone."""
+"""Severity points of a behaviour's rows, summed in integers; the formula of the score stands here alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether harsher perturbations are caught more often, scenario by scenario."""
+"""Monotonicity: whether harsher perturbations are caught more often, tested scenario by scenario."""
 
 from __future__ import annotations
 

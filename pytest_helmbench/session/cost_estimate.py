@@ -1,4 +1,4 @@
-"""What a plan may cost: by the results file's own history where there is one, else by price lists."""
+"""Cost estimates: by the results file's own history where there is one, else by price lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session will ask: counted from the selected jobs before anything is sent."""
+"""The plan of a session: runs, calls and tokens, counted from the selected jobs before anything is sent."""
 
 from __future__ import annotations
 

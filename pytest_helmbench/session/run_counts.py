@@ -1,4 +1,4 @@
-"""What has come of a run, counted: the same counts and the same rules for a running session and for the record."""
+"""Counts of a run: verdicts, faults, calls, tokens, cost; by the same rules while it runs and from the record."""
 
 from __future__ import annotations
 

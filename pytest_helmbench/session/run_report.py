@@ -1,4 +1,4 @@
-"""What is to be said of one run, computed from the record: the value that every report is written from."""
+"""The report of one run, computed from the record: the value that every format is written from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models a benchmark runs on, where they are reached, and who judges."""
+"""Targets of a session: the models that a benchmark runs on, their endpoints and limits, and the judge."""
 
 from __future__ import annotations
 

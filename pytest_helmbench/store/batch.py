@@ -1,4 +1,4 @@
-"""What the writer of the store is asked to do, one value per kind of job, and the jobs of one transaction."""
+"""Jobs for the writer of the store, one value per kind of job, and the batch of one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs have cost, and what calls to a scenario have cost so far, read from a results file."""
+"""Costs of runs, and of all calls to a scenario so far, read from a results file."""
 
 from __future__ import annotations
 

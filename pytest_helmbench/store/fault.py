@@ -1,4 +1,4 @@
-"""What can be wrong with the database file, in a sentence and a hint."""
+"""Errors of the database file, in a sentence and a hint."""
 
 from __future__ import annotations
 

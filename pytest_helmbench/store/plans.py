@@ -1,4 +1,4 @@
-"""What a run has planned and what came of it: everything a score is made of, read back from the file."""
+"""Planned cases of a run, and the plan with its verdicts read back: everything a score is made of."""
 
 from __future__ import annotations
 

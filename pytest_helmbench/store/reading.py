@@ -1,4 +1,4 @@
-"""How a results file is opened by those who only read it, while a session may be writing it."""
+"""Read-only connections to a results file, while a session may be writing it."""
 
 from __future__ import annotations
 

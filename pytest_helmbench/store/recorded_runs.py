@@ -1,4 +1,4 @@
-"""What the file remembers: recorded replies, unfinished sessions, and the outcomes of a run that goes on."""
+"""Recorded replies, unfinished sessions, and the judged cases of a run that goes on, read from the file."""
 
 from __future__ import annotations
 
