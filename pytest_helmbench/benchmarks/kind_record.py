@@ -1,4 +1,4 @@
-"""What a kind of benchmark keeps on record beside the tables that all kinds share, and what it says of that in reports.
+"""The record of a kind of benchmark beside the tables that all kinds share, as reports and exports read it.
 
 A kind that keeps nothing of its own needs no such object: `NO_RECORD` stands for it.
 """

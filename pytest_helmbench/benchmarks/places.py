@@ -1,4 +1,4 @@
-"""Where benchmarks are: told by folder and file names alone, so that a session that does not ask pays nothing."""
+"""Finding benchmarks, by folder and file names alone, so that a session that asks for none pays nothing."""
 
 from __future__ import annotations
 

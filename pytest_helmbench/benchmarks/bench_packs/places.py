@@ -1,4 +1,4 @@
-"""What is a Bench Pack: a folder with the manifest of the desktop app."""
+"""Finding Bench Packs: a folder with the manifest of the desktop app."""
 
 from __future__ import annotations
 

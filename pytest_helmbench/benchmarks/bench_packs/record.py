@@ -1,4 +1,4 @@
-"""What Bench Packs keep on record beside the tables of all kinds, and what they say of that in reports."""
+"""The record of Bench Packs beside the tables of all kinds, and its words in reports and exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Bench Packs make of the runs of a session: asked once per run, when nothing more comes."""
+"""Scores of whole runs by their Bench Packs: asked for once per run, when nothing more comes."""
 
 from __future__ import annotations
 

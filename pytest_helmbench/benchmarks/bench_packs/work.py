@@ -1,4 +1,4 @@
-"""How scenarios of a Bench Pack are run: its own code works and judges, every model call passes the relay."""
+"""Running scenarios of a Bench Pack: its own code works and judges, every model call passes the relay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model or an agent is told about a row."""
+"""Prompts of rows: the messages that a model or an agent gets."""
 
 from __future__ import annotations
 

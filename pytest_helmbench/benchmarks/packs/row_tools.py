@@ -1,4 +1,4 @@
-"""What a pack's rows have at hand while they are run and judged: its settings, its files, the sandbox."""
+"""Tools of a pack's rows while they are run and judged: settings, files, the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a pack's own answers pass its own rules, and what must not pass does not. No model is asked."""
+"""The self-check of a pack: its answers pass its rules, and what must not pass does not. No model is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rows of a pack are run and judged: whatever their family says, with what the session has for it."""
+"""Running and judging rows of a pack: whatever their family says, with what the session has for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where hand-written tests stand: nowhere that a folder would show. pytest collects them, as it does any test."""
+"""Hand-written tests have no folder to be found by: pytest collects them, as it does any test."""
 
 from __future__ import annotations
 

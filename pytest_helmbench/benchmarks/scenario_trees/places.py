@@ -1,4 +1,4 @@
-"""What is a scenario tree: a folder with `scenarios/` that holds a folder named by the code grammar."""
+"""Finding scenario trees: a folder with `scenarios/` that holds a folder named by the code grammar."""
 
 from __future__ import annotations
 

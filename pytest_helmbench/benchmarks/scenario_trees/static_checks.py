@@ -1,4 +1,4 @@
-"""What is odd about a tree that loads: answers that need no thought, expectations out of reach, lopsided points."""
+"""Static checks of a tree that loads: answers without thought, expectations out of reach, lopsided points."""
 
 from __future__ import annotations
 

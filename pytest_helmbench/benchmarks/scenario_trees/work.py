@@ -1,4 +1,4 @@
-"""How the cases of scenario trees are run and judged: one question, then the rule of its scenario or a judge."""
+"""Running and judging scenario trees: one question, then the rule of its scenario or a judge."""
 
 from __future__ import annotations
 

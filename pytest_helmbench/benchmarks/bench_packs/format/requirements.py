@@ -1,4 +1,4 @@
-"""What a Bench Pack asks of its host, and what we are."""
+"""Requirements of a Bench Pack on its host, held against our version and features."""
 
 from __future__ import annotations
 

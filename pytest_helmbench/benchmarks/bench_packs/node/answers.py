@@ -1,4 +1,4 @@
-"""What a Bench Pack answers, held to the protocol: scenarios, results and scores, or what is wrong with them."""
+"""Answers of a Bench Pack, held to the protocol: scenarios, results and scores, or what is wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a Bench Pack's process is waited for, and how much of what it prints is kept."""
+"""Timeouts of a Bench Pack's processes, and limits on the output that is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a Node process for a Bench Pack is started: its arguments, what it may touch, its environment."""
+"""The command of a Node process for a Bench Pack: arguments, permissions, environment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a Bench Pack is told: the HostContext of an item and the input of a run, as JSON mappings.
+"""The HostContext and the run input that a Bench Pack is given for an item, as JSON mappings.
 
-Of the model it learns an address of ours and a token that is good for one item. No key can get in here.
+Of the model a pack learns an address of ours and a token that is good for one item. No key can get in here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a Node process is lost to those who wait for its answers."""
+"""Losses of a Node process: reason, words and stack, for those who wait for its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Node.js runs Bench Packs: where it is, and whether it is new enough."""
+"""Finding Node.js for Bench Packs: where it is, and whether it is new enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a Bench Pack, in words for people."""
+"""Failures of a Bench Pack, with a reason and in words for people."""
 
 from __future__ import annotations
 

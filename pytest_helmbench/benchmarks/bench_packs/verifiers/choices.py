@@ -1,4 +1,4 @@
-"""How a user wants verifiers to run: the values of `--helmbench-verifier`."""
+"""The values of `--helmbench-verifier`: docker, podman, process or a URL, for one verifier or for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the server in a verifier's folder is started: read from what the folder says of itself."""
+"""The start command of the server in a verifier's folder: from `package.json`, Dockerfile or file names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every verifier is once it runs, and the error of one that does not."""
+"""The base class of running verifiers, their health checks, and the error of one that does not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent said and did, as plain data."""
+"""The transcript of an agent: its messages and commands, and why it stopped, as plain data."""
 
 from __future__ import annotations
 

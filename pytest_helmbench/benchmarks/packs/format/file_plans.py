@@ -1,4 +1,4 @@
-"""What a row's files become where they are laid out: planned whole, and held to the path policy once more."""
+"""Plans for laying out a row's files: made whole, and held to the path policy once more."""
 
 from __future__ import annotations
 

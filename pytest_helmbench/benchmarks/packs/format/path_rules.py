@@ -1,4 +1,4 @@
-"""Which paths a pack may name, told by their text alone."""
+"""The path policy of packs: paths and mounts that one may name, told by their text alone."""
 
 from __future__ import annotations
 

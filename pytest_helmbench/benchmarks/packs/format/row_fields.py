@@ -1,4 +1,4 @@
-"""What the fields of a row's `input` and `eval` hold: how a family declares one, and the checks that families share."""
+"""Fields of a row's `input` and `eval`: how a family declares one, and the checks that families share."""
 
 from __future__ import annotations
 

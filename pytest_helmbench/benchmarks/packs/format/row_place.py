@@ -1,4 +1,4 @@
-"""What a row can ask its pack for: the environment that holds for it, and the files that it names."""
+"""The surroundings of a row in its pack: the environment that holds for it, and the files that it names."""
 
 from __future__ import annotations
 

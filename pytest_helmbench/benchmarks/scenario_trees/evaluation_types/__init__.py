@@ -1,1 +1,1 @@
-"""How scenarios are evaluated: one module per value of `evaluation.type`, and the registry of them."""
+"""Evaluation types of scenarios: one module per value of `evaluation.type`, and their registry."""

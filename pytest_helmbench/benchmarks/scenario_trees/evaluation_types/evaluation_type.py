@@ -1,4 +1,4 @@
-"""What an evaluation type is: everything that one value of `evaluation.type` means, in one object."""
+"""The base class of evaluation types: all that a value of `evaluation.type` means, in one object."""
 
 from __future__ import annotations
 

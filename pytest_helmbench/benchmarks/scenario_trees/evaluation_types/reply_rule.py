@@ -1,4 +1,4 @@
-"""What a rule is that judges a reply by itself: whatever does not need a marking model."""
+"""The base class of rules that judge a reply by themselves, without a marking model."""
 
 from __future__ import annotations
 

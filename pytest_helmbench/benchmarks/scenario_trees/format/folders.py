@@ -1,4 +1,4 @@
-"""Where the scenarios of a tree lie, and which file of a scenario is which."""
+"""Scenario folders of a tree, and the files of a scenario told apart by their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a response schema lets a field of the reply hold, as far as a rule needs to know."""
+"""Fields of a reply in its response schema: the values and types that it allows, as far as rules need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a reply's code."""
+"""The finding on a reply's code: verdict, reason, and the step that it ended in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a code row must say of replies whose worth is known: the pack's own solutions, and replies that say nothing."""
+"""Replies that a code row is checked with: the pack's own solutions pass, replies that say nothing do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a candidate's patch, and whose fault it is."""
+"""The finding on a candidate's patch: verdict, step and reason; and errors by whose fault it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which paths a candidate's patch may touch."""
+"""The path policy of repo_patch: the paths that a candidate's patch may touch."""
 
 from __future__ import annotations
 

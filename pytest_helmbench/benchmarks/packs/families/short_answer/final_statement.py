@@ -1,4 +1,4 @@
-"""Which words of a short_answer reply are its final statement."""
+"""The final statement of a short_answer reply, found among its words."""
 
 from __future__ import annotations
 

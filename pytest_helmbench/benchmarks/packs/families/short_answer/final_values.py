@@ -1,4 +1,4 @@
-"""What a final statement of a short_answer reply comes down to: its number, and whether it names several values."""
+"""Values in a final statement of a short_answer reply: its number, and whether it names several values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the evaluator's folder of a terminal task holds: its checker and its evaluation inputs."""
+"""Files in the evaluator's folder of a terminal task: its checker and its evaluation inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a workspace."""
+"""The finding on the workspace of a terminal task: verdict and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a reply says that an answer follows: the words for it in the languages that models answer in."""
+"""Words that announce an answer in a reply (`the answer is`), or take one back, in many languages."""
 
 from __future__ import annotations
 

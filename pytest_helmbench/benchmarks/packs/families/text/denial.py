@@ -1,4 +1,4 @@
-"""What a reply denies or only reports: negation and distance around a phrase, as far as its clause reaches."""
+"""Negation and distance in a reply: whether a phrase is denied or only reported, as far as its clause reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reply only repeats: the question, the choices or the context it was given."""
+"""Echoes in a reply: repeats of the question, the choices or the context that it was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule found in one reply of a text family."""
+"""The finding on a reply of a text family: verdict, how the answer was recognised, final statement."""
 
 from __future__ import annotations
 

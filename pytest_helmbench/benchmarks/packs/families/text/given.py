@@ -1,4 +1,4 @@
-"""What a model was shown of a row of a text family: its texts, as rules compare replies with them."""
+"""Texts of a row that its model was shown, in the forms in which rules compare replies with them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How the published rules of the text families read a reply; `--helmbench-pack-rules=parity` applies them.
+"""The published rules of the text families on reading a reply, applied by `--helmbench-pack-rules=parity`.
 
-Where it is unfair it stays so: it exists to compare with published numbers. Patterns are possessive where that changes
+Where they are unfair they stay so: they exist to compare with published numbers. Patterns are possessive where that changes
 no verdict, so that a hostile reply costs no more than its length.
 
 Source:

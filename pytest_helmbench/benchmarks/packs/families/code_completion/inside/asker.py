@@ -1,4 +1,4 @@
-"""Who asks the candidate on behalf of the tests, as its stand-ins know it."""
+"""The interface by which stand-ins ask the candidate on behalf of the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for stdout and stderr of the candidate."""
+"""The candidate's stdout and stderr: text kept for tests that redirect theirs, dropped otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests hold in place of the candidate's objects and classes.
+"""Stand-ins that the tests hold in place of the candidate's objects and classes.
 
 A stand-in passes on what it is asked, within a policy: an object of a class that neither starter nor tests name may
 not take the place of plain data, so it is never asked to compare itself, or to compute with what the tests bring.

@@ -1,4 +1,4 @@
-"""What a row's test code is: which names it takes from the candidate, and what of it has to be called."""
+"""Static analysis of a row's test code: names taken from the candidate, and what of it has to be called."""
 
 from __future__ import annotations
 

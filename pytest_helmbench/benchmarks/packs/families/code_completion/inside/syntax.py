@@ -1,4 +1,4 @@
-"""What Python text says about itself, read from its syntax tree without running it.
+"""Static analysis of Python text: names, imports and statements from its syntax tree, without running it.
 
 The tree is asked for through `compile`: the `ast` module costs as much as a start of Python, and `typing` more.
 """

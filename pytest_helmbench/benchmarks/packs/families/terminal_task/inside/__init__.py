@@ -1,1 +1,1 @@
-"""What runs in the sandbox, beside nothing of ours. Read as text, never imported."""
+"""Programs that run in the sandbox, beside nothing of ours. Read as text, never imported."""
