@@ -1,7 +1,7 @@
 """The published rules of the text families on reading a reply, applied by `--helmbench-pack-rules=parity`.
 
-Where they are unfair they stay so: they exist to compare with published numbers. Patterns are possessive where that changes
-no verdict, so that a hostile reply costs no more than its length.
+Where they are unfair they stay so: they exist to compare with published numbers. Patterns are possessive where that
+changes no verdict, so that a hostile reply costs no more than its length.
 
 Source:
     Benchmark packs, parity rules.
