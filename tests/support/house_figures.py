@@ -22,21 +22,14 @@ _MOST_FUNCTION_LINES = 50
 _MOST_PARAMETERS = 7
 _MOST_FILE_LINES = 400
 _NOQA = re.compile(r"# noqa\b")
-# Parts of one protocol: the same file in every kind of benchmark, every family, every room.
-_PARTS = frozenset(
-    {
-        "__init__",
-        "authoring",
-        "kind",
-        "jobs",
-        "work",
-        "settings",
-        "places",
-        "manifest",
-        "self_check",
-        "family",
-    }
-)
+_PARTS = {
+    "": {"__init__", "registry", "work"},
+    "benchmarks": {"authoring", "jobs", "kind", "loading", "manifest", "places"},
+    "benchmarks/packs": {"self_check"},
+    "benchmarks/packs/families": {"check", "evaluation", "family", "fields", "finding", "parity", "row"},
+}
+"""Files that are the same part of one protocol wherever they stand below a folder: `kind.py` of a kind, `family.py`
+of a family. `registry.py` is what there is of a protocol, by name; `work.py` the `Work` of the engine and of a kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +202,21 @@ def _components(edges: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def _used_twice(wanted: Sequence[Source]) -> list[str]:
-    by_name: dict[str, list[str]] = defaultdict(list)
+    by_name: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for file in wanted:
-        if file.path.stem not in _PARTS and "starter" not in file.path.parts:
-            by_name[file.path.stem].append(file.short)
-    return [" = ".join(paths) for paths in by_name.values() if len(paths) > 1]
+        if "starter" not in file.path.parts:
+            by_name[file.path.stem][_part(file)].append(file.short)
+    return [
+        " = ".join(path for paths in places.values() for path in paths)
+        for places in by_name.values()
+        if len(places) > 1
+    ]
+
+
+def _part(file: Source) -> str:
+    """Return the protocol that a file is a part of, by its folder; the file itself where it is none."""
+    folders = [folder for folder, names in _PARTS.items() if file.path.stem in names]
+    return next((folder for folder in folders if file.path.is_relative_to(PACKAGE / folder)), file.short)
 
 
 def _set_from_outside(wanted: Sequence[Source]) -> list[str]:

@@ -28,9 +28,17 @@ if TYPE_CHECKING:
     class Report(Protocol):
         """pytest's report of a phase of a test."""
 
-        when: str
-        failed: bool
-        passed: bool
+        @property
+        def when(self) -> str:
+            """`setup`, `call` or `teardown`."""
+
+        @property
+        def failed(self) -> bool:
+            """Whether it failed."""
+
+        @property
+        def passed(self) -> bool:
+            """Whether it passed."""
 
 
 _CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
