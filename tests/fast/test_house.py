@@ -24,9 +24,7 @@ _FIGURES = (
 )
 _STILL_ABOVE: dict[str, float] = {
     "functions over 50 lines": 1,
-    "noqa": 45,
-    "files over 400 lines": 3,
-    "file names used twice": 8,
+    "files over 400 lines": 2,
     "attributes set from outside": 2,
 }
 """What the figures are today that have not reached their goals."""
