@@ -40,7 +40,7 @@ class CommandError(HelmbenchError):
 
 
 def say(*lines: str) -> None:
-    """Print lines."""
+    """Print lines to stdout, without control characters."""
     for line in lines:
         click.echo(scrub(line))
 
@@ -51,13 +51,13 @@ def say_json(value: object) -> None:
 
 
 def complain(lines: Iterable[str] | str) -> None:
-    """Print to stderr."""
+    """Print lines to stderr, without control characters."""
     for line in [lines] if isinstance(lines, str) else lines:
         click.echo(scrub(line), err=True)
 
 
 def as_json_option(command: _Command) -> _Command:
-    """Add `--json`."""
+    """Add `--json` to a command that prints a table."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
 
 

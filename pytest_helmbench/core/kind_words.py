@@ -67,10 +67,10 @@ class OwnSection:
     """A part of a report that a kind fills.
 
     Args:
-        title: A heading.
-        lead: What the one number or word is that stands first.
-        value: It.
-        note: A sentence on how to read it.
+        title: Heading of the part.
+        lead: Name of the one number or word that stands first.
+        value: That number or word, as text.
+        note: A sentence on how to read the value.
         head: Titles of a table's columns, the first of which holds text.
         rows: As many cells each, plain text.
         text: Foreign text, for reports with texts; empty for none.

@@ -56,9 +56,9 @@ class ScenarioEntry:
     """One row of `scenarios`.
 
     Args:
-        code: Inside of what it belongs to.
-        full_code: Inside of the benchmark.
-        family: Of its cases.
+        code: Unique in what it belongs to: `S1`, or the id of a row.
+        full_code: Unique in the benchmark: `P1-B2-S1`, or the id of a row.
+        family: How its cases are judged.
         about: What `scenarios.evaluation` keeps: anything that JSON holds, dataclasses too. Of a benchmark without
             behaviours it has `groups`: what the scenario shares with others.
         title: Empty for none.
@@ -107,11 +107,11 @@ class Outline(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the benchmark."""
+        """Name of the benchmark."""
 
     @property
     def version(self) -> str:
-        """As text; empty for none."""
+        """Version of the benchmark as text; empty for none."""
 
     @property
     def hash(self) -> str:
@@ -123,7 +123,7 @@ class Outline(Protocol):
 
     @property
     def kind(self) -> str:
-        """Name of its kind."""
+        """Name of its kind of benchmark, as `benchmarks.kind` keeps it."""
 
     def catalogue(self, codes: Iterable[str], /) -> Catalogue:
         """Return the rows that describe it.

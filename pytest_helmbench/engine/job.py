@@ -54,7 +54,7 @@ class CaseJob(ABC):
     """One case × model × repetition, hashable by identity; the prompt is composed when it runs.
 
     Args:
-        target: Where it goes.
+        target: Benchmark and model.
         repetition: From 1.
         neutral: Judged, but ignored by scores.
         file_id: Node id of the file it stands in.
@@ -68,12 +68,12 @@ class CaseJob(ABC):
     @property
     @abstractmethod
     def code(self) -> str:
-        """What names the case in its benchmark."""
+        """Code of the case, unique in its benchmark."""
 
     @property
     @abstractmethod
     def family(self) -> str:
-        """How it is judged."""
+        """How the case is judged, in a word: what `results.family` says."""
 
     @property
     def parts(self) -> tuple[str | None, ...]:
@@ -92,7 +92,7 @@ class CaseJob(ABC):
 
     @property
     def difficulty(self) -> int:
-        """0..10."""
+        """Difficulty of the condition (0..10)."""
         return 0
 
     @abstractmethod

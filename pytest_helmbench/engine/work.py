@@ -158,7 +158,7 @@ def usable_endpoint(route: Route, reason: str) -> Endpoint:
     """Return where a model is reached.
 
     Args:
-        route: Of the model.
+        route: The model, and where it is reached if it can be.
         reason: Of the skip, where it cannot be called.
 
     Raises:

@@ -39,8 +39,8 @@ class Wanted:
     """A request that may have been answered before.
 
     Args:
-        run_id: Whose it is.
-        code: Of the case.
+        run_id: The run that asks.
+        code: Code of the case.
         repetition: From 1; another repetition is another request.
         request_hash: SHA-256 (hex) of the body.
     """

@@ -61,7 +61,7 @@ class Announcer:
         self._coordinator = coordinator
 
     def __call__(self, plan: Plan) -> None:
-        """Print the line.
+        """Print what a plan will ask and what that may cost.
 
         Raises:
             pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given,

@@ -60,11 +60,11 @@ class NewNode(Protocol):
 
     @property
     def gateway(self) -> _ChannelMaker:
-        """To its process."""
+        """execnet's gateway to the process of the worker."""
 
     @property
     def workerinput(self) -> dict[str, Any]:
-        """What it is given to start with."""
+        """Values that xdist sends to the worker when it starts."""
 
 
 def send(channel: Channel, *message: object) -> bool:

@@ -16,7 +16,7 @@ _AHEAD = 8  # items that xdist may hold per worker beside the running one
 class _Named(Protocol):
     @property
     def id(self) -> str:
-        """`gw0`, …"""
+        """Name of the worker: `gw0`, …"""
 
 
 class Node(Protocol):
@@ -24,7 +24,7 @@ class Node(Protocol):
 
     @property
     def gateway(self) -> _Named:
-        """What it is called."""
+        """execnet's gateway to the worker, which has its name."""
 
     @property
     def shutting_down(self) -> bool:

@@ -215,7 +215,7 @@ class Engine(ABC):
     """A sandbox engine that was found to work here.
 
     Args:
-        kind: Which one.
+        kind: What was known of it before it was tried.
     """
 
     def __init__(self, kind: SandboxEngine) -> None:
@@ -298,9 +298,9 @@ class Box:
     Nothing lives on from one command to the next but the workspace: no process, no temporary file.
 
     Args:
-        engine: What runs them.
-        spec: What they see.
-        workspace: What they work on; closed with the box unless the spec brought it.
+        engine: Runs the commands.
+        spec: Image, mounts, environment and limits of the commands.
+        workspace: The files that they work on; closed with the box unless the spec brought it.
     """
 
     def __init__(self, engine: Engine, spec: BoxSpec, workspace: Workspace) -> None:

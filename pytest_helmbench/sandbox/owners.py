@@ -28,8 +28,8 @@ class Owner:
 
     Args:
         machine: 16 hex digits for this boot of this machine and this space of process numbers.
-        uid: User.
-        pid: Process number.
+        uid: Number of the user.
+        pid: Number of the process; another may get it later.
         start: When it started, as hex digits; no time unit is meant.
     """
 

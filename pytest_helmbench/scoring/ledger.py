@@ -19,8 +19,8 @@ class Ledger:
     """Sums over the rows of one behaviour, neutral rows left out.
 
     Args:
-        code: `P1-B2`.
-        pillar: `P1`.
+        code: Of the behaviour: `P1-B2`.
+        pillar: Of the behaviour: `P1`.
         unweighted: No case of the behaviour has a severity: each row counts 1.
         unit: Costs are whole multiples of 1/unit severity points.
         cost: Lost by judged rows, in units.

@@ -39,9 +39,9 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
     """Return what a run may cost with its judge, or None when a price is unknown.
 
     Args:
-        run: What will be asked.
-        target: Whom.
-        loaded: Its benchmark; the history stands under its name.
+        run: Cases, judge calls and tokens that are planned.
+        target: The model that is asked, and its judge.
+        loaded: The benchmark of the run; the history stands under its name.
         repeat: Repetitions per case.
         db: Results file; it need not exist.
     """

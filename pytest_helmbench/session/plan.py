@@ -29,7 +29,7 @@ class PlannedRun:
         usable: Whether the model can be called.
         why_not: For people, when it cannot.
         variable: The environment variable that would help.
-        tests: Items.
+        tests: Number of items.
         evaluations: Evaluation rows.
         judge_calls: Calls to the judge.
         unasked: Calls, judges too, that are not made because the judge cannot be called.

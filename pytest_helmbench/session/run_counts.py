@@ -20,15 +20,15 @@ class RunCounts:
     """What has come of one run, or of several runs of one model.
 
     Args:
-        verdicts: By verdict.
+        verdicts: Cases by verdict.
         reasons: Errors and skips by reason.
         parses: How the JSON of replies was read.
         form_faults: Judged cases that fell for the form of their reply.
         neutral_wrong: Failed cases that scores ignore.
         calls: Requests sent, by purpose.
         replays: Answers taken from the record.
-        prompt_tokens: Known part; `completion_tokens` likewise.
-        completion_tokens: See `prompt_tokens`.
+        prompt_tokens: As far as known.
+        completion_tokens: As far as known.
         known_cost_usd: What is known of the cost, judges included.
         unknown_costs: Replies whose cost nobody knows.
     """

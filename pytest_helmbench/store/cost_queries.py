@@ -27,7 +27,7 @@ class CallHistory:
     """Answered calls of one scenario by one model, those taken from the record apart.
 
     Args:
-        calls: How many.
+        calls: Number of answered calls.
         cost_usd: Per call; None when no cost is known.
         prompt_tokens: Per call; None when unknown.
         completion_tokens: Per call; None when unknown.
@@ -110,8 +110,8 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
 
     Args:
         path: Results file.
-        run_id: Only this run.
-        model: Only runs of this model under test.
+        run_id: Only this run; None for all.
+        model: Only runs of this model under test; None for all.
 
     Raises:
         StoreError: The file is missing or no results file.

@@ -70,7 +70,7 @@ class UnfinishedRun:
     Args:
         run_id: `evaluation_runs.id`.
         session_id: Of its session.
-        benchmark: Name.
+        benchmark: Name of the benchmark.
         model: Id of the model under test.
         status: `running`, `partial`, `interrupted` or `complete`.
         settings: As recorded.

@@ -73,8 +73,8 @@ class BenchPackTools:
     Args:
         relay: Where its model calls arrive.
         place: Where it is, and where it may write.
-        bridge: Its process.
-        verifiers: Its services.
+        bridge: Its Node processes.
+        verifiers: The services that check its answers.
         hint: What helps where it failed, from its words; empty for nothing.
     """
 

@@ -33,9 +33,9 @@ class RowTools:
     """What the rows of a pack share.
 
     Args:
-        settings: Of the session.
-        files: Of the pack.
-        sandboxes: Of the process.
+        settings: How the session runs and judges packs.
+        files: The files of the pack.
+        sandboxes: The sandbox engine of this process, looked for once.
     """
 
     settings: PackSettings

@@ -32,7 +32,7 @@ class PackWork:
 
     @property
     def settings(self) -> PackSettings:
-        """Of the session."""
+        """How the session runs and judges packs."""
         return self.tools.settings
 
     async def perform(self, case: Case, context: CaseContext) -> Outcome:

@@ -27,7 +27,7 @@ def unmet_requirement(sheet: Sheet, data: JsonObject) -> str | None:
 
     Args:
         sheet: Takes what is wrong with the requirements.
-        data: The manifest.
+        data: The manifest as JSON.
     """
     requirements = sheet.mapping(data, "requirements")
     bounds = sheet.mapping(requirements, "requirements", "benchlocal")

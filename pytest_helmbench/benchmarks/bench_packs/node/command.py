@@ -48,8 +48,8 @@ class PackCommand:
     """A pack, and how it is run.
 
     Args:
-        node: What runs it.
-        place: Where it is.
+        node: The Node.js that runs it.
+        place: The folders that it may read and write.
         permission: Hold it to its own folders with Node's permission model; it can start no process then.
     """
 

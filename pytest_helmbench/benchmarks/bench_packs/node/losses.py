@@ -34,7 +34,7 @@ class ChildLostError(Exception):
     """The process is gone, and nobody can say which of its items was to blame.
 
     Args:
-        loss: What is known.
+        loss: Reason and words, as far as they are known.
         output: The end of what it printed, scrubbed.
         alone: It was asked one thing in all its life.
     """

@@ -76,7 +76,7 @@ class UserServer(Running):
         await asyncio.Event().wait()
 
     async def stop(self) -> None:
-        """Leave it alone."""
+        """Do nothing: the server is not ours to end."""
 
 
 async def health_of(looking: Awaitable[str | None], ending: Awaitable[object]) -> str | None:

@@ -55,7 +55,7 @@ def contents(asset: Asset, source: Path, target: str) -> Iterator[PlannedFile]:
 
 
 def bounded(bounds: Bounds, planned: tuple[PlannedFile, ...]) -> tuple[PlannedFile, ...]:
-    """Return a plan again.
+    """Return a plan that keeps within its bounds on number and size.
 
     Raises:
         MaterializationError: There is too much of it.

@@ -64,7 +64,7 @@ class PackFaultError(HelmbenchError):
 
 
 class CandidateFaultError(HelmbenchError):
-    """A patch is wrong.
+    """A patch is wrong, by the fault of the candidate.
 
     Args:
         phase: Where it came out.

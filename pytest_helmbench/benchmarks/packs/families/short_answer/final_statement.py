@@ -61,7 +61,7 @@ class Candidate:
     """A text that may be the final statement.
 
     Args:
-        text: Plain.
+        text: Without markup.
         alone: No candidate behind it counts.
     """
 

@@ -37,7 +37,7 @@ class CueKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """One announcement.
+    """An announcement of an answer, such as `the answer is`.
 
     Args:
         kind: How it is announced.

@@ -81,7 +81,7 @@ def is_denied(low: str, start: int, end: int) -> bool:
     Args:
         low: Text in lower case.
         start: Where the phrase begins.
-        end: Where it ends.
+        end: Where the phrase ends.
     """
     lead = _CLAUSE_START.split(low[max(0, start - _REACH) : start])[-1]
     if _NEGATION.search(lead) is not None and _NEGATION.search(_NO_NEGATION.sub(" ", lead)) is not None:

@@ -32,7 +32,7 @@ class Printed:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Keep the texts."""
+        """Keep texts one after the other, as long as there is room."""
         for line in lines:
             self.write(line)
 
@@ -40,11 +40,11 @@ class Printed:
         """Do nothing: there is nothing behind."""
 
     def isatty(self) -> bool:
-        """Return that nobody looks."""
+        """Return False: no terminal stands behind."""
         return False
 
     def writable(self) -> bool:
-        """Return that it can be written to."""
+        """Return True, as programs expect of stdout."""
         return True
 
     def taken(self) -> str:

@@ -95,10 +95,10 @@ class RemoteClass(type):
         _facts(remote).asker.refuse("the tests derive the class " + name + " from one of the candidate's")
 
     def __init__(cls, *_: object, **__: object) -> None:
-        """Take no part."""
+        """Do nothing, whatever `__new__` has been given."""
 
     def __call__(cls, *args: object, **kwargs: object) -> object:
-        """Make an object over there."""
+        """Have the candidate make an object of the class."""
         facts = _facts(cls)
         value = facts.asker.ask("call", cls, args, kwargs)
         if facts.is_known and isinstance(value, Remote) and type(value) is cls:
@@ -106,15 +106,15 @@ class RemoteClass(type):
         return value
 
     def __getattr__(cls, name: str) -> object:
-        """Return what the class over there has."""
+        """Return an attribute of the candidate's class."""
         return _facts(cls).asker.ask("get", cls, name)
 
     def __setattr__(cls, name: str, value: object) -> None:
-        """Set it over there."""
+        """Set an attribute of the candidate's class."""
         _facts(cls).asker.ask("set", cls, name, value)
 
     def __delattr__(cls, name: str) -> None:
-        """Delete it over there."""
+        """Delete an attribute of the candidate's class."""
         _facts(cls).asker.ask("delete", cls, name)
 
     def __iter__(cls) -> object:
@@ -126,7 +126,7 @@ class RemoteClass(type):
         return _facts(cls).asker.ask("operator", cls, "__len__", ())
 
     def __bool__(cls) -> bool:
-        """Return what every class is."""
+        """Return True, as for every class: without this, `__len__` would decide."""
         return True
 
     def __getitem__(cls, key: object) -> object:
@@ -359,8 +359,8 @@ def new_class(facts: ClassFacts, name: str, bases: tuple[type, ...], *, mirrored
     """Make what stands for a class.
 
     Args:
-        facts: Of the class.
-        name: Of the class.
+        facts: What is known of the class.
+        name: What the candidate calls it.
         bases: What stands for its bases; exceptions of Python itself are their own.
         mirrored: Whether its objects are values of the plain type it builds on, here as there.
     """
