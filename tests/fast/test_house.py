@@ -1,4 +1,4 @@
-"""The figures of the house are held to their goals, and nobody outside `benchmarks` asks which kind a benchmark is."""
+"""The house keeps to its figures, kinds are told apart in `benchmarks` alone, and no module begins with a riddle."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ _IMPORT_A_KIND = {
 }
 """Who may import a module of a kind, and why; everybody else asks the registry."""
 
+_QUESTION_WORDS = ("How", "What", "When", "Where", "Whether", "Which", "Who", "Whose", "Why")
+"""No module begins with one: its first line says what it is for in words that somebody would search for."""
+
 
 @pytest.fixture(scope="module")
 def house() -> dict[str, Figure]:
@@ -67,6 +70,11 @@ def test_no_kind_is_told_by_its_name_or_class() -> None:
         words = names | classes - _classes(file)
         told = [ast.unparse(node) for node in file.nodes if not words.isdisjoint(_told_apart_by(node))]
         assert told == [], file.short
+
+
+def test_no_module_begins_with_a_riddle() -> None:
+    riddles = tuple(f'"""{word} ' for word in _QUESTION_WORDS)
+    assert [file.short for file in map(source, paths()) if file.text.startswith(riddles)] == []
 
 
 def _outside() -> list[Source]:
