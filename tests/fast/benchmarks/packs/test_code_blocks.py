@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+from pytest_helmbench.benchmarks.packs.families.code_completion import inside
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
     code_blocks,
@@ -131,3 +135,19 @@ def test_the_block_of_another_language(text: str, starter: str, wanted: str) -> 
 def test_programs_are_small_enough_to_start_fast(names: tuple[str, ...]) -> None:
     assert len(program(names, compiled=True)) < 160_000
     assert compile(program(names, compiled=False), "run.py", "exec")
+
+
+_CHEAP = {"__future__", "_ast", "_thread", "_weakref", "builtins", "os", "sys"}
+
+
+@pytest.mark.parametrize("names", [CANDIDATE, TESTER])
+def test_programs_import_nothing_that_costs_as_much_as_a_start_of_python(names: tuple[str, ...]) -> None:
+    files = {Path(inside.__path__[0], f"{name}.py") for name in names}
+    imported = {
+        node.module or "" if isinstance(node, ast.ImportFrom) else alias.name
+        for path in files
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {name for name in imported if not name.startswith(f"{inside.__name__}.")} <= _CHEAP
