@@ -1,14 +1,19 @@
-"""The project that a command runs in: root, pytest settings, benchmarks and results database."""
+"""The project that a command runs in: root, pytest settings, benchmarks and results database.
+
+pytest itself is not asked: it would import every plugin of the project first. What that costs is in docs/design.md.
+"""
 
 from __future__ import annotations
 
-import configparser
 import os
+import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from iniconfig import IniConfig, ParseError
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError
@@ -29,6 +34,8 @@ _TABLES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "setup.cfg": (("tool:pytest",),),
 }
 _ALWAYS_A_CONFIG = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")  # even without a section
+_MARKS = ("pyproject.toml", "setup.py", ".git")  # of a root without pytest settings: the first that is found
+_OVERRIDE = re.compile(r"(?:-o|--override-ini)=?(.*)")
 _TRUE = frozenset({"1", "true", "yes", "on", "t", "y"})
 _DECLARED = declared_in(Options)
 
@@ -41,7 +48,7 @@ class Project:
         start: The current folder.
         root: pytest's rootdir there.
         marked: Whether anything marks the root as one; without that results may lie in any folder above.
-        ini: Ini keys and their values.
+        ini: Ini keys and their values; `-o` wins over the file.
         added: Options by ini key, from `addopts` and `PYTEST_ADDOPTS`.
     """
 
@@ -59,14 +66,12 @@ class Project:
             CommandError: Its configuration file cannot be read.
         """
         root, ini = _configuration(start)
-        marked = root is not None
         if root is None:
-            folders = [start, *start.parents]
-            root = next((folder for folder in folders if (folder / "pyproject.toml").is_file()), None)
-            root = root or next((folder for folder in folders if (folder / ".git").exists()), None)
-            marked = root is not None
+            folders = (start, *start.parents)
+            root = next((folder for name in _MARKS for folder in folders if (folder / name).exists()), None)
         addopts = [*_words(ini.get("addopts")), *shlex.split(environ.get("PYTEST_ADDOPTS", ""))]
-        return cls(start, root or start, marked, ini, _added_options(addopts))
+        ini = {**ini, **_overridden(addopts)}
+        return cls(start, root or start, root is not None, ini, _added_options(addopts))
 
     def given(self, option: Option) -> object:
         """Return what the project says about an option, or None."""
@@ -80,7 +85,7 @@ class Project:
         if option.type.ini == "args":
             return _words(value)
         if option.type.ini == "linelist":
-            return value if isinstance(value, list) else str(value).splitlines()
+            return value if isinstance(value, list) else str(value).strip().splitlines()
         return str(value)
 
     def settings(self, **named: object) -> Settings:
@@ -161,17 +166,14 @@ def _configuration(start: Path) -> tuple[Path | None, Mapping[str, object]]:
 
 def _read(path: Path) -> Mapping[str, object]:
     try:
-        text = path.read_text(encoding="utf-8")
         if path.suffix == ".toml":
-            return tomllib.loads(text)
-        parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
-        parser.read_string(text)
-    except (OSError, ValueError, configparser.Error) as error:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        return {section.name: dict(section.items()) for section in IniConfig(path)}
+    except (OSError, ValueError, ParseError) as error:
         reason = " ".join(str(error).split())
         raise CommandError(
             f"{path}: cannot be read: {reason}\n  hint: pytest cannot read it either"
         ) from error
-    return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
 def _inside(content: Mapping[str, object], keys: Sequence[str]) -> Mapping[str, object] | None:
@@ -185,6 +187,18 @@ def _words(value: object) -> list[str]:
     if value is None:
         return []
     return [str(item) for item in value] if isinstance(value, list) else shlex.split(str(value))
+
+
+def _overridden(words: Sequence[str]) -> Mapping[str, str]:
+    """Return the ini keys that `-o KEY=VALUE` states among the words of a command line."""
+    found: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        option = _OVERRIDE.fullmatch(word)
+        if option is not None:
+            key, _, value = (option[1] or next(rest, "")).partition("=")
+            found[key] = value
+    return found
 
 
 def _added_options(words: Sequence[str]) -> Mapping[str, object]:
