@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+import forked_workers
 import pytest
 
 import pytest_helmbench
@@ -16,12 +17,12 @@ _QUICK = ("-p", "no:hypothesispytest")
 
 
 def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """Run pytest in this process; workers of pytest-xdist are processes as ever."""
-    return pytester.runpytest_inprocess(*_QUICK, *arguments)
+    """Run pytest in this process; workers of pytest-xdist are processes as ever, but forked."""
+    return pytester.runpytest_inprocess(*_QUICK, *arguments, plugins=[forked_workers])
 
 
 def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """Run pytest in a process of its own, as tests need that look at imports, or that end the process."""
+    """Run pytest in processes of its own, as tests need that look at imports, or that end the process."""
     return pytester.runpytest_subprocess(*_QUICK, *arguments)
 
 
