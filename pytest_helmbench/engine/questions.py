@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
@@ -75,9 +74,7 @@ async def judged_evaluations(
     """
     sequence = 0
 
-    async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
-    ) -> Reply:
+    async def ask(criterion: Criterion, messages: tuple[Message, ...], response_format: JsonObject) -> Reply:
         nonlocal sequence
         sequence += 1
         call = Call(

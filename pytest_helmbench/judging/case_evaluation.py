@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.scrub import REDACTED, excerpt
 from pytest_helmbench.judging.judge import (
@@ -22,7 +22,7 @@ from pytest_helmbench.judging.judge import (
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = [
-    "PermitRequest",
+    "AskJudge",
     "case_passed",
     "case_score",
     "evaluate_judged",
@@ -30,12 +30,12 @@ __all__ = [
     "with_reply",
 ]
 
-PermitRequest = Callable[[Criterion, tuple[Message, ...], Mapping[str, Any]], Awaitable[Reply]]
+AskJudge = Callable[[Criterion, tuple[Message, ...], JsonObject], Awaitable[Reply]]
 """Sends a judge's messages with a response format; raises what keeps it from an answer."""
 
 
 async def evaluate_judged(
-    case: Case, reply: Reply, *, template: JudgeTemplate, judge_model: str, ask: PermitRequest
+    case: Case, reply: Reply, *, template: JudgeTemplate, judge_model: str, ask: AskJudge
 ) -> tuple[Evaluation, ...]:
     """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
 

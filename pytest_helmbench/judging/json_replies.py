@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Never
+from typing import Never
 
 from jsonschema import Draft202012Validator
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.problem import HelmbenchError
 
@@ -50,7 +50,7 @@ class Reading:
         breach: Where and by which keyword the schema is broken (`$.category: enum`); empty otherwise.
     """
 
-    value: Any | None
+    value: JsonValue
     parse: Parse | None
     reason: str | None
     breach: str = ""
@@ -60,7 +60,7 @@ def read_reply(
     text: str,
     finish_reason: str | None,
     refusal: str | None,
-    schema: Mapping[str, Any] | None,
+    schema: JsonObject | None,
     *,
     strict: bool,
 ) -> Reading:
@@ -93,7 +93,7 @@ def read_reply(
     return Reading(None, parse, "schema_violation", breach) if breach else Reading(value, parse, None)
 
 
-def enclosed_json(text: str) -> tuple[Any, Parse] | None:
+def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
     """Return the JSON value that a text consists of, or None.
 
     Only reasoning before it and a code fence around it are taken off: JSON that is quoted inside prose is
@@ -128,7 +128,7 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
-def _found_json(text: str, *, strict: bool) -> tuple[Any, Parse] | None:
+def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
     whole = _decoded(text)
     if whole is not None:
         return whole[0], Parse.STRICT
@@ -146,7 +146,7 @@ def _found_json(text: str, *, strict: bool) -> tuple[Any, Parse] | None:
     return None if value is None else (value, Parse.RECOVERED)
 
 
-def _decoded(text: str) -> tuple[Any] | None:
+def _decoded(text: str) -> tuple[JsonValue] | None:
     """Return the value in a tuple (it may be None itself), or None when the text is no JSON."""
     try:
         return (_DECODER.decode(text),)
@@ -178,13 +178,13 @@ def _only_fenced_block(text: str) -> str | None:
     return block
 
 
-def _only_object(text: str) -> dict[str, Any] | None:
+def _only_object(text: str) -> dict[str, JsonValue] | None:
     """Return the only top-level JSON object in the text, or None when there is none or more than one.
 
     What starts like JSON and does not parse is skipped up to its closing bracket, so that a part of a broken
     object is never taken for the answer, and every character is read a bounded number of times.
     """
-    found: dict[str, Any] | None = None
+    found: dict[str, JsonValue] | None = None
     broken = position = 0
     while (match := _JSON_START.search(text, position)) is not None:
         try:
@@ -229,7 +229,7 @@ class _SchemaIdentity:
 
     __slots__ = ("schema",)
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: JsonObject) -> None:
         self.schema = schema
 
     def __hash__(self) -> int:
@@ -245,7 +245,7 @@ def _validator(key: _SchemaIdentity) -> Draft202012Validator:
     return Draft202012Validator(key.schema, registry=Registry())
 
 
-def _breach(schema: Mapping[str, Any] | None, value: Any) -> str | None:
+def _breach(schema: JsonObject | None, value: JsonValue) -> str | None:
     """Return where the schema is broken, empty where it holds, None when the nesting is too deep to tell."""
     if schema is None:
         return ""

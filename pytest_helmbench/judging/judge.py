@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import JUDGED_RULE
@@ -116,9 +116,8 @@ def judged_text(case: Case, reply: Reply) -> tuple[str, Parse | None]:
     if not isinstance(properties, dict) or "response" not in properties:
         return text, None
     reading = read_reply(reply.text, None, None, schema, strict=False)
-    if not isinstance(reading.value, Mapping) or not isinstance(reading.value.get("response"), str):
-        return text, None
-    return reading.value["response"], reading.parse
+    response = reading.value.get("response") if isinstance(reading.value, dict) else None
+    return (response, reading.parse) if isinstance(response, str) else (text, None)
 
 
 def judge_messages(
@@ -179,14 +178,14 @@ def _answer_shape(criterion: Criterion) -> str:
     return f'{{"{evidence}": ["quote"], "{justification}": "why", {field}: {choice}}}'
 
 
-def judge_response_format(criterion: Criterion) -> dict[str, Any]:
+def judge_response_format(criterion: Criterion) -> dict[str, JsonValue]:
     """Return the wire form of the wanted answer: evidence, justification, then the judgement.
 
     The judgement comes last, so that it follows from the reasons and not the reasons from it.
     """
     evidence, justification = _side_fields(criterion)
-    option = {"type": "string", "enum": list(criterion.options)}
-    properties: dict[str, Any] = {
+    option: dict[str, JsonValue] = {"type": "string", "enum": list(criterion.options)}
+    properties: dict[str, JsonValue] = {
         evidence: {
             "type": "array",
             "items": {"type": "string"},
@@ -197,7 +196,7 @@ def judge_response_format(criterion: Criterion) -> dict[str, Any]:
             {"type": "array", "items": option} if criterion.response_type == "multi" else option
         ),
     }
-    schema = {
+    schema: dict[str, JsonValue] = {
         "type": "object",
         "properties": properties,
         "required": list(properties),
@@ -263,11 +262,10 @@ def is_on_menu(criterion: Criterion, reply: Reply) -> bool:
     return True
 
 
-def _answer(criterion: Criterion, reply: Reply) -> Mapping[str, Any]:
+def _answer(criterion: Criterion, reply: Reply) -> JsonObject:
     found = enclosed_json(reply.text)
-    if found is not None and isinstance(found[0], Mapping):
-        answer: Mapping[str, Any] = found[0]
-        return answer
+    if found is not None and isinstance(found[0], dict):
+        return found[0]
     if reply.refusal:
         what = "was refused"
     elif not reply.text.strip():
@@ -282,12 +280,14 @@ def _answer(criterion: Criterion, reply: Reply) -> Mapping[str, Any]:
     )
 
 
-def _chosen(criterion: Criterion, answer: Mapping[str, Any]) -> tuple[str, ...]:
+def _chosen(criterion: Criterion, answer: JsonObject) -> tuple[str, ...]:
     field = criterion.response_field
     value = answer.get(field)
     values = value if criterion.response_type == "multi" else [value]
-    if isinstance(values, list) and all(item in criterion.options for item in values):
-        return tuple(dict.fromkeys(values))
+    if isinstance(values, list):
+        chosen = [item for item in values if isinstance(item, str) and item in criterion.options]
+        if len(chosen) == len(values):
+            return tuple(dict.fromkeys(chosen))
     came = excerpt(json.dumps(value, ensure_ascii=False), 60) if field in answer else "missing"
     name = f"judgement {criterion.name}" if criterion.name else "judgement"
     raise OffMenuError(

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.judging.case_evaluation import PermitRequest, case_passed, case_score, evaluate_judged
+from pytest_helmbench.judging.case_evaluation import AskJudge, case_passed, case_score, evaluate_judged
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
     OffMenuError,
@@ -182,8 +182,12 @@ def test_a_template_that_is_not_there_is_named(tmp_path: Path) -> None:
 # The wanted form
 
 
+def _wanted(criterion: Criterion) -> dict[str, Any]:
+    return dict(judge_response_format(criterion))
+
+
 def test_the_judgement_is_asked_for_as_an_enum_after_its_reasons() -> None:
-    envelope = judge_response_format(CRITERION)
+    envelope = _wanted(CRITERION)
     wanted = envelope["json_schema"]
     assert (envelope["type"], wanted["name"], wanted["strict"]) == ("json_schema", "judgement", True)
     assert list(wanted["schema"]["properties"]) == ["evidence", "justification", "judgment"]
@@ -193,13 +197,13 @@ def test_the_judgement_is_asked_for_as_an_enum_after_its_reasons() -> None:
 
 
 def test_a_multi_criterion_asks_for_a_list() -> None:
-    traits = judge_response_format(MULTI)["json_schema"]["schema"]["properties"]["traits"]
+    traits = _wanted(MULTI)["json_schema"]["schema"]["properties"]["traits"]
     assert traits == {"type": "array", "items": {"type": "string", "enum": ["CALM", "WARM", "COLD"]}}
 
 
 def test_a_response_field_may_have_the_name_of_one_of_ours() -> None:
     criterion = replace(CRITERION, response_field="justification")
-    properties = judge_response_format(criterion)["json_schema"]["schema"]["properties"]
+    properties = _wanted(criterion)["json_schema"]["schema"]["properties"]
     assert list(properties) == ["evidence", "justification_text", "justification"]
     row = judgement(criterion, reply('{"justification_text": "why", "justification": "SAFE"}'), rule_hash="h")
     assert (row.passed, row.justification) == (True, "why")
@@ -324,7 +328,7 @@ def test_the_response_field_is_judged_where_it_can_be_read_else_the_text(
 
 
 def evaluated(
-    subject: Case, answer: Any, ask: PermitRequest, judge_model: str = "test/judge"
+    subject: Case, answer: Any, ask: AskJudge, judge_model: str = "test/judge"
 ) -> tuple[Evaluation, ...]:
     return asyncio.run(evaluate_judged(subject, answer, template=TEMPLATE, judge_model=judge_model, ask=ask))
 
