@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -27,8 +27,10 @@ from pytest_helmbench.session.settings import Settings
 
 __all__ = ["benchmark_option", "kept_values", "listing_lines", "nearest", "readings"]
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
-def benchmark_option(command: Any) -> Any:
+
+def benchmark_option(command: _Command) -> _Command:
     """Add `--benchmark`."""
     text = "Benchmark (default: the one the current folder is in, else helmbench_paths)."
     return click.option("--benchmark", "path", type=click.Path(path_type=Path), metavar="PATH", help=text)(

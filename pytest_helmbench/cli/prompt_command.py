@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -21,6 +20,7 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, resolve_endpoint
 from pytest_helmbench.gateway.wire import request_body
@@ -56,7 +56,7 @@ def command(
     elif model is not None:
         say_json(_body(root, settings, case))
     elif as_json:
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "messages": [{"role": message.role, "content": message.content} for message in case.messages]
         }
         say_json(body if case.response_format is None else {**body, "response_format": case.response_format})
@@ -93,7 +93,7 @@ def _case_text(case: Case) -> Iterator[str]:
         yield json.dumps(case.response_format, ensure_ascii=False, indent=2)
 
 
-def _body(root: Path, settings: Settings, case: Case) -> Mapping[str, Any]:
+def _body(root: Path, settings: Settings, case: Case) -> JsonObject:
     """Return the body that the model would get; a missing key does not change it."""
     (target,) = resolve_targets(root, settings, os.environ)
     endpoint = target.model.endpoint

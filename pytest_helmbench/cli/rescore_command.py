@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -84,9 +83,9 @@ def _lines(detail: RunDetail, found: Rescored) -> list[str]:
     return lines
 
 
-def _record(detail: RunDetail, found: Rescored) -> dict[str, Any]:
+def _record(detail: RunDetail, found: Rescored) -> dict[str, object]:
     counts = ("run_id", "now_pass", "now_fail", "same", "needs_judge", "other_prompt", "gone")
-    record: dict[str, Any] = {"rescored_from": detail.summary.id}
+    record: dict[str, object] = {"rescored_from": detail.summary.id}
     record |= {name: getattr(found, name) for name in counts}
     record["not_rescored"] = sum(found.not_rescored.values())
     for name, score in (("before", found.before), ("after", found.after)):
