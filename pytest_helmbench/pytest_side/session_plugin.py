@@ -107,9 +107,9 @@ class SessionPlugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
         """Load what the arguments name: what is wrong with a whole benchmark ends the session before it begins."""
-        self._load_what_is_named()
         self._garbage.before_items()
         try:
+            self._load_what_is_named()
             return (yield)
         finally:
             self._garbage.after_items()
