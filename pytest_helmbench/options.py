@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 from pytest_helmbench.core.option import Group, Type, declared_in
 
-__all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
+__all__ = ["OPTIONS", "OUTPUT_FILE", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="
 _PATH: Type[Path] = Type("a path", Path, "PATH")
 _FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
 _CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
-_OUTPUT: Type[Path] = Type(
+OUTPUT_FILE: Type[Path] = Type(
     "a file in a folder that exists",
     Path,
     "PATH",
@@ -311,13 +311,13 @@ class Options:
         absent="1.0 with --helmbench-min-score",
     )
     markdown_report: Path | None = _RESULT(
-        _OUTPUT,
+        OUTPUT_FILE,
         None,
         "report of the session's runs that pastes into a pull request",
         name="markdown",
     )
     json_report: Path | None = _RESULT(
-        _OUTPUT,
+        OUTPUT_FILE,
         None,
         "the same report for programs (schema: `helmbench schema report`)",
         name="json",

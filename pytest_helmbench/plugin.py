@@ -126,7 +126,7 @@ def _is_closed(folder: Path, *, asked: bool) -> bool:
     """Return whether no Python file of a folder is run; those of some kinds are, where nobody asks for us."""
     if not _may_be_closed(folder):
         return False
-    from pytest_helmbench.benchmarks.registry import places_of  # noqa: PLC0415 - only where a manifest stands
+    from pytest_helmbench.benchmarks.registry import places_of  # only where a manifest stands
 
     places = places_of(folder)
     return places is not None and (places.is_data or (asked and places.is_closed))
@@ -137,7 +137,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     if asks(config):
         with _quick_start():
-            from pytest_helmbench.pytest_side.composition import register  # noqa: PLC0415 - only sessions that ask pay for it
+            from pytest_helmbench.pytest_side.composition import register  # only sessions that ask pay for it
 
             register(config)
 
@@ -176,7 +176,7 @@ def _helmbench_turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Lead the calls of a test to its model until it ends."""
     if not request.config.pluginmanager.has_plugin("helmbench-session"):
         pytest.skip("no model: give --helmbench-model=ID on the command line")
-    from pytest_helmbench.pytest_side.hand_written import turn  # noqa: PLC0415 - only tests that use it pay for it
+    from pytest_helmbench.pytest_side.hand_written import turn  # only tests that use it pay for it
 
     yield from turn(request)
 
@@ -190,7 +190,7 @@ def helmbench_model(_helmbench_turn: Connection) -> str:
 @pytest.fixture
 def helmbench_openai(_helmbench_turn: Connection) -> Iterator[openai.OpenAI]:
     """An `openai.OpenAI` client of the model under test: its calls are metered, limited, cached and stored."""
-    from pytest_helmbench.benchmarks.python_tests.clients import opened_client  # noqa: PLC0415 - see above
+    from pytest_helmbench.benchmarks.python_tests.clients import opened_client  # see above
 
     yield from opened_client(_helmbench_turn)
 
@@ -198,7 +198,7 @@ def helmbench_openai(_helmbench_turn: Connection) -> Iterator[openai.OpenAI]:
 @pytest.fixture
 def helmbench_async_openai(_helmbench_turn: Connection) -> Iterator[openai.AsyncOpenAI]:
     """An `openai.AsyncOpenAI` client of the model under test, for any event loop; see `helmbench_openai`."""
-    from pytest_helmbench.benchmarks.python_tests.clients import opened_async_client  # noqa: PLC0415 - see above
+    from pytest_helmbench.benchmarks.python_tests.clients import opened_async_client  # see above
 
     yield from opened_async_client(_helmbench_turn)
 
@@ -236,6 +236,6 @@ def _may_be_in_benchmark(path: Path) -> bool:
     path = path.resolve()
     if not any((folder / name).exists() for folder in (path, *path.parents) for name in _SIGNS):
         return False
-    from pytest_helmbench.benchmarks.places import benchmark_root  # noqa: PLC0415 - see above
+    from pytest_helmbench.benchmarks.places import benchmark_root  # see above
 
     return benchmark_root(path) is not None

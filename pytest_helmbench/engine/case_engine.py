@@ -12,7 +12,7 @@ from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.engine.runner import CaseKey, CaseRunner, JudgedBefore
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.client import ChatClient
+from pytest_helmbench.gateway.client_on_demand import ClientOnDemand
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.reply_cache import RecordedUse
 from pytest_helmbench.gateway.retries import Patience
@@ -132,4 +132,4 @@ class CaseEngine:
 
 
 async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:
-    return Gateway(backend, ChatClient(), settings.patience, name, recorded=settings.recorded)
+    return Gateway(backend, ClientOnDemand(), settings.patience, name, recorded=settings.recorded)

@@ -11,8 +11,8 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import AttemptRecord, Reply, Usage
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.call import Call
-from pytest_helmbench.gateway.client import RawAnswer
 from pytest_helmbench.gateway.faults import Fault
+from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.reply_cache import Wanted
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
 

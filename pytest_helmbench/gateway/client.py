@@ -10,7 +10,7 @@ import os
 import ssl
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -21,10 +21,11 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.base_urls import is_loopback
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
-__all__ = ["MAX_BODY_BYTES", "ChatClient", "RawAnswer", "TransportFault"]
+__all__ = ["MAX_BODY_BYTES", "ChatClient"]
 
 MAX_BODY_BYTES = 32 * 2**20
 """Largest answer that is read."""
@@ -32,35 +33,6 @@ MAX_BODY_BYTES = 32 * 2**20
 _CONNECT_S = 30.0
 _WRITTEN_AT_ONCE = 2**20  # bytes; the library warns of more, which the user may have made an error
 _SHORTEST_SECRET = 12  # shorter keys are placeholders such as `EMPTY`, which replies may well contain
-
-
-class TransportFault(Exception):  # noqa: N818 - it carries a fault and is caught as one
-    """No whole answer came.
-
-    Args:
-        fault: Why.
-    """
-
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        super().__init__(fault.message)
-
-
-@dataclass(frozen=True, slots=True)
-class RawAnswer:
-    """A whole HTTP answer.
-
-    Args:
-        status: HTTP status.
-        headers: Names in lower case; of a repeated header the last.
-        body: As received and decompressed; a key of ours that the server repeats is cut out.
-        latency_ms: From sending to the last byte.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    latency_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +90,7 @@ class ChatClient:
             timeout_s: Bound of everything: connecting, waiting, reading.
 
         Raises:
-            TransportFault: No whole answer came.
+            TransportError: No whole answer came.
         """
         target = self._targets.get(endpoint)
         if target is None:
@@ -126,7 +98,7 @@ class ChatClient:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._exchange(target, body)
-        except TransportFault:
+        except TransportError:
             raise
         except aiohttp.ClientError as error:
             fault = _fault_of(error, endpoint)
@@ -141,7 +113,7 @@ class ChatClient:
         except OSError as error:
             fault = _broken(error, endpoint)
         # Outside of the handlers: the library's errors hold the request's headers, and so the key.
-        raise TransportFault(fault)
+        raise TransportError(fault)
 
     async def _exchange(self, target: _Target, body: bytes) -> RawAnswer:
         started = self._clock()
@@ -175,7 +147,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
                 break
     if size > MAX_BODY_BYTES:
         response.close()
-        raise TransportFault(
+        raise TransportError(
             Fault(
                 FaultKind.TOO_LARGE,
                 response.status,
@@ -218,7 +190,7 @@ def _proxy_of(url: URL) -> tuple[URL | None, str | None]:
         return None, None
     proxy = URL(stated if "://" in stated else f"http://{stated}")
     if proxy.scheme not in ("http", "https"):
-        raise TransportFault(
+        raise TransportError(
             Fault(
                 FaultKind.DEAD_MODEL,
                 None,

@@ -17,11 +17,10 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.attempt import Attempt, PreparedCall, prepared
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.baselines.baseline import baseline_reply, guarded_reply
 from pytest_helmbench.gateway.call import Call, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.client import ChatClient, RawAnswer, TransportFault
 from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
 from pytest_helmbench.gateway.limiter import AttemptUsage, Ending, ModelStoppedError, Permit, PermitRequest
 from pytest_helmbench.gateway.prices import price_of
 from pytest_helmbench.gateway.providers.endpoints import other_route
@@ -55,7 +54,7 @@ class Gateway:
     def __init__(
         self,
         backend: Backend,
-        client: ChatClient,
+        client: Client,
         patience: Patience,
         name: str = "",
         recorded: RecordedUse = RecordedUse.NEVER,
@@ -268,7 +267,7 @@ class Gateway:
         try:
             with self._stoppable(permit.model), watch.on_the_wire(), clock.running():
                 answer = await self._send(request, timeout_s)
-        except TransportFault as error:
+        except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
             self._backend.settle(permit, AttemptUsage(Ending.OTHER), trace.record(error="cancelled"))
@@ -289,12 +288,17 @@ class Gateway:
         endpoint = request.call.endpoint
         if not endpoint.server.embedded:
             return await self._client.post(endpoint, request.encoded, timeout_s)
+        from pytest_helmbench.gateway.baselines.baseline import (  # for floors alone
+            baseline_reply,
+            guarded_reply,
+        )
+
         started = time.perf_counter()
         try:
             answer = baseline_reply if request.call.forwarded is None else guarded_reply
             document = answer(endpoint.model_id, request.body)
         except HelmbenchError as error:
-            raise TransportFault(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
+            raise TransportError(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
         body = json.dumps(document).encode()
         return RawAnswer(200, {}, body, (time.perf_counter() - started) * 1000)
 

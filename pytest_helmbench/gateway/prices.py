@@ -75,7 +75,7 @@ def _is_unlisted(endpoint: Endpoint) -> bool:
 
 
 def _listed_price(provider: Provider, model: str, base_url: str) -> Price | None:
-    from pytest_helmbench.gateway.price_list import listed_price  # noqa: PLC0415 - see there
+    from pytest_helmbench.gateway.price_list import listed_price  # see there
 
     return listed_price(provider.price_places(model, base_url))
 
@@ -83,6 +83,6 @@ def _listed_price(provider: Provider, model: str, base_url: str) -> Price | None
 def _listed_cost(endpoint: Endpoint, model: str, tokens: tuple[int, int, int]) -> float | None:
     if _is_unlisted(endpoint):
         return None
-    from pytest_helmbench.gateway.price_list import listed_cost  # noqa: PLC0415 - see there
+    from pytest_helmbench.gateway.price_list import listed_cost  # see there
 
     return listed_cost(endpoint.server.price_places(model, endpoint.base_url), tokens)

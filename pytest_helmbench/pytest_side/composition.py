@@ -19,14 +19,10 @@ from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.pytest_side.terminal import Announcer, LiveLine
-from pytest_helmbench.pytest_side.xdist_channel import send
-from pytest_helmbench.pytest_side.xdist_controller import XdistController
-from pytest_helmbench.pytest_side.xdist_worker import XdistWorker
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import read_gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
-from pytest_helmbench.session.resume import as_continued
 from pytest_helmbench.session.settings import Settings, resolve_settings
 from pytest_helmbench.session.targets import session_concurrency
 
@@ -56,6 +52,8 @@ def register(config: pytest.Config) -> None:
     live = LiveLine(config, coordinator)
     role: SessionRole
     if _is_controller(config):
+        from pytest_helmbench.pytest_side.xdist_controller import XdistController
+
         _check_distribution(config)
         role = XdistController(config, coordinator, announce, live.tick)
         config.pluginmanager.register(role, "helmbench-xdist")
@@ -67,6 +65,9 @@ def register(config: pytest.Config) -> None:
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
+    from pytest_helmbench.pytest_side.xdist_channel import send
+    from pytest_helmbench.pytest_side.xdist_worker import XdistWorker
+
     workerinput = config.workerinput  # type: ignore[attr-defined]  # xdist's
     channel = workerinput["helmbench"]
     notes = Notes(lambda sentence: send(channel, "note", sentence))
@@ -91,15 +92,16 @@ def _settings(config: pytest.Config) -> Settings:
     """Return the settings of the session; a worker has those of its controller."""
     workerinput = getattr(config, "workerinput", None)
     if workerinput is not None:
-        settings: Settings = pickle.loads(workerinput["helmbench_settings"])
-        return settings
-    return as_continued(
-        resolve_settings(
-            lambda option: _given(config, option),
-            config.invocation_params.dir,
-            config.rootpath,
-        )
+        given: Settings = pickle.loads(workerinput["helmbench_settings"])
+        return given
+    settings = resolve_settings(
+        lambda option: _given(config, option), config.invocation_params.dir, config.rootpath
     )
+    if not settings.resume:
+        return settings
+    from pytest_helmbench.session.resume import as_continued
+
+    return as_continued(settings)
 
 
 def _given(config: pytest.Config, option: Option) -> object:

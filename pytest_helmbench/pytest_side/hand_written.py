@@ -85,7 +85,7 @@ def hand_written_tests(config: pytest.Config, session: TestsInSession) -> HandWr
     Raises:
         HelmbenchError: The models.yml in rootdir or an id in it cannot be used.
     """
-    from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests  # noqa: PLC0415 - few sessions have any
+    from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests  # few sessions have any
 
     tests = HandWrittenTests(config, session, TURN_FIXTURE, HAND_WRITTEN)
     config.pluginmanager.register(tests, "helmbench-tests")
@@ -94,7 +94,7 @@ def hand_written_tests(config: pytest.Config, session: TestsInSession) -> HandWr
 
 def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """Lead the calls of a test to its model until it has ended: the fixture that all of ours have in common."""
-    from pytest_helmbench.benchmarks.python_tests.hooks import turn as lead  # noqa: PLC0415 - few sessions have any
+    from pytest_helmbench.benchmarks.python_tests.hooks import turn as lead  # few sessions have any
 
     if request.config.stash[PLUGIN].settings.packs.self_check:
         pytest.skip(_SELF_CHECK)

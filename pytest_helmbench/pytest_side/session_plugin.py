@@ -33,7 +33,6 @@ from pytest_helmbench.pytest_side.items import (
     job_of,
     ran_on_demand,
 )
-from pytest_helmbench.pytest_side.report_files import write_report_files
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.selection import group_local_models, select
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
@@ -274,7 +273,10 @@ class SessionPlugin:
                 session.exitstatus = status
             if self.wants_properties:
                 add_suite_properties(self._config, self._coordinator)
-            write_report_files(self._coordinator)
+            if self.settings.wants_reports:
+                from pytest_helmbench.pytest_side.report_files import write_report_files
+
+                write_report_files(self._coordinator)
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

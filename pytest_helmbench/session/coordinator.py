@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.engine.case_engine import Resumed
@@ -14,11 +15,13 @@ from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.plan import Plan
-from pytest_helmbench.session.recorded_replies import RecordedReplies
 from pytest_helmbench.session.run_book import RunBook
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import model_limits, session_concurrency
-from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
+
+if TYPE_CHECKING:
+    from pytest_helmbench.session.recorded_replies import RecordedReplies
+    from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
 __all__ = ["NOTHING_UNFINISHED", "Coordinator", "changed_text"]
 
@@ -175,6 +178,8 @@ class Coordinator:
             self.note(self._resumed_sentence())
         if not settings.may_use_recorded or self.book.store is None:
             return None
+        from pytest_helmbench.session.recorded_replies import RecordedReplies
+
         resumption = self.book.resumption
         runs = resumption.runs.values() if resumption is not None else ()
         self._recorded_replies = RecordedReplies(self.book.store, settings.cache_mode, runs)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.model import Sampling
@@ -17,13 +18,15 @@ from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.session.plan import Plan, PlannedRun
-from pytest_helmbench.session.resume import Continued, Resumption, find_resumption
 from pytest_helmbench.session.run_counts import RunCounts
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.stored_scores import ScoredRun, run_totals, scored_run
-from pytest_helmbench.store.recorded_runs import CaseKey
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
+
+if TYPE_CHECKING:
+    from pytest_helmbench.session.resume import Resumption
+    from pytest_helmbench.store.recorded_runs import CaseKey
 
 __all__ = ["RunBook"]
 
@@ -67,6 +70,8 @@ class RunBook:
         # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
         self._store.mark_dead_runs_interrupted(silent_s=0.0)
         if self._settings.resume:
+            from pytest_helmbench.session.resume import Continued, find_resumption
+
             planned = [
                 Continued(
                     run.benchmark,

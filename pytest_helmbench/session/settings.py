@@ -12,7 +12,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.option import Option, declared_in
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.reply_cache import CacheMode
-from pytest_helmbench.options import OPTIONS, Options, SamplingOptions
+from pytest_helmbench.options import OPTIONS, OUTPUT_FILE, Options, SamplingOptions
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -47,6 +47,12 @@ class Settings(Options):
     def selection(self) -> Selection | None:
         """The cases that are wanted; None for all."""
         return None if self.select is None else Selection.parse(self.select)
+
+    @property
+    def wants_reports(self) -> bool:
+        """Whether a report is to be written at the end."""
+        files = (name for name, option in declared_in(Options).items() if option.type is OUTPUT_FILE)
+        return any(getattr(self, name) is not None for name in files)
 
     def judging_as(self, record: Mapping[str, object]) -> Settings:
         """Return these settings with the values of a run where they decide verdicts.

@@ -37,11 +37,15 @@ _AT_EVERY_START: dict[str, set[str]] = {
     },
     "plugin": {
         "__future__",
+        "contextlib",
+        "gc",
+        "importlib",
         "os",
         "pathlib",
         "pytest",
         "pytest_helmbench.core.option",
         "pytest_helmbench.options",
+        "sys",
         "types",
         "typing",
     },
@@ -49,16 +53,30 @@ _AT_EVERY_START: dict[str, set[str]] = {
 """All that the modules may import that pytest imports whenever it starts."""
 _COMMAND_LINE = {"cli"}  # they may import all but the pytest modules
 _LATE = {
+    # A session that does not ask pays for nothing.
     ("plugin", "pytest_helmbench.pytest_side.composition"),
+    ("plugin", "pytest_helmbench.pytest_side.hand_written"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.registry"),
-    ("plugin", "pytest_helmbench.pytest_side.hand_written"),  # hand-written tests, as the three below
     ("plugin", "pytest_helmbench.benchmarks.python_tests.clients"),
+    # Few sessions have what these are for: workers, reports, a session that goes on, recorded replies, Python tests.
+    ("composition", "pytest_helmbench.pytest_side.xdist_channel"),
+    ("composition", "pytest_helmbench.pytest_side.xdist_controller"),
+    ("composition", "pytest_helmbench.pytest_side.xdist_worker"),
+    ("composition", "pytest_helmbench.session.resume"),
+    ("run_book", "pytest_helmbench.session.resume"),
+    ("coordinator", "pytest_helmbench.session.recorded_replies"),
+    ("session_plugin", "pytest_helmbench.pytest_side.report_files"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
-    ("clients", "openai"),  # for tests that ask for a client
-    ("prices", "pytest_helmbench.gateway.price_list"),  # a sixth of a small run's CPU, for hosted models only
-    ("relay", "pytest_helmbench.gateway.relay.server"),  # for items whose code is not ours
-    ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),  # for Bench Packs with verifiers
+    ("clients", "openai"),
+    # A seventh of the CPU of a short session; a sixth; a thirtieth.
+    ("client_on_demand", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
+    ("prices", "pytest_helmbench.gateway.price_list"),  # for hosted models only
+    ("gateway", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
+    # Only where somebody else's code runs, or a manifest stands.
+    ("relay", "pytest_helmbench.gateway.relay.server"),
+    ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),
+    ("places", "pytest_helmbench.benchmarks.packs.format.manifest_start"),
 }
 
 

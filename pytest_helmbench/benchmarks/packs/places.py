@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import stat
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import KindPlaces
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.core.json_types import JsonValue
 
 __all__ = ["FOREIGN_VERSION", "MANIFEST_NAMES", "PLACES", "is_pack", "manifests_of", "row_files_of"]
 
@@ -19,17 +16,6 @@ FOREIGN_VERSION = "2.0"
 """A `schema_version` that is another format."""
 
 _ROWS = "tasks.jsonl"
-_LARGEST = 1_000_000  # bytes of a manifest that are looked at
-_KEY = re.compile(
-    r"""^(?P<indent>[ ]*)(?P<quote>["']?)(?P<key>id|version|schema_version)(?P=quote)[ \t]*:(?:[ \t]+(?P<value>.*))?$"""
-)
-_JSON_FACT = re.compile(r'"(id|version|schema_version)"\s*:\s*("[^"\n]*"|[-+]?[0-9]+)')
-_FIRST_KEY = re.compile(r"^([ ]*)[^\s#%\-]", re.MULTILINE)
-_COMMENT = re.compile(r"(?:^|\s)#.*$")
-_WHOLE = re.compile(r"[-+]?[0-9]+\Z")
-_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?\Z")
-_LONGEST_NUMBER = 100
-_NO_TEXT = frozenset({"", "~", "null", "true", "false", "yes", "no", "on", "off"})
 
 
 def is_pack(path: Path) -> bool:
@@ -42,10 +28,11 @@ def is_pack(path: Path) -> bool:
     manifests = manifests_of(path)
     if not manifests or not row_files_of(path):
         return False
-    text = _start_of(manifests[0])
-    if text is None:
-        return False
-    facts = _facts_of_json(text) if text.lstrip()[:1] == "{" else _facts_of_yaml(text)
+    from pytest_helmbench.benchmarks.packs.format.manifest_start import (
+        manifest_start,  # where there is a manifest
+    )
+
+    facts = manifest_start(manifests[0])
     has_version = type(facts.get("version")) is int or str(facts.get("schema_version")) == FOREIGN_VERSION
     return isinstance(facts.get("id"), str) and has_version
 
@@ -72,50 +59,6 @@ def _is_file(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
         return False
-
-
-def _start_of(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST).decode("utf-8-sig", "replace")
-    except OSError:
-        return None
-
-
-def _facts_of_json(text: str) -> dict[str, JsonValue]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):  # broken, which loading tells
-        return {match[1]: _scalar(match[2]) for match in reversed([*_JSON_FACT.finditer(text)])}
-    return found if isinstance(found, dict) else {}
-
-
-def _facts_of_yaml(text: str) -> dict[str, JsonValue]:
-    """Return id, version and schema_version as they stand at the top level."""
-    first = _FIRST_KEY.search(text)
-    indent = first[1] if first is not None else ""
-    facts: dict[str, JsonValue] = {}
-    for line in text.splitlines():
-        match = _KEY.match(line)
-        if match is not None and match["indent"] == indent:
-            facts.setdefault(match["key"], _scalar(match["value"] or ""))
-    return facts
-
-
-def _scalar(written: str) -> str | int | None:
-    """Return text or a whole number as YAML would; None for anything else."""
-    bare = written.strip()
-    if bare[:1] in ("'", '"'):
-        end = bare.find(bare[0], 1)
-        return bare[1:end] if end > 0 else None
-    bare = _COMMENT.sub("", bare).strip()
-    if len(bare) > _LONGEST_NUMBER:
-        return bare
-    if _WHOLE.match(bare):
-        return int(bare)
-    if bare.lower() in _NO_TEXT or _NUMBER.match(bare) or bare[:1] in ("[", "{"):
-        return None
-    return bare
 
 
 def _files(path: Path) -> list[Path]:

@@ -73,7 +73,7 @@ def _no_certificates() -> ssl.SSLContext:
 
 
 def _library() -> ModuleType:
-    import openai  # noqa: PLC0415 - half a second, for tests that ask for a client
+    import openai  # half a second, for tests that ask for a client
 
     return openai
 

@@ -152,7 +152,7 @@ class Relay:
                 return port
             if self._server is None:
                 # The HTTP server takes longer to load than a small session to run.
-                from pytest_helmbench.gateway.relay.server import RelayServer  # noqa: PLC0415
+                from pytest_helmbench.gateway.relay.server import RelayServer
 
                 self._server = RelayServer(self.admitted, self._bounds)
             self._ports[host] = await self._server.listen(host)

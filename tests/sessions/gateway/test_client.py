@@ -17,8 +17,9 @@ from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import ModelEntry, Sampling
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient, RawAnswer, TransportFault
+from pytest_helmbench.gateway.client import MAX_BODY_BYTES, ChatClient
 from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body
 
@@ -55,7 +56,7 @@ def post(at: Endpoint, body: bytes = b"{}", timeout_s: float = 10) -> RawAnswer:
 
 
 def fault_of(at: Endpoint, timeout_s: float = 10) -> Fault:
-    with pytest.raises(TransportFault) as caught:
+    with pytest.raises(TransportError) as caught:
         post(at, timeout_s=timeout_s)
     assert KEY not in repr(caught.value)
     assert caught.value.__context__ is None  # the library's errors hold the request's headers
@@ -202,7 +203,7 @@ def test_what_is_no_http(unused_port: int) -> None:
 
     async def run() -> Fault:
         async with await asyncio.start_server(speak, "127.0.0.1", unused_port), ChatClient() as client:
-            with pytest.raises(TransportFault) as caught:
+            with pytest.raises(TransportError) as caught:
                 await client.post(endpoint(f"http://127.0.0.1:{unused_port}/v1"), b"{}", 10)
             return caught.value.fault
 

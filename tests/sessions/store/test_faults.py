@@ -95,7 +95,7 @@ def open_as_nobody(path: str) -> None:
 
 def fill_the_disk(path: str, limit_bytes: str) -> None:
     """Write until the file may not grow; 0 leaves the limit to the file system."""
-    import resource  # noqa: PLC0415 (not on Windows)
+    import resource  # not on Windows
 
     store = Store.open(Path(path))
     run_id = open_run(store)

@@ -274,7 +274,7 @@ class Verifiers:
     def _gate(self) -> CountingProxies:
         if self._proxies is None:
             # The HTTP server takes longer to load than a small session to run.
-            from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies  # noqa: PLC0415
+            from pytest_helmbench.gateway.relay.counting_proxy import CountingProxies
 
             self._proxies = CountingProxies()
         return self._proxies

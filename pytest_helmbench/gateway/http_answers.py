@@ -1,0 +1,60 @@
+"""Answers over HTTP, and what fetches them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_helmbench.gateway.faults import Fault
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+
+__all__ = ["Client", "RawAnswer", "TransportError"]
+
+
+class TransportError(Exception):
+    """No whole answer came.
+
+    Args:
+        fault: Why.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault.message)
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """A whole HTTP answer.
+
+    Args:
+        status: HTTP status.
+        headers: Names in lower case; of a repeated header the last.
+        body: As received and decompressed; a key of ours that the server repeats is cut out.
+        latency_ms: From sending to the last byte.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    latency_ms: float
+
+
+class Client(Protocol):
+    """Sends bodies to endpoints."""
+
+    async def post(self, endpoint: Endpoint, body: bytes, timeout_s: float) -> RawAnswer:
+        """Send a body and return the whole answer, whatever its status.
+
+        Args:
+            endpoint: Where to.
+            body: JSON.
+            timeout_s: Bound of everything: connecting, waiting, reading.
+
+        Raises:
+            TransportError: No whole answer came.
+        """
+
+    async def close(self) -> None:
+        """Close every connection."""
