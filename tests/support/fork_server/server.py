@@ -25,7 +25,7 @@ class _Imports:
     def pytest_configure(self) -> None:
         """Import all within a session of pytest, for it rewrites the assertions of its plugins."""
         sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-        from inner_pytest import import_everything  # noqa: PLC0415
+        from inner_pytest import import_everything
 
         import_everything()
 
