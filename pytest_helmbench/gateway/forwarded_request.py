@@ -1,4 +1,4 @@
-"""A request that is not ours: it goes out nearly as its client wrote it, and the answer back byte for byte."""
+"""A request of somebody else's code: sent on nearly as its client wrote it, and answered byte for byte."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ class ForwardedRequest:
         """The reply was taken from the record."""
         self._sent: tuple[Endpoint, JsonObject] | None = None
         self._encoded = b""
+
+    def repeat(self, number: int) -> None:
+        """Be that one of several identical requests."""
+        self.number = number
 
     def sent(self, endpoint: Endpoint, sampling: Sampling, repetition: int) -> tuple[JsonObject, bytes]:
         """Return what goes out to an endpoint, decoded and encoded; made once per endpoint."""

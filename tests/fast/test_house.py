@@ -24,8 +24,8 @@ _FIGURES = (
 )
 _STILL_ABOVE: dict[str, float] = {
     "functions over 50 lines": 1,
-    "files over 400 lines": 2,
-    "attributes set from outside": 2,
+    "files over 400 lines": 1,
+    "attributes set from outside": 1,
 }
 """What the figures are today that have not reached their goals."""
 

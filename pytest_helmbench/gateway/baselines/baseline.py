@@ -1,35 +1,28 @@
-"""The embedded reference models: they answer any schema without a network, so that a score has a floor."""
+"""The embedded reference models: a chat completion for any request, made without a network."""
 
 from __future__ import annotations
 
 import json
-import random
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any
 
+from jsonschema.exceptions import UnknownType
 from referencing.exceptions import Unresolvable
 
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import without_surrogates
-from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, Taste, schema_answer
+from pytest_helmbench.gateway.baselines.keywords import an_object, parts
+from pytest_helmbench.gateway.baselines.schema_answer import NoAnswerError, schema_answer
+from pytest_helmbench.gateway.baselines.tastes import BASELINE_IDS, Taste, taste_of
 
 __all__ = ["BASELINE_IDS", "baseline_reply", "guarded_reply"]
-
-BASELINE_IDS = ("baseline/lexical", "baseline/random", "baseline/first")
 
 _CHARACTERS_PER_TOKEN = 4
 _CLOSING_TAG = re.compile(r"^</([^<>/\s]+)>[ \t\r]*$", re.MULTILINE)
 _CHOICE = re.compile(r"^([A-Z])\) .+$", re.MULTILINE)
-_WORD = re.compile(r"[^\W_]+")
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
-_SUFFIXES = ("ingly", "edly", "ation", "ness", "ment", "ing", "ies", "ed", "ly", "es", "s", "e", "y")
-_SHORTEST_STEM = 3
-_LONGEST_SENTENCE = 300
 _MOST_NODES = 5_000
 _LARGEST_BOUND = 1_000
 _BOUNDS = ("minItems", "minLength", "minProperties", "minContains")
@@ -42,17 +35,17 @@ _TROUBLE = (
     TypeError,
     ValueError,
     re.error,
+    UnknownType,
     Unresolvable,
 )
 
 
-def baseline_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def baseline_reply(model_id: str, body: JsonObject) -> JsonObject:
     """Answer a chat-completions request; the same request always gets the same answer.
 
     `lexical` takes the option that shares most word stems with the last section of the last user message,
     `random` any (drawn from model, `seed` and messages), `first` the first. Without a schema, lines `A) …`, `B) …`
-    are the options. A tool is called only when the
-    request forces one.
+    are the options. A tool is called only when the request forces one.
 
     Args:
         model_id: One of `BASELINE_IDS`.
@@ -67,11 +60,11 @@ def baseline_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     messages = json.dumps(body.get("messages", []), sort_keys=True)
     section = _last_section(body)
     question, choices = _lettered_choices(section)
-    taste = _taste(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
+    taste = taste_of(model_id, f"{model_id}\n{body.get('seed')}\n{messages}", question)
     tool = _forced_tool(body, taste)
     if tool is None:
         content = _content(model_id, body.get("response_format"), taste, choices)
-        message = {"role": "assistant", "content": content, "refusal": None}
+        message: JsonValue = {"role": "assistant", "content": content, "refusal": None}
     else:
         content = _arguments(model_id, tool, taste)
         message = _tool_message(tool, content)
@@ -98,7 +91,7 @@ def baseline_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def guarded_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def guarded_reply(model_id: str, body: JsonObject) -> JsonObject:
     """Answer a request that is not ours, as `baseline_reply` does: its schemas may be anything.
 
     Raises:
@@ -115,12 +108,12 @@ def guarded_reply(model_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
 
 
-def _bound_schemas(model_id: str, parts: list[Any]) -> None:
+def _bound_schemas(model_id: str, open_parts: list[JsonValue]) -> None:
     """Refuse what would take an embedded model all memory."""
     for _ in range(_MOST_NODES):
-        if not parts:
+        if not open_parts:
             return
-        part = parts.pop()
+        part = open_parts.pop()
         if isinstance(part, dict):
             for name in _BOUNDS:
                 bound = part.get(name, 0)
@@ -128,119 +121,52 @@ def _bound_schemas(model_id: str, parts: list[Any]) -> None:
                     raise HelmbenchError(
                         f"{model_id}: {name} is {bound:g}: it answers up to {_LARGEST_BOUND}"
                     )
-            parts.extend(part.values())
+            open_parts.extend(part.values())
         elif isinstance(part, list):
-            parts.extend(part)
+            open_parts.extend(part)
     raise HelmbenchError(f"{model_id}: the schemas of the request have more than {_MOST_NODES} parts")
 
 
-def _forced_tool(body: Mapping[str, Any], taste: Taste) -> Mapping[str, Any] | None:
+def _forced_tool(body: JsonObject, taste: Taste) -> JsonObject | None:
     """Return the function that a request wants called; None where that is left to the model."""
     choice = body.get("tool_choice")
     if choice is None or choice in ("auto", "none"):
         return None
-    tools: list[Mapping[str, Any]]
-    tools = [tool["function"] for tool in body.get("tools") or () if tool.get("type") == "function"]
+    stated = map(an_object, parts(body, "tools") if body.get("tools") else ())
+    tools = [an_object(tool["function"]) for tool in stated if tool.get("type") == "function"]
     if choice != "required":
-        name = choice["function"]["name"]
+        name = an_object(an_object(choice)["function"])["name"]
         tools = [tool for tool in tools if tool["name"] == name]
     if not tools:
         raise HelmbenchError("the request forces a tool call, but holds no such tool")
-    forced: Mapping[str, Any] = taste.ranked(tools)[0]
-    return forced
+    return taste.ranked(tools)[0]
 
 
-def _arguments(model_id: str, tool: Mapping[str, Any], taste: Taste) -> str:
+def _arguments(model_id: str, tool: JsonObject, taste: Taste) -> str:
+    parameters = an_object(tool.get("parameters") or {"type": "object"})
     try:
-        return json.dumps(
-            schema_answer(tool.get("parameters") or {"type": "object"}, taste), ensure_ascii=False
-        )
+        return json.dumps(schema_answer(parameters, taste), ensure_ascii=False)
     except NoAnswerError as error:
         raise HelmbenchError(f"{model_id}: {error}") from error
 
 
-def _tool_message(tool: Mapping[str, Any], arguments: str) -> dict[str, Any]:
+def _tool_message(tool: JsonObject, arguments: str) -> JsonValue:
     number = sha256(f"{tool['name']}{arguments}".encode()).hexdigest()[:16]
-    function = {"name": tool["name"], "arguments": arguments}
-    call = {"id": f"call_{number}", "type": "function", "function": function}
+    function: JsonValue = {"name": tool["name"], "arguments": arguments}
+    call: JsonValue = {"id": f"call_{number}", "type": "function", "function": function}
     return {"role": "assistant", "content": None, "refusal": None, "tool_calls": [call]}
 
 
-@dataclass(frozen=True, slots=True)
-class _First:
-    """The first of everything."""
-
-    def ranked(self, options: Sequence[Any]) -> list[Any]:
-        return list(options)
-
-    def tags(self, options: Sequence[Any]) -> list[Any]:
-        return [options[0]]
-
-    def words(self) -> str:
-        return "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class _Random:
-    """Any, from a seeded source."""
-
-    source: random.Random
-
-    def ranked(self, options: Sequence[Any]) -> list[Any]:
-        return self.source.sample(list(options), len(options))
-
-    def tags(self, options: Sequence[Any]) -> list[Any]:
-        chosen = set(self.source.sample(range(len(options)), self.source.randint(1, len(options))))
-        return [option for index, option in enumerate(options) if index in chosen]
-
-    def words(self) -> str:
-        return "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class _Lexical:
-    """What shares most words with a text."""
-
-    text: str
-    stems: frozenset[str]
-
-    def ranked(self, options: Sequence[Any]) -> list[Any]:
-        return sorted(options, key=self._shared, reverse=True)  # stable: ties stay in order
-
-    def tags(self, options: Sequence[Any]) -> list[Any]:
-        return [option for option in options if self._shared(option)] or [options[0]]
-
-    def words(self) -> str:
-        return _first_sentence(self.text) or "ok"
-
-    def _shared(self, option: Any) -> int:
-        text = option if isinstance(option, str) else json.dumps(option)
-        return len(self.stems.intersection(_stems(text)))
-
-
-def _taste(model_id: str, seed: str, section: str) -> Taste:
-    match model_id:
-        case "baseline/first":
-            return _First()
-        case "baseline/lexical":
-            return _Lexical(section, frozenset(_stems(section)))
-        case "baseline/random":
-            return _Random(random.Random(seed))
-    nearest = get_close_matches(model_id, BASELINE_IDS, n=1)
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    raise HelmbenchError(
-        f"{model_id}: there is no such baseline\n  hint: {hint}known baselines: {', '.join(BASELINE_IDS)}"
-    )
-
-
-def _content(model_id: str, response_format: Any, taste: Taste, choices: Sequence[str]) -> str:
-    kind = response_format.get("type") if isinstance(response_format, Mapping) else None
+def _content(model_id: str, response_format: JsonValue, taste: Taste, choices: Sequence[str]) -> str:
+    wanted = response_format if isinstance(response_format, dict) else {}
+    kind = wanted.get("type")
     if kind == "json_object":
         return json.dumps({"answer": taste.words()}, ensure_ascii=False)
     if kind != "json_schema":
         return f"Answer: {taste.ranked(choices)[0][0]}" if choices else taste.words()
+    schema = an_object(an_object(wanted["json_schema"])["schema"])
     try:
-        answer = schema_answer(response_format["json_schema"]["schema"], taste)
+        answer = schema_answer(schema, taste)
     except NoAnswerError as error:
         raise HelmbenchError(
             f"{model_id}: {error}\n  hint: simplify the schema, or leave the baselines out for this scenario"
@@ -248,22 +174,26 @@ def _content(model_id: str, response_format: Any, taste: Taste, choices: Sequenc
     return json.dumps(answer, ensure_ascii=False)
 
 
-def _contents(body: Mapping[str, Any]) -> Iterator[str]:
-    return (_text(message.get("content")) for message in body.get("messages", ()))
+def _contents(body: JsonObject) -> Iterator[str]:
+    return (_text(message.get("content")) for message in _messages(body))
 
 
-def _text(content: Any) -> str:
+def _messages(body: JsonObject) -> Iterator[JsonObject]:
+    return map(an_object, parts(body, "messages"))
+
+
+def _text(content: JsonValue) -> str:
     """Return the text of a message, which the wire also carries as a list of parts."""
     if isinstance(content, str):
         return without_surrogates(content)
     if isinstance(content, list):
-        return "\n".join(_text(part.get("text")) for part in content if isinstance(part, Mapping))
+        return "\n".join(_text(part.get("text")) for part in content if isinstance(part, dict))
     return ""
 
 
-def _last_section(body: Mapping[str, Any]) -> str:
+def _last_section(body: JsonObject) -> str:
     """Return the body of the last `<slug>…</slug>` of the last user message; all of it without one."""
-    users = [message for message in body.get("messages", ()) if message.get("role") == "user"]
+    users = [message for message in _messages(body) if message.get("role") == "user"]
     text = _text(users[-1].get("content")) if users else ""
     closings = list(_CLOSING_TAG.finditer(text))
     if not closings:
@@ -281,23 +211,6 @@ def _lettered_choices(text: str) -> tuple[str, Sequence[str]]:
     if len(lines) < 2 or not string.ascii_uppercase.startswith(letters):
         return text, ()
     return text[: lines[0].start()], [line[0] for line in lines]
-
-
-def _first_sentence(text: str) -> str:
-    start = text.strip()[:_LONGEST_SENTENCE]
-    end = _SENTENCE_END.search(start)
-    return start if end is None else start[: end.end()].strip()
-
-
-def _stems(text: str) -> Iterator[str]:
-    return (_stem(word) for word in _WORD.findall(text.lower()))
-
-
-def _stem(word: str) -> str:
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
-            return word.removesuffix(suffix)
-    return word
 
 
 def _tokens(characters: int) -> int:

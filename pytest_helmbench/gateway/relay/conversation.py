@@ -256,7 +256,7 @@ class Conversation:
         forwarded, era = call.forwarded, self._exchanges.era
         if forwarded is None:
             raise RuntimeError("the call passes nothing on")
-        forwarded.number = number
+        forwarded.repeat(number)
         try:
             reply = await self._gateway.ask(call, self._clock, self._watch)
         except BaseException as error:

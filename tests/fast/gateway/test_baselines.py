@@ -25,8 +25,12 @@ def body(text: str = "Hi", schema: Any = None, **more: Any) -> dict[str, Any]:
     return request
 
 
+def completion(model_id: str, request: dict[str, Any]) -> Any:
+    return baseline_reply(model_id, request)
+
+
 def content(model_id: str, request: dict[str, Any]) -> str:
-    text: str = baseline_reply(model_id, request)["choices"][0]["message"]["content"]
+    text: str = completion(model_id, request)["choices"][0]["message"]["content"]
     return text
 
 
@@ -138,16 +142,14 @@ def test_a_json_object_is_one() -> None:
 def test_the_reply_is_a_chat_completion_that_costs_nothing(model_id: str) -> None:
     request = body("x" * 400, LABELS)
     before = json.dumps(request)
-    completion = baseline_reply(model_id, request)
-    assert completion["object"] == "chat.completion"
-    assert completion["model"] == model_id
-    assert completion["choices"][0]["finish_reason"] == "stop"
-    assert completion["usage"]["prompt_tokens"] == 100
-    assert (
-        completion["usage"]["completion_tokens"] == len(completion["choices"][0]["message"]["content"]) // 4
-    )
-    assert completion["usage"]["cost"] == 0.0
-    assert baseline_reply(model_id, request) == completion
+    reply = completion(model_id, request)
+    assert reply["object"] == "chat.completion"
+    assert reply["model"] == model_id
+    assert reply["choices"][0]["finish_reason"] == "stop"
+    assert reply["usage"]["prompt_tokens"] == 100
+    assert reply["usage"]["completion_tokens"] == len(reply["choices"][0]["message"]["content"]) // 4
+    assert reply["usage"]["cost"] == 0.0
+    assert baseline_reply(model_id, request) == reply
     assert json.dumps(request) == before
 
 
@@ -184,6 +186,7 @@ def test_an_unknown_baseline_names_the_nearest(model_id: str, hint: str) -> None
             },
             "the response schema allows no value, or none that ends",
         ),
+        ({"allOf": [{"type": "string"}, False]}, "the response schema allows no value, or none that ends"),
         ({"$ref": "#"}, "the response schema refers to itself without an end"),
         ({"$ref": "#/$defs/x"}, "the response schema refers to '#/$defs/x', which is not there"),
         (
@@ -257,6 +260,8 @@ SCHEMAS = {
         "minItems": 3,
         "uniqueItems": True,
     },
+    "unique lists": {"items": {"type": "array", "maxItems": 1}, "minItems": 2, "uniqueItems": True},
+    "bounds with a point": {"type": "array", "minItems": 2.0, "maxItems": 3.0},
     "contains": {"type": "array", "contains": {"const": "x"}, "minContains": 2, "items": {"type": "string"}},
     "short text": {"type": "string", "maxLength": 1},
     "long text": {"type": "string", "minLength": 500},
@@ -422,8 +427,7 @@ def test_lettered_choices_are_options_where_there_is_no_schema() -> None:
     body = {"messages": [{"role": "user", "content": question}]}
 
     def said(model: str, seed: int | None = None) -> str:
-        reply = baseline_reply(model, {**body, "seed": seed})
-        return str(reply["choices"][0]["message"]["content"])
+        return content(model, {**body, "seed": seed})
 
     assert said("baseline/first") == "Answer: A"
     assert said("baseline/lexical") == "Answer: B"

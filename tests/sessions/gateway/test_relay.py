@@ -774,6 +774,15 @@ def test_embedded_models_answer_through_the_relay() -> None:
             "cannot be read",
         ),
         (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"schema": {"type": ["x"], "enum": [1]}},
+                }
+            },
+            "cannot be read",
+        ),
+        (
             {"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "http://x/"}}}},
             "refers to 'http://x/', which is not part of it",
         ),
