@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from soak.soak import run_soak
+from perf.soak import run_soak
 
 _CASES = int(os.environ.get("HELMBENCH_SOAK_CASES", "300"))
 

@@ -1,6 +1,6 @@
 """A long run against a server that fails in every way: afterwards the books must balance to the request.
 
-Run it by hand: `python tests/soak/soak.py --cases 20000` (some minutes). A small one is among the tests.
+Run it by hand: `python tests/perf/soak.py --cases 20000` (some minutes). A small one is `tests/sessions/test_soak.py`.
 """
 
 from __future__ import annotations
