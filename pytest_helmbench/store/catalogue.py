@@ -195,14 +195,14 @@ def _write_text(conn: sqlite3.Connection, body: str) -> int:
 
 _BEHAVIOUR_IDS = (
     "SELECT pillars.code || '-' || behaviours.code, behaviours.id FROM behaviours"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?1"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
 _OF_BENCHMARK = (
     " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?1"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
 _SCENARIO_IDS = (
-    "SELECT full_code, id FROM scenarios WHERE benchmark_id = ?1 UNION ALL"
+    "SELECT full_code, id FROM scenarios WHERE benchmark_id = :id UNION ALL"
     " SELECT scenarios.full_code, scenarios.id FROM scenarios" + _OF_BENCHMARK
 )
 _CONDITION_IDS = (
@@ -222,7 +222,7 @@ _PERTURBATION_IDS = (
 
 
 def _ids(conn: sqlite3.Connection, query: str, benchmark_id: int) -> dict[str, int]:
-    return dict(conn.execute(query, (benchmark_id,)).fetchall())
+    return dict(conn.execute(query, {"id": benchmark_id}).fetchall())
 
 
 def _only(cursor: sqlite3.Cursor) -> int:

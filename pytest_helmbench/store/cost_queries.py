@@ -100,7 +100,7 @@ _COSTS = """
     FROM calls
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
-    WHERE (?1 IS NULL OR calls.run_id = ?1) AND (?2 IS NULL OR llms.name = ?2)
+    WHERE (:run_id IS NULL OR calls.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
     GROUP BY calls.run_id, calls.purpose, behaviour
 """
 
@@ -117,7 +117,10 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        rows = [made_of(CostRow, row) for row in named_rows(conn.execute(_COSTS, (run_id, model)))]
+        rows = [
+            made_of(CostRow, row)
+            for row in named_rows(conn.execute(_COSTS, {"run_id": run_id, "model": model}))
+        ]
     return tuple(sorted(rows, key=lambda row: (row.run_id, natural_key(row.behaviour or ""), row.purpose)))
 
 

@@ -132,7 +132,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         contexts=_codes(contexts),
         conditions=_codes(conditions),
         perturbations=_codes(perturbations),
-        titles={code: title for code, title in conn.execute(_TITLES, (benchmark_id,)) if title},
+        titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
         verdicts=_verdicts(conn, run_id),
         rows=_flat_rows(conn, benchmark_id),
     )
@@ -180,9 +180,9 @@ _PERTURBATIONS = (
 )
 _SCENARIOS = "SELECT scenarios.full_code, scenarios.evaluation FROM scenarios" + _OF_BENCHMARK
 _TITLES = (
-    "SELECT code, name FROM pillars WHERE benchmark_id = ?1 UNION ALL"
+    "SELECT code, name FROM pillars WHERE benchmark_id = :id UNION ALL"
     " SELECT pillars.code || '-' || behaviours.code, behaviours.title FROM behaviours"
-    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = ?1"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
 _VERDICTS = (
     "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"

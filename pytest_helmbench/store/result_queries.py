@@ -92,10 +92,10 @@ class CallRow:
 
 
 _RESULTS = """
-    SELECT found.*, CASE WHEN ?3 THEN (SELECT body FROM requests WHERE hash = request_hash) END AS request
+    SELECT found.*, CASE WHEN :with_text THEN (SELECT body FROM requests WHERE hash = request_hash) END AS request
     FROM (
         SELECT results.*, scenarios.full_code AS scenario, responses.body AS response_body,
-            CASE WHEN ?3 THEN responses.text END AS reply,
+            CASE WHEN :with_text THEN responses.text END AS reply,
             coalesce(responses.request_hash, (
                 SELECT calls.request_hash FROM calls
                 WHERE calls.run_id = results.run_id AND calls.code = results.code
@@ -105,12 +105,12 @@ _RESULTS = """
         FROM results
         LEFT JOIN scenarios ON scenarios.id = results.scenario_id
         LEFT JOIN responses ON responses.id = results.response_id
-        WHERE results.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+        WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
     ) AS found
 """
 _EVALUATIONS = """
     SELECT evaluations.* FROM evaluations JOIN results ON results.id = evaluations.result_id
-    WHERE results.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
     ORDER BY evaluations.id
 """
 _CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY id"
@@ -131,8 +131,9 @@ def results(
         StoreError: The file is missing or no results file.
     """
     evaluations: defaultdict[object, list[EvaluationRow]] = defaultdict(list)
+    asked = {"run_id": run_id, "code": code, "with_text": with_text}
     with reading(path) as conn:
-        for row in named_rows(conn.execute(_EVALUATIONS, (run_id, code))):
+        for row in named_rows(conn.execute(_EVALUATIONS, asked)):
             found = made_of(EvaluationRow, row, passed=bool(row["passed"]))
             evaluations[row["result_id"]].append(found)
         rows = [
@@ -143,7 +144,7 @@ def results(
                 reply_hash=_hash(row["response_body"]),
                 evaluations=tuple(evaluations[row["id"]]),
             )
-            for row in named_rows(conn.execute(_RESULTS, (run_id, code, with_text)))
+            for row in named_rows(conn.execute(_RESULTS, asked))
         ]
     return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))
 

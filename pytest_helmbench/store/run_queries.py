@@ -118,9 +118,12 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    query = _RUNS + " WHERE ?1 IS NULL OR evaluation_runs.id = ?1 ORDER BY evaluation_runs.id DESC LIMIT 1"
+    query = (
+        _RUNS
+        + " WHERE :run_id IS NULL OR evaluation_runs.id = :run_id ORDER BY evaluation_runs.id DESC LIMIT 1"
+    )
     with reading(path) as conn:
-        row = next(named_rows(conn.execute(query, (run_id,))), None)
+        row = next(named_rows(conn.execute(query, {"run_id": run_id})), None)
         if row is None:
             return None
         counts = conn.execute(_OUTCOMES, (row["id"],)).fetchall()

@@ -204,9 +204,9 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
         " count(*) FILTER (WHERE outcome = 'error'), count(*) FILTER (WHERE outcome = 'skipped'),"
         " count(*) FILTER (WHERE neutral = 1 AND outcome IN ('passed', 'failed')),"
         " (SELECT count(*) FROM evaluations JOIN results AS judged ON judged.id = evaluations.result_id"
-        "  WHERE judged.run_id = ?1)"
-        " FROM results WHERE run_id = ?1",
-        (run_id,),
+        "  WHERE judged.run_id = :run_id)"
+        " FROM results WHERE run_id = :run_id",
+        {"run_id": run_id},
     ).fetchone()
     # v_costs is NULL as a whole where one purpose is: sum() alone would skip it.
     costs = conn.execute(

@@ -114,7 +114,7 @@ class BenchPackFault:
 _ROWS = """
     SELECT {columns}
     FROM pack_results JOIN results ON results.id = result_id
-    WHERE results.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
 """
 _JUDGED = """
     SELECT result_id, results.code AS scenario, status, pack_results.score, points, summary, note,
@@ -134,7 +134,7 @@ _RESULTS = """
 _EVENTS = """
     SELECT results.code, results.repetition, events.type, events.payload, events.at
     FROM events LEFT JOIN results ON results.id = events.result_id
-    WHERE events.run_id = ?1 AND (?2 IS NULL OR results.code = ?2)
+    WHERE events.run_id = :run_id AND (:code IS NULL OR results.code = :code)
     ORDER BY events.at, events.id
 """
 # With max(), SQLite takes the other columns from the row that has it.
@@ -163,7 +163,7 @@ def bench_pack_rows(
     if not has_table(conn, "pack_results"):
         return {}
     columns = "pack_results.*" if with_text else _WITHOUT_TEXTS
-    found = named_rows(conn.execute(_ROWS.format(columns=columns), (run_id, code)))
+    found = named_rows(conn.execute(_ROWS.format(columns=columns), {"run_id": run_id, "code": code}))
     return {int(str(row["result_id"])): _row(row) for row in found}
 
 
@@ -255,7 +255,7 @@ def bench_pack_events(path: Path, run_id: int, code: str | None = None) -> tuple
     with reading(path) as conn:
         if not has_table(conn, "events"):
             return ()
-        found = conn.execute(_EVENTS, (run_id, code)).fetchall()
+        found = conn.execute(_EVENTS, {"run_id": run_id, "code": code}).fetchall()
     return tuple(
         BenchPackEvent(case, repetition, kind, json.loads(payload), at)
         for case, repetition, kind, payload, at in found
