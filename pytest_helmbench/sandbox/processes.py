@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.sandbox.box import Ended, Limits, Streams
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -40,7 +39,7 @@ class Launch:
     kill: Callable[[Process], Awaitable[None]]
     folder: Path | None = None
     descriptors: tuple[int, ...] = ()
-    watch: tuple[Callable[[int], Coroutine[Any, Any, str]], ...] = ()
+    watch: tuple[Callable[[int], Coroutine[object, None, str]], ...] = ()
 
 
 class _Collected:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from math import isfinite
-from typing import Any
 
 from pytest_helmbench.core.scrub import without_tokens
 
@@ -25,7 +24,7 @@ def whole_number(value: int | None) -> int | None:
     return value if value is None or -_LARGEST <= value <= _LARGEST else None
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """Return compact JSON in ASCII (so that no surrogate gets in); dataclasses become objects.
 
     Raises:
@@ -42,7 +41,7 @@ def foreign_text(text: str) -> str | None:
     return without_tokens(safe_text(text)) if text else None
 
 
-def foreign_json(value: Any) -> str:
+def foreign_json(value: object) -> str:
     """Return what a pack has said as JSON that SQLite can read, without the relay's tokens.
 
     What is no finite number becomes null; what is nested too deeply to be written is replaced by a word of that.
@@ -57,7 +56,7 @@ def foreign_json(value: Any) -> str:
     return without_tokens(text)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, Mapping):

@@ -217,7 +217,7 @@ class PackScore:
     """
 
     total: float
-    categories: tuple[Mapping[str, object], ...]
+    categories: tuple[JsonObject, ...]
     summary: str = ""
     partial: bool = False
     unit: str = ""

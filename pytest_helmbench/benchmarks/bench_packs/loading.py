@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
@@ -28,6 +27,7 @@ from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_st
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
@@ -139,7 +139,7 @@ class BenchPackLoader:
             )
 
     def scores(
-        self, manifest: BenchPackManifest, groups: Sequence[Sequence[Mapping[str, Any]]]
+        self, manifest: BenchPackManifest, groups: Sequence[Sequence[JsonObject]]
     ) -> Sequence[PackScore]:
         """Return what a pack makes of groups of results of a model, each with one per scenario.
 
@@ -182,9 +182,7 @@ class BenchPackLoader:
             hint = "\n".join(filter(None, (help_, f"Node says:\n{excerpt(words, _SHOWN)}" if words else "")))
             raise UnreadableBenchmarkError((Problem(manifest.entry, None, str(error), hint),)) from error
 
-    def _tools(
-        self, manifest: BenchPackManifest, tell: Callable[[Mapping[str, Any]], None]
-    ) -> BenchPackTools:
+    def _tools(self, manifest: BenchPackManifest, tell: Callable[[JsonObject], None]) -> BenchPackTools:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
         if manifest.verifiers:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, ScenarioResult
-from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run
+from pytest_helmbench.benchmarks.bench_packs.benchlocal.app_run import desktop_run
 from pytest_helmbench.benchmarks.bench_packs.report_lines import (
     BENCH_PACK_COLUMNS,
     BENCH_PACK_TEXTS,
@@ -33,6 +32,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
     repetitions_of,
     said_of_judged,
 )
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.kind_words import CaseWords, OwnColumns, OwnSection, ResultWords, RunWords
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.reading import reading
@@ -74,7 +74,7 @@ class BenchPackRecord:
             row, case = rows.get(result_id), everything.of(repetition)
             lines = bench_pack_lines(row, case)
             title, facts = _about(case.scenario)
-            found[repetition] = CaseWords(title, facts, lines, {"pack": bench_pack_record(row, case)})
+            found[repetition] = CaseWords(title, facts, lines, {"pack": dict(bench_pack_record(row, case))})
         return found
 
     def run(self, path: Path, run_id: int) -> RunWords | None:
@@ -104,7 +104,7 @@ class BenchPackRecord:
             properties=tuple(suite_properties(detail.summary.benchmark, detail.summary.model, score)),
         )
 
-    def export(self, path: Path, run_id: int, *, with_text: bool) -> Mapping[str, Any]:
+    def export(self, path: Path, run_id: int, *, with_text: bool) -> JsonObject:
         """Return the run of the BenchLocal app that one of our runs belongs to; see `KindRecord.export`."""
         found = desktop_run(path, run_id, with_text=with_text)
         if found is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackEvent, BenchPackRow, BenchPackScenario
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.scrub import excerpt, scrub
 
 __all__ = [
@@ -91,14 +92,14 @@ def pack_score_rows(score: PackScore) -> list[tuple[str, str, str]]:
     ]
 
 
-def pack_score_record(score: PackScore, *, with_text: bool) -> dict[str, Any]:
+def pack_score_record(score: PackScore, *, with_text: bool) -> JsonObject:
     """Return what a pack makes of a run in JSON types.
 
     Args:
         score: Of the pack.
         with_text: Also its summary and what it has put into the categories beyond the protocol.
     """
-    record: dict[str, Any] = {
+    record: JsonObject = {
         "total": score.total,
         "unit": score.unit or None,
         "partial": score.partial,
@@ -123,12 +124,14 @@ def bench_pack_texts(row: BenchPackRow) -> list[tuple[str, str]]:
     return [(title, text) for title, text in texts.items() if text]
 
 
-def bench_pack_record(row: BenchPackRow | None, case: BenchPackCase) -> dict[str, Any]:
+def bench_pack_record(row: BenchPackRow | None, case: BenchPackCase) -> JsonObject:
     """Return all that is known of a result of a Bench Pack in JSON types."""
     return {
         "result": None if row is None else asdict(row),
         "scenario": None if case.scenario is None else asdict(case.scenario),
-        "events": [{"type": event.type, "payload": event.payload, "at": event.at} for event in case.events],
+        "events": [
+            {"type": event.type, "payload": dict(event.payload), "at": event.at} for event in case.events
+        ],
     }
 
 

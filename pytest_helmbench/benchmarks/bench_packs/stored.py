@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus, ScenarioResult
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import has_table, reading
 
@@ -39,7 +41,7 @@ class BenchPackResult(NamedTuple):
 
     code: str
     repetition: int
-    stated: Mapping[str, Any]
+    stated: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,13 @@ class BenchPackRow:
     status: str
     score: float | None
     points: float | None
-    timings: Any = None
+    timings: JsonValue = None
     summary: str | None = None
     note: str | None = None
     raw_log: str | None = None
-    output: Any = None
-    verifier: Any = None
-    artifacts: Any = None
+    output: JsonValue = None
+    verifier: JsonValue = None
+    artifacts: JsonValue = None
 
     @property
     def timed(self) -> bool:
@@ -99,7 +101,7 @@ class BenchPackEvent:
     code: str | None
     repetition: int | None
     type: str
-    payload: Mapping[str, Any]
+    payload: JsonObject
     at: str
 
 
@@ -172,17 +174,17 @@ def said_of_judged(conn: sqlite3.Connection, run_id: int) -> Mapping[int, Scenar
     if not has_table(conn, "pack_results"):
         return {}
     return {
-        row["result_id"]: made_of(
+        int(str(row["result_id"])): made_of(
             ScenarioResult,
             row,
-            status=PackStatus(row["status"]),
+            status=PackStatus(str(row["status"])),
             summary=row["summary"] or "",
             note=row["note"] or "",
             raw_log="",
             stated={},
             timings_valid=row["timed"] != 0,
         )
-        for row in _any(conn.execute(_JUDGED, (run_id,)))
+        for row in named_rows(conn.execute(_JUDGED, (run_id,)))
     }
 
 
@@ -194,10 +196,6 @@ def plain_rows(path: Path, run_id: int) -> Mapping[int, BenchPackRow]:
     """
     with reading(path) as conn:
         return bench_pack_rows(conn, run_id, with_text=False)
-
-
-def _any(cursor: sqlite3.Cursor) -> Iterable[Mapping[str, Any]]:
-    return named_rows(cursor)
 
 
 def repetitions_of(conn: sqlite3.Connection, run_id: int, code: str) -> Mapping[int, int]:
@@ -287,34 +285,35 @@ def pack_score(path: Path, run_id: int) -> PackScore | None:
     with reading(path) as conn:
         if not has_table(conn, "pack_scores"):
             return None
-        row = next(iter(_any(conn.execute(query, (run_id,)))), None)
+        row = next(named_rows(conn.execute(query, (run_id,))), None)
     if row is None:
         return None
     return made_of(
         PackScore,
         row,
-        categories=tuple(json.loads(row["categories"])),
+        categories=tuple(json.loads(str(row["categories"]))),
         summary=row["summary"] or "",
         partial=bool(row["partial"]),
         unit=row["unit"] or "",
     )
 
 
-def _row(row: Mapping[str, Any]) -> BenchPackRow:
+def _row(row: Mapping[str, Cell]) -> BenchPackRow:
     parts = {name: _json(row.get(name)) for name in ("timings", "output", "verifier", "artifacts")}
     return made_of(BenchPackRow, row, **parts)
 
 
-def _json(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+def _json(text: Cell) -> JsonValue:
+    value: JsonValue = None if text is None else json.loads(str(text))
+    return value
 
 
-def _stated(code: str, row: BenchPackRow, payload: str | None) -> Mapping[str, Any]:
+def _stated(code: str, row: BenchPackRow, payload: str | None) -> JsonObject:
     """Return a result as its pack has said it: whole from its event, else what the columns hold of it."""
-    said = None if payload is None else json.loads(payload).get("result")
-    if isinstance(said, Mapping):
+    said: JsonValue = None if payload is None else json.loads(payload).get("result")
+    if isinstance(said, dict):
         return said
-    values = {
+    values: JsonObject = {
         "scenarioId": code,
         "status": row.status,
         "score": row.score,

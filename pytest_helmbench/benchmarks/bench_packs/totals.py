@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackManifest, PackScore
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.stored import bench_pack_results
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
@@ -19,7 +19,7 @@ from pytest_helmbench.store.writer import Store
 
 __all__ = ["PackRun", "mean_score", "note_pack_starts", "store_pack_totals"]
 
-Scores = Callable[[BenchPackManifest, Sequence[Sequence[Mapping[str, Any]]]], Sequence[PackScore]]
+Scores = Callable[[BenchPackManifest, Sequence[Sequence[JsonObject]]], Sequence[PackScore]]
 
 
 PackRun = tuple[LoadedBenchPack, str, int]
@@ -29,7 +29,7 @@ PackRun = tuple[LoadedBenchPack, str, int]
 def note_pack_starts(runs: Iterable[PackRun], store: Store) -> None:
     """Put on record that runs have started."""
     for loaded, model, run_id in runs:
-        payload = {
+        payload: JsonObject = {
             "runId": str(run_id),
             "benchPackName": loaded.manifest.name,
             "models": [{"id": model, "label": model}],
@@ -51,7 +51,7 @@ def store_pack_totals(
     """
     wrong = []
     for loaded, model, run_id in runs:
-        repetitions: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+        repetitions: defaultdict[int, list[JsonObject]] = defaultdict(list)
         for result in bench_pack_results(settings.db, run_id):
             repetitions[result.repetition].append(result.stated)
         if not repetitions:
@@ -68,7 +68,11 @@ def store_pack_totals(
         )
         score = replace(mean_score(found), partial=partial)
         store.record_statement(run_id, score)
-        stated = {"totalScore": score.total, "categories": list(score.categories), "summary": score.summary}
+        stated: JsonValue = {
+            "totalScore": score.total,
+            "categories": [dict(category) for category in score.categories],
+            "summary": score.summary,
+        }
         store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
     return tuple(wrong)
 
@@ -95,5 +99,5 @@ def mean_score(scores: Sequence[PackScore]) -> PackScore:
     return replace(first, total=fmean(score.total for score in scores), categories=categories)
 
 
-def _event(kind: str, payload: Mapping[str, Any]) -> Event:
+def _event(kind: str, payload: JsonObject) -> Event:
     return Event(kind, {"type": kind, **payload}, utc_now())

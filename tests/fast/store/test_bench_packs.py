@@ -33,6 +33,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
     bench_pack_scenarios,
     pack_score,
 )
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.session.stored_scores import stored_score
 from pytest_helmbench.store.reading import reading
@@ -164,7 +165,9 @@ def test_the_score_is_the_share_passed_with_categories_as_groups(path: Path) -> 
 
 
 def test_what_a_pack_makes_of_a_run_is_kept_and_its_last_word_stands(path: Path) -> None:
-    categories = ({"id": "a", "label": "A", "score": 3.5, "weight": 2, "own": "kept"},)
+    categories: tuple[JsonObject, ...] = (
+        {"id": "a", "label": "A", "score": 3.5, "weight": 2, "own": "kept"},
+    )
     with bench_pack_store(path, [run_record(), run_record(model="test/other")]) as (store, (run_id, other)):
         store.record_statement(run_id, PackScore(1, ()))
         store.record_statement(

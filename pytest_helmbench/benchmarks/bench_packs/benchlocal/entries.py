@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore, PackStatus
 from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackFault, BenchPackRow
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "without_text",
 ]
 
-Result = Mapping[str, Any]
 MARK = "helmbench"
 """The key that what we add stands under."""
 
@@ -34,14 +33,14 @@ _PLAIN_TIMINGS = ("startedAt", "completedAt", "durationMs", "valid")
 _PLAIN_CATEGORY = ("id", "label", "score", "weight")
 
 
-def timed_result(stated: Result, row: ResultRow, said: BenchPackRow | None) -> Result:
+def timed_result(stated: JsonObject, row: ResultRow, said: BenchPackRow | None) -> JsonObject:
     """Return a result with times, as the app gives it some where its pack has not; our mark is not the pack's."""
     own = {name: value for name, value in stated.items() if name != MARK}
     timings = said.timings if said is not None else None
-    return {**own, "timings": {**_times(row), **(timings if isinstance(timings, Mapping) else {})}}
+    return {**own, "timings": {**_times(row), **(timings if isinstance(timings, dict) else {})}}
 
 
-def _times(row: ResultRow) -> dict[str, Any]:
+def _times(row: ResultRow) -> dict[str, JsonValue]:
     if row.started_at is None or row.completed_at is None:
         return {}
     began, ended = datetime.fromisoformat(row.started_at), datetime.fromisoformat(row.completed_at)
@@ -53,7 +52,7 @@ def _times(row: ResultRow) -> dict[str, Any]:
     }
 
 
-def majority_result(judged: Sequence[Result], repetitions: int) -> Result:
+def majority_result(judged: Sequence[JsonObject], repetitions: int) -> JsonObject:
     """Return one result for all repetitions: the best of those whose status more than half of them have.
 
     Without such a status it is partial. What was not judged has no vote.
@@ -74,20 +73,20 @@ def majority_result(judged: Sequence[Result], repetitions: int) -> Result:
     }
 
 
-def _worth(said: Result) -> tuple[int, float]:
+def _worth(said: JsonObject) -> tuple[int, float]:
     number = said.get("score", said.get("points"))
-    rank = _RANKS.get(said.get("status", ""), 0)
+    rank = next((rank for status, rank in _RANKS.items() if said.get("status") == status), 0)
     return rank, number if isinstance(number, int | float) else float("-inf")
 
 
-def error_result(row: ResultRow, fault: BenchPackFault | None, message: str) -> Result:
+def error_result(row: ResultRow, fault: BenchPackFault | None, message: str) -> JsonObject:
     """Return a case that was never judged the way the app stores one.
 
     The app takes the type of error off a result that names no HTTP status of the provider; it is then a failure
     of the model. So a fault without a status is one of execution, whose type it leaves alone.
     """
     text = message or (fault.error if fault is not None else "") or row.reason or "error"
-    details: dict[str, Any] = {"error": text}
+    details: dict[str, JsonValue] = {"error": text}
     if fault is not None:
         details |= {"providerHttpStatus": fault.status_code, "providerResponseBlank": False}
     return {
@@ -110,7 +109,7 @@ def error_result(row: ResultRow, fault: BenchPackFault | None, message: str) -> 
     }
 
 
-def stored_score(score: PackScore, *, with_text: bool) -> Result:
+def stored_score(score: PackScore, *, with_text: bool) -> JsonObject:
     """Return what a pack makes of a model's results; the app has no place but the summary to call it partial.
 
     Args:
@@ -119,30 +118,31 @@ def stored_score(score: PackScore, *, with_text: bool) -> Result:
     """
     words = score.summary if with_text else ""
     summary = " ".join(filter(None, ("Over a partial selection." if score.partial else "", words)))
-    categories = [
+    categories: list[JsonValue] = [
         dict(part) if with_text else {name: part[name] for name in _PLAIN_CATEGORY if name in part}
         for part in score.categories
     ]
-    found = {"totalScore": score.total, "categories": categories}
+    found: JsonObject = {"totalScore": score.total, "categories": categories}
     return {**found, "summary": summary} if summary else found
 
 
-def without_text(said: Result) -> Result:
+def without_text(said: JsonObject) -> JsonObject:
     """Return a result without what may quote a reply: only words and numbers of the protocol are left."""
     timings = said.get("timings")
-    mark = said.get(MARK, {})
+    mark = said.get(MARK)
+    mark = mark if isinstance(mark, dict) else {}
     return {
         "scenarioId": said.get("scenarioId"),
         **_words(said, _PLAIN_KEYS),
         # What is said of a case that was never judged is ours.
         "summary": said["summary"] if mark.get("outcome") == "error" else "",
         "rawLog": "",
-        "timings": _words(timings, _PLAIN_TIMINGS) if isinstance(timings, Mapping) else {},
+        "timings": _words(timings, _PLAIN_TIMINGS) if isinstance(timings, dict) else {},
         **({MARK: mark} if mark else {}),
     }
 
 
-def _words(said: Result, names: Sequence[str]) -> dict[str, Any]:
+def _words(said: JsonObject, names: Sequence[str]) -> dict[str, JsonValue]:
     found = {name: said[name] for name in names if name in said}
     return {
         name: value

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import build_image, pull_image
+from pytest_helmbench.benchmarks.bench_packs.verifiers.inspected import (
+    address_in,
+    host_address,
+    inspected,
+    published_port,
+)
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
-from pytest_helmbench.sandbox.box import BoxSpec, Ended, Engine, SandboxSearch, Unavailable
+from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
 from pytest_helmbench.sandbox.owners import this_process
@@ -214,7 +218,9 @@ async def _new_network(engine: ContainerEngine) -> _Network:
             raise AbsentVerifierError(
                 "failed", f"did not start: {engine.name} made no network ({last_words(made)})"
             )
-        host = _gateway(_parsed(await engine.tool("network", "inspect", name))) if closed else ""
+        host = ""
+        if closed:
+            host = host_address(inspected((await engine.tool("network", "inspect", name)).stdout))
         if host or not closed:
             break
         await engine.tool("network", "rm", name)  # this machine is not on it
@@ -259,9 +265,9 @@ async def _address(engine: ContainerEngine, name: str, network: _Network, port: 
     Raises:
         AbsentVerifierError: It has none, as when it has ended.
     """
-    settings = _parsed(await engine.tool("inspect", "--type", "container", name)).get("NetworkSettings") or {}
+    container = inspected((await engine.tool("inspect", "--type", "container", name)).stdout)
     if network.closed:
-        address = ((settings.get("Networks") or {}).get(network.name) or {}).get("IPAddress")
+        address = address_in(container, network.name)
         if address and not _can_listen(network.host):
             # What is sent to an address of no network of ours would go who knows where.
             raise AbsentVerifierError(
@@ -269,10 +275,8 @@ async def _address(engine: ContainerEngine, name: str, network: _Network, port: 
             )
         if address:
             return f"http://{address}:{port}"
-    else:
-        published = (settings.get("Ports") or {}).get(f"{port}/tcp") or [{}]
-        if published[0].get("HostPort"):
-            return f"http://127.0.0.1:{published[0]['HostPort']}"
+    elif own_port := published_port(container, port):
+        return f"http://127.0.0.1:{own_port}"
     ended = await _ended(engine, name)
     raise AbsentVerifierError("failed", f"did not come up: {ended}")
 
@@ -303,22 +307,6 @@ async def _ended(engine: ContainerEngine, name: str) -> str:
 async def _said(engine: ContainerEngine, name: str) -> str:
     logs = await engine.tool("logs", "--tail", _LOG_LINES, name)
     return tail(logs.stdout + logs.stderr)
-
-
-def _parsed(ended: Ended) -> dict[str, Any]:
-    """Return the one thing that an engine was asked about; empty when it said nothing that can be read."""
-    try:
-        things = json.loads(ended.stdout)
-    except ValueError:
-        return {}
-    return things[0] if isinstance(things, list) and things and isinstance(things[0], dict) else {}
-
-
-def _gateway(network: dict[str, Any]) -> str:
-    """Return the host's address on a network, as podman or as docker describes it."""
-    places = network.get("subnets") or (network.get("IPAM") or {}).get("Config") or []
-    found = (place.get("gateway") or place.get("Gateway") for place in places)
-    return next((str(address) for address in found if address and ":" not in str(address)), "")
 
 
 def _can_listen(address: str) -> bool:

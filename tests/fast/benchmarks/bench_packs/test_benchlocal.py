@@ -23,7 +23,8 @@ from bench_pack_records import (
 )
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
-from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import desktop_run, write_benchlocal
+from pytest_helmbench.benchmarks.bench_packs.benchlocal.app_run import desktop_run
+from pytest_helmbench.benchmarks.bench_packs.benchlocal.run_folders import write_benchlocal
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 
@@ -203,8 +204,9 @@ def test_repetitions_become_one_result_by_majority_of_what_was_judged(
     found = desktop_run(db, run_id, with_text=True)
 
     assert found is not None
-    assert found.summary["runsPerTest"] == 3
-    (one,) = found.summary["resultsByModel"]["test/good"]
+    summary: Any = found.summary
+    assert summary["runsPerTest"] == 3
+    (one,) = summary["resultsByModel"]["test/good"]
     count = sum(status is not None for status in statuses)
     assert (one["status"], one["score"]) == (expected, chosen)
     assert one["helmbench"] == {"repetitions": 3, "judged": count}

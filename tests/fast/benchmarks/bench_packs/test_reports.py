@@ -17,6 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.report_lines import pack_score_line, suite_properties
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.core.case_texts import quoted_texts
+from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.store.run_rows import RunRecord, RunTotals
@@ -70,7 +71,7 @@ def _valid(name: str, document: str, capsys: pytest.CaptureFixture[str]) -> Any:
 def test_a_score_of_a_pack_is_one_line_with_its_categories() -> None:
     assert f"test/good: {pack_score_line(_SCORE)}" == _LINE
     assert pack_score_line(PackScore(0.5, ())) == "the pack's own total: 0.5"
-    many = tuple({"id": f"c{number}", "score": number} for number in range(15))
+    many: tuple[JsonObject, ...] = tuple({"id": f"c{number}", "score": number} for number in range(15))
     assert pack_score_line(PackScore(1, many)).endswith("c10 10, c11 11, 3 more")
     nameless = PackScore(1, ({"id": "x", "label": "", "score": "high"},))
     assert pack_score_line(nameless).endswith("; x -")
