@@ -24,7 +24,6 @@ _FIGURES = (
 )
 _STILL_ABOVE: dict[str, float] = {
     "files over 400 lines": 1,
-    "attributes set from outside": 1,
 }
 """What the figures are today that have not reached their goals."""
 

@@ -230,7 +230,22 @@ def _set_from_outside(wanted: Sequence[Source]) -> list[str]:
         if declarers[target.attr]
         and target.attr not in own[file.name]
         and not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"))
+        and target not in _set_on_pytest(file)
     )
+
+
+def _set_on_pytest(file: Source) -> set[ast.Attribute]:
+    """Return the assignments to parameters of pytest's own types: its hooks are told to change reports in place."""
+    found: set[ast.Attribute] = set()
+    for node in file.nodes:
+        if isinstance(node, ast.FunctionDef):
+            arguments = (*node.args.args, *node.args.kwonlyargs)
+            theirs = {
+                one.arg for one in arguments if ast.unparse(one.annotation or one).startswith("pytest.")
+            }
+            assigned = _assigned(ast.walk(node))
+            found |= {one for one in assigned if isinstance(one.value, ast.Name) and one.value.id in theirs}
+    return found
 
 
 def _assigned(nodes: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
