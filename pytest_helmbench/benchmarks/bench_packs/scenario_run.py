@@ -1,0 +1,212 @@
+"""One scenario on its way through its Bench Pack: its pack is told where it is, and its result becomes an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
+    BENCH_PACK,
+    BenchPackManifest,
+    BenchPackRule,
+    PackStatus,
+    ScenarioResult,
+)
+from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
+from pytest_helmbench.benchmarks.bench_packs.node.host_context import ItemEndpoints, host_context, run_input
+from pytest_helmbench.benchmarks.bench_packs.pack_addresses import PackAddresses
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.engine.work import fault_outcome, with_sums
+from pytest_helmbench.gateway.attempt import utc_now
+from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.gateway.relay.item_clock import ItemClock
+from pytest_helmbench.gateway.relay.sums import Sums
+
+__all__ = ["ScenarioRun", "Told"]
+
+_MOST_EVENTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a pack is told for a scenario.
+
+    Args:
+        manifest: Of the pack.
+        place: Where it is, and where it may write.
+        addresses: Of its model and its verifiers.
+        generation: How the model is to be asked.
+    """
+
+    manifest: BenchPackManifest
+    place: BridgePlace
+    addresses: PackAddresses
+    generation: JsonObject
+
+
+class ScenarioRun:
+    """A run of one scenario; an `Attempt` for the bridge.
+
+    Args:
+        told: What its pack is told.
+        rule: What the scenario is held to.
+        conversation: Its model calls.
+        clock: Its time.
+        news: Returns what has happened to the verifiers since it was last asked.
+    """
+
+    def __init__(
+        self,
+        told: Told,
+        rule: BenchPackRule,
+        conversation: Conversation,
+        clock: ItemClock,
+        news: Callable[[], tuple[Event, ...]],
+    ) -> None:
+        self._told = told
+        self._rule = rule
+        self._conversation = conversation
+        self._clock = clock
+        self._news = news
+        self._begun = False
+        self._progress: list[Event] = []
+        scenario = rule.scenario
+        self._started = _event(
+            "scenario_started",
+            scenarioId=scenario.id,
+            title=scenario.title,
+            index=rule.number,
+            total=rule.total,
+        )
+
+    async def begin(self) -> tuple[JsonObject, JsonObject]:
+        """See `Attempt.begin`; a pack that starts over is given the replies that it had."""
+        if self._begun:
+            self._conversation.rewind()
+            self._progress.clear()
+        self._begun = True
+        told, line = self._told, self._conversation.line
+        endpoints = ItemEndpoints(
+            model=line.entry.id,
+            base_url=told.addresses.address.base_url,
+            token=told.addresses.address.token,
+            docker_base_url=told.addresses.docker_base_url,
+        )
+        context = host_context(told.manifest, told.place, endpoints, told.addresses.verifiers.endpoints)
+        run = run_input(
+            f"{told.manifest.id}-{line.origin.run_id}",
+            told.manifest,
+            self._rule.scenario,
+            line.entry.id,
+            told.generation,
+        )
+        self._clock.begin()
+        return context, run
+
+    def spent_s(self) -> float:
+        """See `Attempt.spent_s`: what its requests wait for our own limits is not counted."""
+        return self._clock.used_s()
+
+    def emitted(self, event: JsonObject) -> None:
+        """See `Attempt.emitted`; what only a host may say is kept apart."""
+        if len(self._progress) < _MOST_EVENTS:
+            stated = event.get("type")
+            kind = stated if stated in ("model_progress", "log") else "pack_event"
+            self._progress.append(Event(str(kind), event, utc_now()))
+
+    def failed(self, reason: str, message: str, output: str = "") -> Outcome:
+        """Return an error: the pack broke down. A fault that it was told comes first: it is the cause."""
+        outcome = self._fault() or Outcome(
+            Verdict.ERROR, reason, message, excerpt=output, excerpt_of="output"
+        )
+        return self._complete(outcome, ())
+
+    def judged(self, result: ScenarioResult, unanswered: HelmbenchError | None) -> Outcome:
+        """Return the verdict, or the error that leaves it without worth.
+
+        Args:
+            result: As the pack says.
+            unanswered: A request that the pack has not waited for: what it calls a failure may be an outage.
+        """
+        sums = self._conversation.sums
+        result = replace(result, timings_valid=not sums.recalled)
+        stated = _event(
+            "scenario_result",
+            modelId=self._conversation.line.entry.id,
+            scenarioId=result.scenario,
+            result=dict(result.stated),
+        )
+        outcome = self._fault() or self._unasked(sums)
+        if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
+            outcome = fault_outcome(unanswered)
+        if outcome is None:
+            outcome = _verdict(self._rule, result, self._told.addresses.verifiers.absent)
+        return replace(self._complete(outcome, (stated,)), statement=result)
+
+    def _fault(self) -> Outcome | None:
+        faults = self._conversation.sums.open_faults
+        if faults:
+            return fault_outcome(faults[0])
+        verifier = self._told.addresses.verifiers.fault
+        return None if verifier is None else Outcome(Verdict.ERROR, "verifier", verifier)
+
+    def _unasked(self, sums: Sums) -> Outcome | None:
+        if sums.answered:
+            return None
+        message = (
+            "the pack gave a result, but its model has answered no request of this scenario"
+            "\n  hint: the pack must call the address in its HostContext; what it says without that is no verdict"
+        )
+        return Outcome(Verdict.ERROR, "no_model_call", message)
+
+    def _complete(self, outcome: Outcome, stated: tuple[Event, ...]) -> Outcome:
+        scenario = self._rule.scenario.id
+        if not outcome.judged:
+            stated = (*stated, _event("scenario_error", scenarioId=scenario, message=outcome.message))
+        finished = _event("scenario_finished", scenarioId=scenario)
+        events = (*self._news(), self._started, *self._progress, *stated, finished)
+        return replace(with_sums(outcome, self._conversation.sums), events=events)
+
+
+def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:
+    """Return what a result counts as; verifiers that were absent are stated with it."""
+    passed = rule.partial.passes(result)
+    evaluation = Evaluation(
+        criterion="",
+        rule=BENCH_PACK,
+        rule_hash=rule.hash,
+        passed=passed,
+        credit=1.0 if passed else 0.0,
+        reason=None if passed else str(result.status),
+        parse=None,
+        expected=_expected(rule),
+        observed=_observed(result),
+        justification="\n".join(absent) or None,
+    )
+    return Outcome(
+        Verdict.PASSED if passed else Verdict.FAILED,
+        None if passed else str(result.status),
+        evaluations=(evaluation,),
+        score=evaluation.credit,
+        excerpt="" if passed else excerpt("\n".join(filter(None, (result.summary, result.note)))),
+        excerpt_of="pack",
+    )
+
+
+def _expected(rule: BenchPackRule) -> str:
+    policy = str(rule.partial)
+    if policy == "fail":
+        return "pass"
+    return "pass or partial" if policy == "pass" else f"pass, or partial with a score of at least {policy}"
+
+
+def _observed(result: ScenarioResult) -> str:
+    shown = "" if result.score is None else f" (score {result.score:g})"
+    return f"{PackStatus(result.status)}{shown}"
+
+
+def _event(kind: str, **payload: JsonValue) -> Event:
+    return Event(kind, {"type": kind, **payload}, utc_now())
