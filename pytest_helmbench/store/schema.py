@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from sqlite_utils import Database, Migrations
 
 __all__ = ["migrate", "unknown_migrations"]
@@ -17,7 +19,8 @@ def migrate(db: Database) -> None:
 
 def unknown_migrations(db: Database) -> tuple[str, ...]:
     """Return the names of applied migrations that this version does not have."""
-    ours = {migration.name for migration in _MIGRATIONS.pending(Database(memory=True))}
+    with contextlib.closing(Database(memory=True)) as empty:
+        ours = {migration.name for migration in _MIGRATIONS.pending(empty)}
     return tuple(step.name for step in _MIGRATIONS.applied(db) if step.name not in ours)
 
 
