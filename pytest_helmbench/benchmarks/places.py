@@ -9,9 +9,14 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.registry import all_places, places_of
 from pytest_helmbench.core.codes import natural_key
 
-__all__ = ["benchmark_root", "benchmarks_below", "closed_files", "is_benchmark", "is_closed"]
+__all__ = ["absolute", "benchmark_root", "benchmarks_below", "closed_files", "is_benchmark", "is_closed"]
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
+
+
+def absolute(path: Path) -> Path:
+    """Return a path from the root without `..`, as it is written: links are not followed."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
 
 
 def is_benchmark(path: Path) -> bool:
@@ -38,8 +43,8 @@ def benchmark_root(path: Path) -> Path | None:
     Args:
         path: Any path; it need not exist.
     """
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
-    folders = (absolute, *absolute.parents)
+    place = absolute(path)
+    folders = (place, *place.parents)
     outermost = [places for places in all_places() if places.is_outermost]
     around = [folder for folder in folders if any(places.detect(folder) for places in outermost)]
     return around[-1] if around else next((folder for folder in folders if is_benchmark(folder)), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import click
 
 from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.kind import SessionValues
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below
 from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
 from pytest_helmbench.cli.at_hand import kept_values
 from pytest_helmbench.cli.output import (
@@ -64,7 +63,7 @@ def command(path: Path | None, *, as_json: bool) -> int:
 def _places(path: Path | None) -> tuple[Path, ...]:
     if path is None:
         return Project.at(Path.cwd()).benchmarks(None)
-    place = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute() keeps `..`
+    place = absolute(path)
     root = benchmark_root(place)
     below = tuple(benchmarks_below(place)) if place.is_dir() else ()
     if root is not None:

@@ -20,7 +20,7 @@ __all__ = ["Asking", "Call", "Origin", "Watch"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose call it is."""
+    """The run, the case and the repetition that a call is made for."""
 
     run_id: int
     code: str

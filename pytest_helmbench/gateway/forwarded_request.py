@@ -49,6 +49,6 @@ class ForwardedRequest:
         return next((n for n in stated if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
 
     def arrived(self, answer: bytes, *, recalled: bool = False) -> None:
-        """Take the reply."""
+        """Take the HTTP body of the reply; `recalled` when it was taken from the record."""
         self.answer = answer
         self.recalled = recalled

@@ -1,4 +1,4 @@
-"""Answers over HTTP, and what fetches them."""
+"""HTTP answers of providers, the error of one that did not come, and the protocol of the client that gets them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Client", "RawAnswer", "TransportError"]
 
 
 class TransportError(Exception):
-    """No whole answer came.
+    """No whole answer came: no connection, no time left, or too many bytes.
 
     Args:
-        fault: Why.
+        fault: Its class, and why in words.
     """
 
     def __init__(self, fault: Fault) -> None:

@@ -26,7 +26,7 @@ _OWN_PIDS = 4  # what stands around the command: the sandbox's own processes and
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What one process uses."""
+    """The use of resources by one process."""
 
     pid: int
     threads: int

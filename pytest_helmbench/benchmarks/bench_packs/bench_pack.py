@@ -307,7 +307,7 @@ class BenchPackRule(CaseRule):
     """A scenario that its own pack runs and judges.
 
     Args:
-        scenario: It.
+        scenario: As the pack lists it.
         number: Its place in the pack's list, from 1.
         total: How many the pack lists.
         partial: What a partial result counts as.

@@ -36,7 +36,7 @@ class BenchPackJob(CaseJob):
 
     Args:
         loaded: Its pack.
-        scenario: It.
+        scenario: As the pack lists it.
         number: Its place in the pack's list, from 1.
     """
 
@@ -51,7 +51,7 @@ class BenchPackJob(CaseJob):
 
     @property
     def family(self) -> str:
-        """The same for all."""
+        """`bench_pack`: packs are all of one family."""
         return BENCH_PACK
 
     def prompt_characters(self) -> int:
@@ -64,7 +64,7 @@ class BenchPackJob(CaseJob):
 
     @property
     def work(self) -> BenchPackWork:
-        """That of its pack."""
+        """The work of its pack, which all its scenarios share."""
         return self.loaded.work
 
     @property

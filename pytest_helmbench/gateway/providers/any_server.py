@@ -1,4 +1,4 @@
-"""A server that only its address is known of: whatever `--helmbench-base-url` names."""
+"""The provider of every address that no other provider knows, such as one of `--helmbench-base-url`."""
 
 from __future__ import annotations
 

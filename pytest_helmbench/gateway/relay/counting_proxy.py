@@ -54,7 +54,7 @@ class _Sent:
     """The body of a request, piece by piece.
 
     Args:
-        request: Whose.
+        request: Whose body it is.
         most_bytes: It is given up behind so many.
     """
 
@@ -94,7 +94,9 @@ class CountingProxy:
         self._upstream = upstream.rstrip("/")
         self._session = session
         self._bounds = bounds
-        self._door = web.Server(self._handle, handler_cancellation=True, logger=_SILENT, access_log=None)
+        self._connections = web.Server(
+            self._handle, handler_cancellation=True, logger=_SILENT, access_log=None
+        )
         self._listening: asyncio.Server | None = None
 
     @property
@@ -109,7 +111,7 @@ class CountingProxy:
             OSError: There is none.
         """
         loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(self._door, _LOOPBACK, 0, backlog=_BACKLOG)
+        self._listening = await loop.create_server(self._connections, _LOOPBACK, 0, backlog=_BACKLOG)
         self.port = self._listening.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -117,7 +119,7 @@ class CountingProxy:
         listening, self._listening = self._listening, None
         if listening is not None:
             listening.close()
-            await self._door.shutdown(_STOP_S)
+            await self._connections.shutdown(_STOP_S)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked += 1

@@ -51,7 +51,7 @@ class _Refusal(asyncio.Protocol):
     """Closes a connection that there is no room for."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Drop it."""
+        """Close the connection before anything is read from it."""
         transport.close()
 
 

@@ -146,7 +146,7 @@ class BubblewrapEngine(LocalEngine):
         for name in _SYSTEM:
             path = Path(name)
             if path.is_symlink():
-                yield from ("--symlink", os.readlink(name), name)  # noqa: PTH115 - the text as it is
+                yield from ("--symlink", str(path.readlink()), name)
             elif path.is_dir():
                 yield from _bind(path, name)
         prefixes = {Path(sys.base_prefix), Path(sys.base_exec_prefix), host_python().parent.parent}

@@ -123,7 +123,7 @@ def _kill_children() -> None:
 
 def _children() -> list[int]:
     try:
-        with open("/proc/self/task/%d/children" % os.getpid()) as file:  # noqa: UP031
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
             return [int(pid) for pid in file.read().split()]
     except OSError:
         return []

@@ -84,7 +84,7 @@ class Child:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody uses it."""
+        """Whether no item runs in it."""
         return self._users == 0
 
     @property

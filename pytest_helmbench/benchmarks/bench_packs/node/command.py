@@ -112,8 +112,8 @@ class PackCommand:
             readable.add(self.packages)
         return (
             "--permission" if self.node.version >= (22, 13, 0) else "--experimental-permission",
-            *(f"--allow-fs-read={os.path.join(path, '*')}" for path in sorted(readable)),  # noqa: PTH118 - a pattern
-            *(f"--allow-fs-write={os.path.join(path, '*')}" for path in writable),  # noqa: PTH118
+            *(f"--allow-fs-read={Path(path, '*')}" for path in sorted(readable)),
+            *(f"--allow-fs-write={Path(path, '*')}" for path in writable),
             "--allow-worker",
             # It opens files by itself, whatever the permissions.
             *(("--no-experimental-sqlite",) if self.node.version >= (22, 5, 0) else ()),

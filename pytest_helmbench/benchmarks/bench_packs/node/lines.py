@@ -108,7 +108,7 @@ class Wire(Protocol):
         """Begin to listen, once the process has been started."""
 
     def send(self, message: JsonObject) -> None:
-        """Send a message."""
+        """Write a message as one line, without waiting."""
 
     def close(self) -> None:
         """Close our ends; the process ends too."""
@@ -137,11 +137,11 @@ class InheritedWire:
             self._transports.append(transport)
 
     def send(self, message: JsonObject) -> None:
-        """Send a message."""
+        """See `Wire.send`."""
         _send(self._transports[0], message)
 
     def close(self) -> None:
-        """Close all ends."""
+        """See `Wire.close`: the lifeline too."""
         for transport in self._transports:
             transport.abort()
         for end in (*self._theirs, *self._ours[len(self._transports) :]):
@@ -166,7 +166,7 @@ class LoopbackWire:
         self._socket.listen()
 
     async def connect(self, lines: Lines) -> None:
-        """Begin to serve."""
+        """Begin to serve; whoever comes without the token is turned away."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: _Guest(self._token, self._acquire, lines), sock=self._socket
@@ -180,7 +180,7 @@ class LoopbackWire:
             _send(self._transport, message)
 
     def close(self) -> None:
-        """Close everything."""
+        """See `Wire.close`; nobody else is let in."""
         for transport in (self._transport, *self._lifelines):
             if transport is not None:
                 transport.abort()

@@ -34,7 +34,7 @@ class NodeProcess(asyncio.SubprocessProtocol):
         return None if self._transport is None else self._transport.get_returncode()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember the process."""
+        """Keep the process and its number."""
         assert isinstance(transport, asyncio.SubprocessTransport)  # what a subprocess gets
         self._transport = transport
         self.pid = transport.get_pid()
@@ -47,7 +47,7 @@ class NodeProcess(asyncio.SubprocessProtocol):
             del self._output[: -self._kept - _LONGEST_TOKEN]
 
     def process_exited(self) -> None:
-        """Say so."""
+        """Set the event that others wait for."""
         self._exited.set()
 
     def text(self) -> str:

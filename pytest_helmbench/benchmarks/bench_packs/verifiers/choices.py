@@ -21,7 +21,7 @@ _SCHEMES = ("http", "https")
 
 
 class Mode(StrEnum):
-    """How a verifier runs."""
+    """The ways to run a verifier, in the words of the option."""
 
     DOCKER = "docker"
     PODMAN = "podman"

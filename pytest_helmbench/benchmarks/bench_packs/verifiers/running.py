@@ -46,7 +46,7 @@ class AbsentVerifierError(HelmbenchError):
 
 
 class Running(ABC):
-    """A verifier that runs.
+    """A server that answers a pack's verifier requests.
 
     Args:
         url: Where we reach it, without a trailing slash.

@@ -1,4 +1,4 @@
-"""The verifiers of one pack: started when the first item needs them, in front of each item, removed at the end."""
+"""The verifiers of one pack: started when an item needs them, watched through proxies, removed at the end."""
 
 from __future__ import annotations
 
