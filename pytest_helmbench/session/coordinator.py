@@ -115,6 +115,8 @@ class Coordinator:
             return
         self.book.store.flush()
         if self._recorded_replies is None:
+            from pytest_helmbench.session.recorded_replies import RecordedReplies
+
             self._recorded_replies = RecordedReplies(self.book.store, self.settings.cache_mode, ())
             backend.use_replies(ReplyCache(self._recorded_replies, shares=False))
         self._recorded_replies.trust(self.book.tallies)

@@ -779,8 +779,8 @@ ERRORS = [
         id="two prompt files",
     ),
     pytest.param(
-        {"S1.json": '{\n "a": 1,\n}'},
-        ["S1.json:3: this is no valid JSON: Expecting property name enclosed in double quotes"],
+        {"S1.json": '{\n "a": 1,\n "b"\n}'},
+        ["S1.json:4: this is no valid JSON: Expecting ':' delimiter"],
         id="broken JSON",
     ),
     pytest.param(
