@@ -84,7 +84,7 @@ class Child:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no item runs in it."""
+        """Whether nobody waits for one of its answers."""
         return self._users == 0
 
     @property
