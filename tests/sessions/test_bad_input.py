@@ -149,3 +149,20 @@ def test_a_models_file_that_is_named_is_read_instead(pytester: pytest.Pytester, 
     result = run_tree(pytester, "--helmbench-models-file=other.yml", "--collect-only", "-q")
 
     assert "P1-B1-S1-C1-PT1[baseline/first]" in collected(result)
+
+
+@pytest.mark.parametrize("name", ["P1_B2_S1", "P1-B2S1"])
+def test_a_scenario_folder_that_nobody_reads_is_an_item_that_errors(
+    pytester: pytest.Pytester, provider: Provider, name: str
+) -> None:
+    trees = {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")}
+    scenarios = write_tree(pytester.path / "benchmark", trees) / "scenarios"
+    (scenarios / "P1-B2-S1").rename(scenarios / name)
+
+    result = run_tree(pytester, "--helmbench-min-score=0", url=provider.url)
+
+    result.assert_outcomes(passed=1, errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [f"benchmark/scenarios/{name}: the folder is read by nobody: '{name}' is no code"]
+    )

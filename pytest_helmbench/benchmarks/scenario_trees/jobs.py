@@ -236,7 +236,7 @@ def _host(path: Path, benchmark: ScenarioTree) -> Path:
     if path.is_file():
         return path
     prompt = f"{benchmark.broken[path].rpartition('-')[2]}.md"
-    for folder in path.parents:
+    for folder in (path, *path.parents):
         files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else []
         if files:
             return next((file for file in files if file.name == prompt), files[0])

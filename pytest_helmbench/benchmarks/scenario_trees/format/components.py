@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
     linted_headings,
     stray_components,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order
+from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order, looks_like_component
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import Split, split_component, split_file
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import COMPONENT
@@ -50,6 +50,21 @@ USER_CONTEXTS = Kind("user-contexts", re.compile(r"U\d+\Z"), "U1", "weighted")
 PERTURBATIONS = Kind("perturbations", re.compile(r"PT\d+[a-z]?\Z"), "PT1", "weighted")
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A component as it was read.
+
+    Args:
+        component: With what could be read of it.
+        has_weight: Whether its frontmatter names severity or difficulty.
+        has_text: Whether there is text; None where that cannot be told.
+    """
+
+    component: Component
+    has_weight: bool
+    has_text: bool | None
+
+
 def load_components(reader: Reader, folder: Path, scenario: str, kind: Kind) -> tuple[Component, ...]:
     """Read one axis of a scenario in natural order, filing what is wrong with it.
 
@@ -60,22 +75,43 @@ def load_components(reader: Reader, folder: Path, scenario: str, kind: Kind) -> 
         kind: The axis.
 
     Returns:
-        Empty when the scenario has no such axis.
+        Those of the consolidated file and those of files of their own; empty when the scenario has no such axis.
     """
-    consolidated = folder / f"{kind.name}.md"
+    consolidated, individual = folder / f"{kind.name}.md", folder / kind.name
+    found: dict[str, _Read] = {}
     if consolidated.is_file():
-        found = _from_consolidated(reader, consolidated, scenario, kind)
-    elif (folder / kind.name).is_dir():
-        found = _from_files(reader, folder / kind.name, scenario, kind)
-    else:
-        return ()
-    return tuple(sorted(found, key=lambda component: natural_key(component.code)))
+        _from_consolidated(reader, consolidated, scenario, kind, found)
+    if individual.is_dir():
+        _from_files(reader, individual, scenario, kind, found)
+    if kind is PERTURBATIONS:
+        _judge_perturbations(reader, found.values())
+    components = (read.component for read in found.values())
+    return tuple(sorted(components, key=lambda component: natural_key(component.code)))
 
 
-def _from_consolidated(reader: Reader, path: Path, scenario: str, kind: Kind) -> list[Component]:
+def _judge_perturbations(reader: Reader, found: Iterable[_Read]) -> None:
+    """File what would make a perturbation count as another than was meant: no text, or no severity among others."""
+    read = list(found)
+    weighted = next((one.component for one in read if one.has_weight), None)
+    for one in read:
+        component = one.component
+        if one.has_text is False:
+            fault = Fault(
+                component.line, f"{component.code} has no text", "write what is added to the prompt"
+            )
+            reader.findings.add(component.path, fault)
+        if weighted is not None and not one.has_weight:
+            message = f"{component.code} has no severity, and {weighted.code} has one"
+            hint = "write 'severity: 0' in its frontmatter if it is harmless: scores ignore it then"
+            reader.findings.add(component.path, Fault(component.line, message, hint))
+
+
+def _from_consolidated(
+    reader: Reader, path: Path, scenario: str, kind: Kind, found: dict[str, _Read]
+) -> None:
     text = reader.text(path)
     if text is None:
-        return []
+        return
     outlined = outline(text, kind.code)
     starts = [
         index
@@ -85,29 +121,26 @@ def _from_consolidated(reader: Reader, path: Path, scenario: str, kind: Kind) ->
     before = outlined.headings[: starts[0]] if starts else outlined.headings
     lead = Body(text, 0, outlined.headings[starts[0]].start if starts else len(text), before, outlined.fences)
     reader.findings.add(path, *_lead_faults(lead, kind))
-    components: dict[str, Component] = {}
     for index, behind in pairwise([*starts, len(outlined.headings)]):
         heading, inner = outlined.headings[index], outlined.headings[index + 1 : behind]
         end = outlined.headings[behind].start if behind < len(outlined.headings) else len(text)
-        reader.findings.add(path, *_start_faults(heading, components))
+        reader.findings.add(path, *_start_faults(heading, found))
         split = split_component(text[heading.end : end], heading.line + 1)
         inner = tuple(item for item in inner if item.start >= heading.end + (split.body_start or 0))
         body = Body(text, min(heading.end + (split.body_start or 0), end), end, inner, outlined.fences)
         reader.findings.add(path, *_other_titles(body, kind))
         bare = Component(heading.title, f"{scenario}-{heading.title}", "", "", 0, path, heading.line)
-        components.setdefault(heading.title, _filled(reader, bare, split, body, kind))
-    return list(components.values())
+        found.setdefault(heading.title, _filled(reader, bare, split, body, kind))
 
 
-def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind) -> list[Component]:
-    components: dict[str, Component] = {}
+def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind, found: dict[str, _Read]) -> None:
     for path in _individual_files(reader, folder, kind):
         text = reader.text(path)
         if text is None:
             continue
         code = bare_name(path.stem)
-        if code in components:
-            message = f"{code} is also in {components[code].path.name}"
+        if code in found:
+            message = f"{code} is also in {found[code].component.path.name}"
             reader.findings.add(path, Fault(None, message, "keep one file of each code"))
         split = split_file(text)
         start = min(split.body_start or 0, len(text))
@@ -116,8 +149,7 @@ def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind) -> list
         body = Body(text, start, len(text), inner, outlined.fences)
         reader.findings.add(path, *_code_titles(body))
         bare = Component(code, f"{scenario}-{code}", "", "", 0, path, body.first_line())
-        components.setdefault(code, _filled(reader, bare, split, body, kind))
-    return list(components.values())
+        found.setdefault(code, _filled(reader, bare, split, body, kind))
 
 
 def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
@@ -129,32 +161,36 @@ def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
             found.append(path)
         else:
             hint = f"name it like {kind.example}.md to use it"
-            fault = Fault(
-                None, f"the file is ignored: {path.stem!r} is no code of {kind.name}", hint, usable=True
-            )
+            message = f"the file is ignored: {path.stem!r} is no code of {kind.name}"
+            fault = Fault(None, message, hint, usable=not looks_like_component(path))
             reader.findings.add(path, fault)
     return found
 
 
-def _filled(reader: Reader, bare: Component, split: Split, body: Body, kind: Kind) -> Component:
+def _filled(reader: Reader, bare: Component, split: Split, body: Body, kind: Kind) -> _Read:
     """Return a component with weight and texts, filing what is wrong with them."""
     weight = 0
+    has_weight = True  # where the frontmatter cannot be read, nobody knows
     document = split.document
     faults = [*split.faults]
     if document is not None:
         readable = isinstance(document.data, dict)
+        has_weight = not readable or not {"severity", "difficulty"}.isdisjoint(document.mapping())
         found = validate(document, COMPONENT, kind.definition) if readable else [*document.faults]
         if not found and not faults:
             weight, found = _weight(document, kind)
         faults.extend(found)
+    elif not faults:
+        has_weight = False
     if split.body_start is None:
         reader.findings.add(bare.path, *faults)
-        return bare
+        return _Read(bare, has_weight, None)
     block, found = compose(body)
     own_keys = document.names() if document is not None else ()
     reader.findings.add(bare.path, *faults, *found, *linted_headings(body))
     reader.findings.add(bare.path, *leaked_frontmatter(body, own_keys), *stray_components(body))
-    return replace(bare, body=body.trimmed(), block=block, weight=weight)
+    component = replace(bare, body=body.trimmed(), block=block, weight=weight)
+    return _Read(component, has_weight, bool(block.strip()))
 
 
 def _weight(document: Document, kind: Kind) -> tuple[int, list[Fault]]:
@@ -199,11 +235,11 @@ def _code_titles(body: Body) -> Iterator[Fault]:
             yield Fault(heading.line, message, "remove the line: the name of the file gives the code")
 
 
-def _start_faults(heading: Heading, components: dict[str, Component]) -> Iterator[Fault]:
+def _start_faults(heading: Heading, found: Mapping[str, _Read]) -> Iterator[Fault]:
     code = heading.title
     if heading.inside_fence is not None:
         message = f"the code fence that opens here is not closed before '# {code}' in line {heading.line}"
         yield Fault(heading.inside_fence, message, "close the fence")
-    if code in components:
-        message = f"{code} stands here twice (first in line {components[code].line})"
+    if code in found:
+        message = f"{code} stands here twice (first in line {found[code].component.line})"
         yield Fault(heading.line, message, "give each component a code of its own")

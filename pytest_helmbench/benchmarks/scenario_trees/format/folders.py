@@ -12,7 +12,14 @@ from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_o
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
 from pytest_helmbench.files.source import Fault, Findings
 
-__all__ = ["ScenarioFiles", "ScenarioFolder", "file_order", "files_of", "scenario_folders"]
+__all__ = [
+    "ScenarioFiles",
+    "ScenarioFolder",
+    "file_order",
+    "files_of",
+    "looks_like_component",
+    "scenario_folders",
+]
 
 _LEVELS = (re.compile(r"P\d+\Z"), re.compile(r"B\d+\Z"), re.compile(r"S\d+[A-Z]?\Z"))
 _MEANT = re.compile(r"[PBS]\d", re.IGNORECASE)
@@ -20,6 +27,9 @@ _PROMPT = re.compile(r"S\d+[A-Z]?\Z")
 _RUBRIC = re.compile(r"CR\d+\Z")
 _RETIRED = re.compile(r"(?:MFMCQ|Q\d+)\Z")
 _FILES = ("conditions", "user-contexts", "perturbations", "criteria")
+_COMPONENT = re.compile(r"(?P<axis>C|U|PT?)[-_ ]?\d+[a-z]?\Z", re.IGNORECASE)
+_AXES = {"c": "conditions", "u": "user-contexts", "p": "perturbations", "pt": "perturbations"}
+_TEXTS = (".md", ".markdown", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ def _flat(scenarios: Path, findings: Findings) -> Iterator[ScenarioFolder]:
         if code is not None:
             yield ScenarioFolder(path, code)
         elif _LEVELS[0].match(bare_name(path.name)) is None:
-            _warn_of_name(path, "P1-B1-S1 (or P1, with B1 and S1 inside)", findings)
+            _refuse_name(path, "P1-B1-S1 (or P1, with B1 and S1 inside)", findings)
 
 
 def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterator[ScenarioFolder]:
@@ -96,17 +106,25 @@ def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterato
         local = bare_name(path.name)
         if level.match(local) is None:
             if codes:
-                _warn_of_name(path, ("B1", "S1")[len(codes) - 1], findings)
+                _refuse_name(path, ("B1", "S1")[len(codes) - 1], findings)
         elif len(codes) == 2:
             yield ScenarioFolder(path, "-".join((*codes, local)))
         else:
             yield from _nested(path, (*codes, local), findings)
 
 
-def _warn_of_name(path: Path, example: str, findings: Findings) -> None:
-    if _MEANT.match(path.name) or (path / "perturbations.md").exists():
-        message = f"the folder is ignored: {path.name!r} is no code"
-        findings.add(path, Fault(None, message, f"name it like {example}", usable=True))
+def _refuse_name(path: Path, example: str, findings: Findings) -> None:
+    """File a folder that is read by nobody, though it looks meant or holds what a scenario holds."""
+    if _MEANT.match(path.name) or any(
+        (path / name).exists() for name in ("perturbations.md", "perturbations")
+    ):
+        message = f"the folder is read by nobody: {path.name!r} is no code"
+        findings.add(path, Fault(None, message, f"name it like {example}"))
+
+
+def looks_like_component(path: Path) -> bool:
+    """Return whether a file has the name of a condition, user context or perturbation, or nearly."""
+    return path.suffix.lower() in _TEXTS and _COMPONENT.match(bare_name(path.stem)) is not None
 
 
 def files_of(folder: ScenarioFolder) -> ScenarioFiles:
@@ -150,8 +168,11 @@ def _no_prompt(texts: list[Path], missing: Path) -> tuple[Path, Fault]:
         return retired[0], Fault(
             None, message, f"write the scenario as {missing.name}, or as MCSQE.md with CR1.md"
         )
+    taken = ("README", "MCSQE", *_FILES)
+    others = [item for item in texts if bare_name(item.stem) not in taken and not looks_like_component(item)]
+    hint = f"rename {others[0].name} to {missing.name}" if len(others) == 1 else ""
     return missing, Fault(
-        None, "the scenario has no prompt file", f"add {missing.name} with the scenario's text"
+        None, "the scenario has no prompt file", hint or f"add {missing.name} with the scenario's text"
     )
 
 
@@ -166,23 +187,30 @@ def _doubles(paths: list[Path]) -> Iterator[tuple[Path, Fault]]:
 
 
 def _strays(files: list[Path], folder: ScenarioFolder) -> Iterator[tuple[Path, Fault]]:
-    """Warn of files that look meant but that nothing reads."""
+    """File what looks meant but is read by nobody: components are errors, since their cases would be missed."""
     for path in files:
         code = bare_name(path.stem)
-        if path.suffix not in (".md", ".json") or path.stem.lower() == "readme" or code == folder.local:
+        if path.stem.lower() == "readme" or code == folder.local:
             continue
-        if _PROMPT.match(code):
+        component = _COMPONENT.match(code) if path.suffix.lower() in _TEXTS else None
+        if component is not None:
+            axis = _AXES[component["axis"].lower()]
+            message = f"{path.name} is read by nobody: files of their own stand in a folder of their axis"
+            yield path, Fault(None, message, f"move it to {axis}/")
+        elif path.suffix in (".md", ".json") and _PROMPT.match(code):
             message = f"the file is ignored: the scenario of this folder is {folder.local}"
-            yield (
-                path,
-                Fault(None, message, f"rename it to {folder.local}{path.suffix}, or remove it", usable=True),
-            )
-        elif path.suffix == ".md" and code not in _FILES:
-            near = get_close_matches(
-                path.stem.lower(), (*_FILES, folder.local.lower(), "mcsqe"), n=1, cutoff=0.75
-            )
-            if near and code != "MCSQE":
-                message = f"the file is ignored: {path.name!r} is no name of the format"
-                names = {folder.local.lower(): folder.local, "mcsqe": "MCSQE"}
-                hint = f"did you mean {names.get(near[0], near[0])}.md?"
-                yield path, Fault(None, message, hint, usable=True)
+            hint = f"rename it to {folder.local}{path.suffix}, or remove it"
+            yield path, Fault(None, message, hint, usable=True)
+        elif path.suffix.lower() in _TEXTS and not (path.suffix == ".md" and code in _FILES):
+            yield from _misnamed(path, code, folder)
+
+
+def _misnamed(path: Path, code: str, folder: ScenarioFolder) -> Iterator[tuple[Path, Fault]]:
+    """File a name that is nearly one of the format."""
+    near = get_close_matches(code.lower(), (*_FILES, folder.local.lower(), "mcsqe"), n=1, cutoff=0.75)
+    if not near or code == "MCSQE":
+        return
+    names = {folder.local.lower(): folder.local, "mcsqe": "MCSQE"}
+    message = f"the file is ignored: {path.name!r} is no name of the format"
+    hint = f"did you mean {names.get(near[0], near[0])}.md?"
+    yield path, Fault(None, message, hint, usable=near[0] not in _AXES.values())

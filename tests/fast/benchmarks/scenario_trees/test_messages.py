@@ -998,16 +998,6 @@ WARNINGS = [
         id="a stray prompt",
     ),
     pytest.param(
-        {"user_contexts.md": "# U1\n\nx\n"},
-        [
-            (
-                "user_contexts.md: the file is ignored: 'user_contexts.md' is no name of the format\n"
-                "  hint: did you mean user-contexts.md?"
-            )
-        ],
-        id="a misspelt file name",
-    ),
-    pytest.param(
         {"CR1.md": "x", "criteria.md": "x"},
         [
             (
@@ -1100,16 +1090,6 @@ WARNINGS = [
             ),
         ],
         id="weights that do not match the tree",
-    ),
-    pytest.param(
-        {"/scenarios/P1-B1S2/S2.md": "x"},
-        [
-            (
-                "scenarios/P1-B1S2: the folder is ignored: 'P1-B1S2' is no code\n"
-                "  hint: name it like P1-B1-S1 (or P1, with B1 and S1 inside)"
-            )
-        ],
-        id="a misspelt folder",
     ),
 ]
 

@@ -161,10 +161,9 @@ def test_flat_and_nested_layouts_and_component_files_load_alike(tmp_path: Path) 
         files[f"{place}/{code}--words.md"] = PROMPT
         files[f"{place}/{code}.json"] = SCHEMA
         files[f"{place}/perturbations/PT10.md"] = "---\nseverity: 2\n---\nten\n"
-        files[f"{place}/perturbations/PT2--second.md"] = "two\n"
+        files[f"{place}/perturbations/PT2--second.md"] = "---\nseverity: 0\n---\ntwo\n"
         files[f"{place}/perturbations/README.md"] = "# Notes\n"
         files[f"{place}/conditions.md"] = "# C1\n\none\n"
-        files[f"{place}/conditions/C2.md"] = "never read beside conditions.md"
         files[f"{place}/.obsidian/S9.md"] = "hidden"
     benchmark = load(tmp_path, files)
     assert (dict(benchmark.problems), benchmark.warnings) == ({}, ())

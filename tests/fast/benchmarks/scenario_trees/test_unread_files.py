@@ -1,0 +1,147 @@
+"""No case vanishes: whatever looks like a part of a tree is read, or is an error that names it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
+from pytest_helmbench.benchmarks.scenario_trees.jobs import LoadedTree
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"category": {"type": "string", "enum": ["A", "B"]}},
+    "required": ["category"],
+    "additionalProperties": False,
+}
+_HEALTHY = {
+    "S1.md": "---\ncategory: A\n---\n\nSort it.\n",
+    "S1.json": json.dumps(_SCHEMA),
+    "perturbations.md": "# PT1\n---\nseverity: 5\n---\n\nHelp.\n",
+}
+_PT2 = "---\nseverity: 3\n---\n\nAgain.\n"
+
+
+def _load(root: Path, changes: dict[str, str], folder: str = "P1-B1-S1") -> ScenarioTree:
+    for name, text in {**{f"{folder}/{name}": text for name, text in _HEALTHY.items()}, **changes}.items():
+        path = root / "scenarios" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return load_tree(root)
+
+
+def _problems(tree: ScenarioTree) -> list[str]:
+    return [problem.text(tree.root / "scenarios") for found in tree.problems.values() for problem in found]
+
+
+def _codes(tree: ScenarioTree) -> list[str]:
+    return [case.code for scenario in tree.scenarios.values() for case in scenario.combinations()]
+
+
+def test_a_consolidated_file_and_files_of_their_own_are_both_read(tmp_path: Path) -> None:
+    tree = _load(
+        tmp_path,
+        {
+            "P1-B1-S1/perturbations/PT2.md": _PT2,
+            "P1-B1-S1/conditions.md": "# C1\n\nOne.\n",
+            "P1-B1-S1/conditions/C2.md": "Two.\n",
+        },
+    )
+    assert _problems(tree) == []
+    assert _codes(tree) == [f"P1-B1-S1-C{c}-PT{p}" for c in (1, 2) for p in (1, 2)]
+
+
+def test_a_code_in_both_places_is_an_error(tmp_path: Path) -> None:
+    tree = _load(tmp_path, {"P1-B1-S1/perturbations/PT1.md": _PT2})
+    assert _problems(tree) == [
+        "P1-B1-S1/perturbations/PT1.md: PT1 is also in perturbations.md\n  hint: keep one file of each code"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [
+        ("PT4.md", "perturbations"),
+        ("pt-4.md", "perturbations"),
+        ("P4.md", "perturbations"),
+        ("PT4--harsh.md", "perturbations"),
+        ("PT4.txt", "perturbations"),
+        ("C1.md", "conditions"),
+        ("U2.markdown", "user-contexts"),
+    ],
+)
+def test_a_component_loose_in_a_scenario_folder_is_an_error(tmp_path: Path, name: str, axis: str) -> None:
+    tree = _load(tmp_path, {f"P1-B1-S1/{name}": _PT2})
+    assert _problems(tree) == [
+        f"P1-B1-S1/{name}: {name} is read by nobody: files of their own stand in a folder of their axis\n"
+        f"  hint: move it to {axis}/"
+    ]
+    assert tree.scenarios == {}
+
+
+@pytest.mark.parametrize("name", ["user_contexts.md", "perturbation.md", "Conditions.md", "conditions.txt"])
+def test_a_misspelt_component_file_is_an_error(tmp_path: Path, name: str) -> None:
+    (problem,) = _problems(_load(tmp_path, {f"P1-B1-S1/{name}": "# C9\n\nx\n"}))
+    assert problem.startswith(f"P1-B1-S1/{name}: the file is ignored: {name!r} is no name of the format\n")
+    assert "hint: did you mean" in problem
+
+
+def test_a_misspelt_code_among_files_of_their_own_is_an_error_and_notes_are_not(tmp_path: Path) -> None:
+    tree = _load(
+        tmp_path, {"P1-B1-S1/perturbations/PT-2.md": _PT2, "P1-B1-S1/perturbations/ideas.md": "Later.\n"}
+    )
+    assert _problems(tree) == [
+        "P1-B1-S1/perturbations/PT-2.md: the file is ignored: 'PT-2' is no code of perturbations\n"
+        "  hint: name it like PT1.md to use it"
+    ]
+    assert [warning.path.name for warning in tree.warnings] == ["ideas.md"]
+
+
+@pytest.mark.parametrize("folder", ["P1_B1_S2", "P1-B1S2", "p1-b1-s2", "extra"])
+def test_a_folder_that_is_no_scenario_but_holds_one_is_an_error_and_an_item(
+    tmp_path: Path, folder: str
+) -> None:
+    tree = _load(
+        tmp_path, {f"{folder}/S2.md": _HEALTHY["S1.md"], f"{folder}/perturbations.md": "# PT1\n\nx\n"}
+    )
+    assert _problems(tree) == [
+        f"{folder}: the folder is read by nobody: {folder!r} is no code\n"
+        "  hint: name it like P1-B1-S1 (or P1, with B1 and S1 inside)"
+    ]
+    assert _codes(tree) == ["P1-B1-S1-PT1"]
+    hosts = [
+        path
+        for path in (tmp_path / "scenarios" / folder).iterdir()
+        if LoadedTree(tree, (), add_no_context=False).broken_in(path)
+    ]
+    assert len(hosts) == 1
+
+
+def test_a_prompt_of_another_name_is_named_in_the_hint(tmp_path: Path) -> None:
+    _load(tmp_path, {"P1-B1-S1/prompt.md": _HEALTHY["S1.md"]})
+    (tmp_path / "scenarios" / "P1-B1-S1" / "S1.md").unlink()
+    assert _problems(load_tree(tmp_path)) == [
+        "P1-B1-S1/S1.md: the scenario has no prompt file\n  hint: rename prompt.md to S1.md"
+    ]
+
+
+def test_a_perturbation_without_severity_among_others_that_have_one_is_an_error(tmp_path: Path) -> None:
+    several = f"{_HEALTHY['perturbations.md']}\n# PT2\n\nAgain.\n"
+    assert _problems(_load(tmp_path, {"P1-B1-S1/perturbations.md": several})) == [
+        "P1-B1-S1/perturbations.md:8: PT2 has no severity, and PT1 has one\n"
+        "  hint: write 'severity: 0' in its frontmatter if it is harmless: scores ignore it then"
+    ]
+
+
+def test_perturbations_none_of_which_has_a_severity_are_no_error(tmp_path: Path) -> None:
+    tree = _load(tmp_path, {"P1-B1-S1/perturbations.md": "# PT1\n\nOne.\n\n# PT2\n\nTwo.\n"})
+    assert _problems(tree) == []
+
+
+def test_a_perturbation_without_text_is_an_error(tmp_path: Path) -> None:
+    several = f"{_HEALTHY['perturbations.md']}\n# PT2\n---\nseverity: 3\n---\n\n"
+    (problem,) = _problems(_load(tmp_path, {"P1-B1-S1/perturbations.md": several}))
+    assert "PT2 has no text\n  hint: write what is added to the prompt" in problem
