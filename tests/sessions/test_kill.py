@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from provider import Answer, Provider, Request, build_reply
 from records import answered_hashes, final_state, integrity, judged_rows
-from sessions import Session, until
+from sessions import Session, run_undisturbed, until
 from trees import category, clear_environment, includes, judged, judged_twice, rows, threshold, write_tree
 
 _KILLS = int(os.environ.get("HELMBENCH_KILLS", "10"))
@@ -67,15 +67,15 @@ class _Chain:
     """One run, killed again and again and resumed until it ends.
 
     Args:
-        folder: Where it runs.
+        pytester: Where it runs.
         provider: Counts what is asked.
         workers: `-n0` or `-n2`.
     """
 
-    def __init__(self, folder: Path, provider: Provider, workers: str) -> None:
-        self.database = folder / "helmbench.db"
+    def __init__(self, pytester: pytest.Pytester, provider: Provider, workers: str) -> None:
+        self.database = pytester.path / "helmbench.db"
         self.kills = 0
-        self._folder = folder
+        self._pytester = pytester
         self._provider = provider
         self._workers = workers
         self.whole_s = 0.0
@@ -84,8 +84,9 @@ class _Chain:
     def measure(self) -> None:
         """Run undisturbed, to compare with and to know how long it takes."""
         started = time.monotonic()
-        database = f"--helmbench-db={self._folder / 'undisturbed.db'}"
-        session = Session(self._folder, self._provider.url, self._workers, *_OPTIONS, database)
+        folder = self._pytester.path
+        database = f"--helmbench-db={folder / 'undisturbed.db'}"
+        session = Session(folder, self._provider.url, self._workers, *_OPTIONS, database)
         assert session.end() == pytest.ExitCode.TESTS_FAILED, session.text
         first, last = self._provider.requests[0].at, self._provider.requests[-1].at
         self.start_s, self.whole_s = first - started, last - first
@@ -98,7 +99,7 @@ class _Chain:
             from_the_start: Counted from the start of the process, not from its first request.
         """
         recorded, asked = self._recorded(), self._provider.count
-        session = self._session()
+        session = Session(self._pytester.path, self._provider.url, *self._options())
         if not from_the_start:
             until(lambda: self._provider.count > asked or session.has_ended, "the first request comes")
         time.sleep(after_s)
@@ -108,8 +109,8 @@ class _Chain:
     def finish(self) -> None:
         """Resume a last time and let it end."""
         recorded, asked = self._recorded(), self._provider.count
-        session = self._session()
-        assert session.end() == pytest.ExitCode.TESTS_FAILED, session.text
+        ended = run_undisturbed(self._pytester, self._provider.url, *self._options())
+        assert ended.ret == pytest.ExitCode.TESTS_FAILED
         self._check(asked, *recorded)
 
     def _recorded(self) -> tuple[set[str], set[tuple[object, ...]]]:
@@ -131,9 +132,9 @@ class _Chain:
         tables = rows(self.database, "SELECT count(*) FROM sqlite_master WHERE name = 'evaluation_runs'")
         return tables == [(1,)] and rows(self.database, "SELECT count(*) FROM evaluation_runs") != [(0,)]
 
-    def _session(self) -> Session:
-        resume = ["--helmbench-resume"] if self._has_run() else []
-        return Session(self._folder, self._provider.url, self._workers, *_OPTIONS, *resume)
+    def _options(self) -> tuple[str, ...]:
+        resume = ("--helmbench-resume",) if self._has_run() else ()
+        return (self._workers, *_OPTIONS, *resume)
 
     def _check(self, asked: int, before: set[str], verdicts: set[tuple[object, ...]]) -> None:
         again = [request for request in self._provider.requests[asked:] if _hash(request) in before]
@@ -155,7 +156,7 @@ def test_sessions_killed_at_random_moments_and_resumed_end_as_undisturbed_ones(
     provider.reply = _reply
     folder = pytester.path
     _write_benchmark(folder)
-    chain = _Chain(folder, provider, workers)
+    chain = _Chain(pytester, provider, workers)
     chain.measure()
     kills = 0
     while kills < _KILLS // 2:
@@ -182,8 +183,8 @@ def test_a_killed_worker_costs_only_the_calls_in_flight(
     folder = pytester.path
     write_tree(folder / "benchmark", {"P1-B1-S1": judged_twice(*["fine"] * 10), "P1-B1-S2": category("CALM")})
     database = f"--helmbench-db={folder / 'undisturbed.db'}"
-    undisturbed = Session(folder, provider.url, "-n2", *_OPTIONS, database)
-    assert undisturbed.end() == pytest.ExitCode.TESTS_FAILED
+    undisturbed = run_undisturbed(pytester, provider.url, "-n2", *_OPTIONS, database)
+    assert undisturbed.ret == pytest.ExitCode.TESTS_FAILED
     provider.requests.clear()
     # All cases are answered and half of their judges; the others hang until both workers are dead.
     provider.answers(hang=True, when=lambda request: request.is_judge and "Point 2." in request.prompt)

@@ -1,4 +1,4 @@
-"""Pytest in a process group of its own, to be interrupted and killed."""
+"""Pytest in a process group of its own, to be interrupted and killed; and the same session undisturbed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+from inner_pytest import run_pytest
 from trees import MODEL
 
-__all__ = ["Session", "until"]
+__all__ = ["Session", "run_undisturbed", "until"]
 
 # A shell in the background has its children ignore Ctrl-C, and so would the session.
 _PROGRAM = """
@@ -40,6 +42,25 @@ def until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.01)
 
 
+def run_undisturbed(
+    pytester: pytest.Pytester, url: str, *arguments: str, paths: Sequence[str] = ("benchmark",)
+) -> pytest.RunResult:
+    """Run what a `Session` with these arguments runs in this process, to its end."""
+    _write_configuration(pytester.path)
+    return run_pytest(pytester, *_arguments(url, arguments, paths))
+
+
+def _arguments(url: str, arguments: Sequence[str], paths: Sequence[str]) -> list[str]:
+    of_provider = [f"--helmbench-base-url={url}", f"--helmbench-model={MODEL}"]
+    return [*paths, *of_provider, "-p", "no:cacheprovider", *arguments]
+
+
+def _write_configuration(folder: Path) -> None:
+    (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
+    if not (folder / "pytest.ini").exists():
+        (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
+
+
 class Session:
     """A running session; its workers leave their process ids behind.
 
@@ -56,13 +77,16 @@ class Session:
         self._pids = folder / "pids"
         self._pids.mkdir(exist_ok=True)
         self._output = folder / "output.txt"
-        (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
-        if not (folder / "pytest.ini").exists():
-            (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
-        command = [sys.executable, "-c", _PROGRAM, *paths, f"--helmbench-base-url={url}"]
+        _write_configuration(folder)
         # The plugin of hypothesis imports it all when a session ends.
-        plain = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-        command += [f"--helmbench-model={MODEL}", *plain, *arguments]
+        command = [
+            sys.executable,
+            "-c",
+            _PROGRAM,
+            "-p",
+            "no:hypothesispytest",
+            *_arguments(url, arguments, paths),
+        ]
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 command,

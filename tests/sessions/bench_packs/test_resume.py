@@ -12,7 +12,7 @@ import pytest
 from bench_pack_sessions import node_processes, write_asking_pack
 from provider import Provider
 from records import final_state, integrity, judged_rows
-from sessions import Session, until
+from sessions import Session, run_undisturbed, until
 from trees import clear_environment, rows
 
 _QUICK = {
@@ -57,10 +57,9 @@ def test_a_killed_session_leaves_no_process_and_goes_on_without_asking_again(
 ) -> None:
     folder = pytester.path
     write_asking_pack(folder / "pack", {**_SLOW, **_QUICK})
-    whole = Session(
-        folder, provider.url, workers, *_OPTIONS, f"--helmbench-db={folder / 'undisturbed.db'}", paths=_PATHS
-    )
-    assert whole.end() == pytest.ExitCode.OK, whole.text
+    undisturbed = f"--helmbench-db={folder / 'undisturbed.db'}"
+    whole = run_undisturbed(pytester, provider.url, workers, *_OPTIONS, undisturbed, paths=_PATHS)
+    assert whole.ret == pytest.ExitCode.OK
     provider.requests.clear()
     _hold(provider)
     session = Session(folder, provider.url, workers, *_OPTIONS, paths=_PATHS)
@@ -73,9 +72,9 @@ def test_a_killed_session_leaves_no_process_and_goes_on_without_asking_again(
 
     until(lambda: not node_processes(folder), "no process of the pack stays behind")
     provider.reset()
-    again = Session(folder, provider.url, workers, *_OPTIONS, "--helmbench-resume", paths=_PATHS)
-    assert again.end() == pytest.ExitCode.OK, again.text
-    assert "went on with run 1: 4 judged cases were on record" in again.text
+    again = run_undisturbed(pytester, provider.url, workers, *_OPTIONS, "--helmbench-resume", paths=_PATHS)
+    assert again.ret == pytest.ExitCode.OK
+    assert "went on with run 1: 4 judged cases were on record" in again.stdout.str()
     # What was answered comes from the record; what was out is asked again.
     assert _asked(provider) == Counter({f"{name} second": 1 for name in _SLOW})
     assert judged <= judged_rows(database)

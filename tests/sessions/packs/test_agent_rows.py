@@ -18,7 +18,7 @@ from provider import Answer, Provider
 from records import final_state
 from repositories import bundle_of, make_repository
 from scripted import COST_USD, TOKENS, answer_turns, item_of, left_alive, task_row, turn_of
-from sessions import Session, until
+from sessions import Session, run_undisturbed, until
 from trees import clear_environment, rows, run_tree
 
 _BWRAP = "--helmbench-sandbox=bwrap"
@@ -223,8 +223,8 @@ def test_a_killed_session_leaves_nothing_behind_and_asks_nothing_again(
     assert list(temporary.iterdir()) == []
     assert "went on with run 1: 1 judged cases were on record" in again.text
 
-    undisturbed = Session(folder, provider.url, "-n0", "-q", _BWRAP, "--helmbench-db=undisturbed.db")
-    assert undisturbed.end() == pytest.ExitCode.OK, undisturbed.text
+    undisturbed = run_undisturbed(pytester, provider.url, "-q", _BWRAP, "--helmbench-db=undisturbed.db")
+    assert undisturbed.ret == pytest.ExitCode.OK
     assert final_state(database) == final_state(folder / "undisturbed.db")
 
 
@@ -253,8 +253,8 @@ def test_a_killed_session_leaves_no_container(
     (name,) = _containers(mark)
 
     answer_turns(provider, {"t": [_WRITES]})
-    again = Session(pytester.path, provider.url, "-n0", "-q", "--helmbench-sandbox=podman")
-    assert again.end() == pytest.ExitCode.OK, again.text
+    again = run_undisturbed(pytester, provider.url, "-q", "--helmbench-sandbox=podman")
+    assert again.ret == pytest.ExitCode.OK
     until(lambda: not left_alive(mark), "the command ends with its container")
     assert name not in _containers("")
 

@@ -11,7 +11,7 @@ from packed import answer_rows, asked_rows, choice, free, short, worded
 from packs import write_pack
 from provider import Answer, Provider
 from records import final_state, integrity, judged_rows
-from sessions import Session, until
+from sessions import Session, run_undisturbed, until
 from trees import clear_environment, rows, run_tree
 
 from pytest_helmbench.cli.main import main
@@ -60,8 +60,9 @@ def test_a_killed_session_goes_on_as_if_nothing_had_happened(
     write_pack(folder / "benchmark", _rows())
     answer_rows(provider, _REPLIES)
     options = ("-n2", "-q", _JUDGE)
-    undisturbed = Session(folder, provider.url, *options, f"--helmbench-db={folder / 'undisturbed.db'}")
-    assert undisturbed.end() == pytest.ExitCode.TESTS_FAILED, undisturbed.text
+    other = f"--helmbench-db={folder / 'undisturbed.db'}"
+    undisturbed = run_undisturbed(pytester, provider.url, *options, other)
+    assert undisturbed.ret == pytest.ExitCode.TESTS_FAILED
     database = folder / "helmbench.db"
 
     # Half of the rows hang, and so do the judges.
@@ -77,10 +78,10 @@ def test_a_killed_session_goes_on_as_if_nothing_had_happened(
     judged = judged_rows(database)
 
     answer_rows(provider, _REPLIES)
-    again = Session(folder, provider.url, *options, _RESUME)
-    assert again.end() == pytest.ExitCode.TESTS_FAILED, again.text
+    again = run_undisturbed(pytester, provider.url, *options, _RESUME)
+    assert again.ret == pytest.ExitCode.TESTS_FAILED
     assert sorted(asked_rows(provider)) == sorted(held)
-    assert "went on with run 1: 3 judged cases were on record" in again.text
+    assert "went on with run 1: 3 judged cases were on record" in again.stdout.str()
     assert integrity(database) == "ok"
     assert judged <= judged_rows(database)
     assert final_state(database) == final_state(folder / "undisturbed.db")

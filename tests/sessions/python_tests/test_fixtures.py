@@ -11,7 +11,7 @@ import pytest
 from commands import run_command
 from inner_pytest import run_pytest, run_pytest_apart
 from provider import Provider, Request
-from sessions import Session, until
+from sessions import Session, run_undisturbed, until
 from trees import category, clear_environment, collected, rows, write_tree
 
 _NO_MODEL = "no model: give --helmbench-model=ID on the command line"
@@ -578,10 +578,10 @@ def test_wrong(helmbench_openai):
 """,
     )
 
-    session = Session(pytester.path, provider.url, "-n2", "--maxfail=1", paths=["test_own.py"])
+    result = run_undisturbed(pytester, provider.url, "-n2", "--maxfail=1", paths=["test_own.py"])
 
-    assert session.end() == pytest.ExitCode.INTERRUPTED
-    assert "1 failed" in session.text
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.parseoutcomes()["failed"] == 1
     assert _results(pytester) == [("test_wrong", 1, "failed", None)]
 
 
