@@ -160,9 +160,7 @@ class PackOptions:
         _names("NAME", "chroot"), (), "a dangerous command that a row may need: chroot", name="allow-command"
     )
     show_hidden: bool = _PACKS(_FLAG, False, "show hidden values (answers) in failures and reports")
-    self_check: bool = _PACKS(
-        _FLAG, False, "check the rows against their own answers; no model is asked", use="asks"
-    )
+    self_check: bool = _PACKS(_FLAG, False, "check the rows against their own answers; no model is asked")
     agent: str | None = _PACKS(
         _COMMAND,
         None,
@@ -221,9 +219,7 @@ class Options:
         stated: The names of the options that were given.
     """
 
-    models: tuple[str, ...] = _MODELS(
-        _names("ID"), (), "model under test", absent="models.yml", name="model", use="asks"
-    )
+    models: tuple[str, ...] = _MODELS(_names("ID"), (), "model under test", absent="models.yml", name="model")
     marking_model: str | None = _MODELS(
         _text("ID"), None, "judge of what no rule can judge, such as SQE scenarios", absent="models.yml"
     )
@@ -250,7 +246,7 @@ class Options:
     judge_template: Path | None = _MODELS(
         _FILE, None, "wording of the judge's prompt", absent="built in", use="judges"
     )
-    dry_run: bool = _CASES(_FLAG, False, "compose and price every case, call nothing", use="asks")
+    dry_run: bool = _CASES(_FLAG, False, "compose and price every case, call nothing")
     require_run: bool = _RESULT(_FLAG, False, "a run in which nothing was judged is a failure")
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
     add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context", use="judges")
@@ -296,11 +292,9 @@ class Options:
         "recorded replies: off, reuse, refresh, or only, which replays without network",
     )
     resume: bool = _RECORD(
-        _FLAG, False, "continue the last unfinished session; nothing answered is asked again", use="asks"
+        _FLAG, False, "continue the last unfinished session; nothing answered is asked again"
     )
-    resume_run: int | None = _RECORD(
-        _whole("RUN", 1), None, "continue the unfinished session of this run", use="asks"
-    )
+    resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the unfinished session of this run")
     min_score: str | None = _RESULT(
         _text("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
     )
@@ -324,9 +318,7 @@ class Options:
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()
-    select: str | None = _CASES(
-        _text("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4", use="asks"
-    )
+    select: str | None = _CASES(_text("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4")
     sampling: SamplingOptions = SamplingOptions()
     paths: tuple[str, ...] = _CASES(
         _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"

@@ -204,7 +204,7 @@ def helmbench_async_openai(_helmbench_turn: Connection) -> Iterator[openai.Async
 
 
 def asks(config: pytest.Config) -> bool:
-    """Return whether the command line asks for our cases. Ini keys and `addopts` never do."""
+    """Return whether the command line asks: by an option of ours, or by a benchmark's path. Ini files never do."""
     if hasattr(config, "workerinput"):
         return "helmbench" in config.workerinput
     arguments = tuple(_expanded(config.invocation_params.args))
@@ -215,7 +215,7 @@ def asks(config: pytest.Config) -> bool:
 
 
 def _asks_by_option(arguments: Iterable[str]) -> bool:
-    flags = tuple(option.flag for option in OPTIONS if option.use == "asks")
+    flags = frozenset(option.flag for option in OPTIONS if option.use != "ini")
     return any(argument.split("=", 1)[0] in flags for argument in arguments)
 
 

@@ -96,9 +96,15 @@ class _Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A parsed `--helmbench-select`: any of the patterns, and none of the excluded ones."""
+    """A parsed `--helmbench-select`: any of the patterns, and none of the excluded ones.
+
+    Args:
+        patterns: In order.
+        text: As given.
+    """
 
     patterns: tuple[_Pattern, ...]
+    text: str
 
     @classmethod
     def parse(cls, text: str) -> Selection:
@@ -112,7 +118,7 @@ class Selection:
             raise SelectError(
                 f"--helmbench-select={text!r} names nothing\n  hint: for example P1-B2 or '*-*-S1-C2'"
             )
-        return cls(patterns)
+        return cls(patterns, text)
 
     def matches(self, parts: tuple[str | None, ...]) -> bool:
         """Return whether a case with these six components is selected."""

@@ -14,7 +14,7 @@ __all__ = ["Group", "Option", "Type", "Use", "declared_in"]
 
 T = TypeVar("T")
 D = TypeVar("D")
-Use: TypeAlias = Literal["", "asks", "ini", "judges"]
+Use: TypeAlias = Literal["", "ini", "judges"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,8 +63,8 @@ class Option:
         absent: What applies where nothing is given, when the default does not say it.
         text: What it is for.
         group: Where it stands in `--help`, and whose it is.
-        use: `asks`: naming it on the command line asks for our cases; `ini`: there is an ini key alone; `judges`: it
-            decides verdicts, so replies on record are judged anew with the value of their run.
+        use: `ini`: there is an ini key alone; `judges`: it decides verdicts, so replies on record are judged anew with
+            the value of their run.
     """
 
     name: str

@@ -23,12 +23,14 @@ class ExitRule:
     Args:
         coordinator: Of the session, closed.
         models_named: A model was named on the command line.
+        only_collected: Nothing was to be run (`--collect-only`).
     """
 
-    def __init__(self, coordinator: Coordinator, models_named: bool) -> None:
+    def __init__(self, coordinator: Coordinator, *, models_named: bool, only_collected: bool) -> None:
         self._coordinator = coordinator
         self._gates = coordinator.gates
         self._models_named = models_named
+        self._only_collected = only_collected
 
     def settle(self, status: int, *, unjudged_failures: int, left_over: int) -> int:
         """Return the exit code.
@@ -79,17 +81,41 @@ class ExitRule:
         return reasons
 
     def _nothing_judged(self) -> str | None:
-        plan = self._coordinator.book.plan
-        if plan is None or any(tally.judged for tally in self._coordinator.book.tallies.values()):
+        """Return why nothing can be said of a model, where that is asked or its key is missing in CI."""
+        if self._only_collected:
             return None
-        settings = self._coordinator.settings
-        variables = ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
-        wanted = "--helmbench-require-run" if settings.require_run else "a gate" if self._gates.asked else ""
+        settings, gates = self._coordinator.settings, self._gates
+        has_gate = gates.asked or gates.min_coverage is not None
+        wanted = "--helmbench-require-run" if settings.require_run else "a gate" if has_gate else ""
+        plan = self._coordinator.book.plan
+        unjudged = self._unjudged_models()
+        if not unjudged and plan is not None:
+            return None
+        # Some models judged and others not: said only where it was asked for.
+        of_all = plan is None or len(unjudged) == len({run.model for run in plan.runs})
+        variables = (
+            "" if plan is None else ", ".join(sorted({run.variable for run in plan.runs if run.variable}))
+        )
+        if not of_all:
+            return f"nothing was judged of {', '.join(unjudged)} ({wanted})" if wanted else None
         if settings.dry_run or not variables:
             return f"nothing was judged ({wanted})" if wanted else None
         if wanted or (in_ci() and self._models_named):
             return f"nothing was judged: {variables} is empty"
         return None
+
+    def _unjudged_models(self) -> list[str]:
+        """Return the planned models of which no case was judged."""
+        book = self._coordinator.book
+        if book.plan is None:
+            return []
+        ids = book.run_ids()
+        judged = {
+            run.model
+            for run in book.plan.runs
+            if (run_id := ids.get(run.key)) is not None and book.tallies[run_id].judged
+        }
+        return list(dict.fromkeys(run.model for run in book.plan.runs if run.model not in judged))
 
 
 def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:

@@ -40,6 +40,7 @@ from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.plan import plan_jobs
+from pytest_helmbench.session.selecting import refuse_empty_selection
 from pytest_helmbench.session.settings import Settings
 
 if TYPE_CHECKING:
@@ -266,7 +267,12 @@ class SessionPlugin:
         interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
         self._role.end(interrupted=interrupted)
         if self._coordinator is not None:
-            status = ExitRule(self._coordinator, _models_on_command_line(self._config)).settle(
+            rule = ExitRule(
+                self._coordinator,
+                models_named=_models_on_command_line(self._config),
+                only_collected=self._config.getoption("collectonly"),
+            )
+            status = rule.settle(
                 int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._role.left_over
             )
             if status != exitstatus:
@@ -314,6 +320,11 @@ class SessionPlugin:
                     if isinstance(error, UnreadableBenchmarkError) and is_closed(root):
                         continue  # it becomes an item that errors
                     raise pytest.UsageError(self._text_of(error)) from error
+        if self.settings.selection is not None and self._library.loaded:
+            try:
+                refuse_empty_selection(self._library.loaded, self.settings.selection)
+            except HelmbenchError as error:
+                raise pytest.UsageError(self._text_of(error)) from error
 
     def _text_of(self, error: HelmbenchError) -> str:
         if not isinstance(error, UnreadableBenchmarkError):

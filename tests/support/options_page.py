@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -30,7 +29,8 @@ is made from their declaration in `pytest_helmbench/options.py`.
   `-o helmbench_pull=false` turns off.
 * **Relative paths** start from the folder that pytest is started in, wherever they are written; those of
   `helmbench_paths` from pytest's rootdir.
-{asking}
+* **No ini key ever starts a session.** Cases are collected when the path of a benchmark, or any of these options, is on
+  the command line itself; `addopts` and `PYTEST_ADDOPTS` start none either.
 * The [`helmbench` command](cli.md) reads the same file and the same `addopts`.
 
 ```toml
@@ -68,20 +68,9 @@ _ABOUT = {
 
 def page() -> str:
     """Return the page."""
-    introduction = _INTRODUCTION.format(count=len(OPTIONS), asking=_asking())
+    introduction = _INTRODUCTION.format(count=len(OPTIONS))
     groups = groupby(OPTIONS, key=lambda option: option.group)
     return "\n".join([introduction, *(_section(group.title, options) for group, options in groups)])
-
-
-def _asking() -> str:
-    *most, last = (f"`{option.flag}`" for option in OPTIONS if option.use == "asks")
-    return textwrap.fill(
-        "* **No ini key ever starts a session.** Cases are collected when the path of a benchmark is on the command"
-        f" line, or {', '.join(most)} or {last}. All else only says how.",
-        width=120,
-        subsequent_indent="  ",
-        break_on_hyphens=False,
-    )
 
 
 def _section(title: str, options: Iterable[Option]) -> str:

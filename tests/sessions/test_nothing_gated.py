@@ -1,0 +1,126 @@
+"""No gate is green that gated nothing: every option of ours asks, and a gate wants a judged case of every model."""
+
+from __future__ import annotations
+
+import pytest
+from inner_pytest import run_pytest
+from provider import Answer, Provider, Request
+from trees import MODEL, category, clear_environment, run_tree, write_tree
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.fixture
+def ordinary(pytester: pytest.Pytester, provider: Provider) -> pytest.Pytester:
+    """A project whose ini file names a model, with one ordinary test and no benchmark."""
+    pytester.makeini(f"[pytest]\nhelmbench_model = {MODEL}\nhelmbench_base_url = {provider.url}\n")
+    pytester.makepyfile(test_own="def test_own(): pass")
+    return pytester
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--helmbench-min-score=0.99",),
+        ("--helmbench-require-run",),
+        ("--helmbench-min-coverage=0.5",),
+        ("--helmbench-max-cost=1", "--helmbench-require-run"),
+    ],
+)
+def test_a_gate_over_ordinary_tests_alone_does_not_hold(
+    ordinary: pytest.Pytester, options: tuple[str, ...], mode: str
+) -> None:
+    result = run_pytest(ordinary, "test_own.py", "-q", mode, *options)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*nothing was judged (*"])
+
+
+def test_a_gate_of_the_ini_file_counts_in_a_session_that_asks_and_in_no_other(
+    ordinary: pytest.Pytester,
+) -> None:
+    with (ordinary.path / "tox.ini").open("a", encoding="utf-8") as ini:
+        ini.write("\nhelmbench_min_score = 0.9\n")
+
+    assert run_pytest(ordinary, "test_own.py").ret == pytest.ExitCode.OK
+    assert run_pytest(ordinary, "test_own.py", "--helmbench-repeat=2").ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--helmbench-min-score=0.99",
+        "--helmbench-max-cost=1",
+        "--helmbench-min-coverage=1",
+        "--helmbench-markdown=report.md",
+        "--helmbench-cache=off",
+        "--helmbench-repeat=1",
+        "--helmbench-concurrency=2",
+        "--helmbench-require-run",
+    ],
+)
+def test_every_option_asks(ordinary: pytest.Pytester, option: str) -> None:
+    """Without a path the benchmark at hand is meant; here is none."""
+    result = run_pytest(ordinary, option)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: no benchmark at *"])
+
+
+def test_to_collect_only_needs_no_verdict(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    result = run_tree(pytester, "--collect-only", "-q", "--helmbench-min-score=0.9", url=provider.url)
+    assert (result.ret, provider.count) == (pytest.ExitCode.OK, 0)
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_gate_wants_a_judged_case_of_every_model(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    def reply(request: Request) -> Answer | None:
+        return (
+            Answer(status=401, body={"error": {"message": "no"}}) if "bad" in request.body["model"] else None
+        )
+
+    provider.reply = reply
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+
+    result = run_tree(
+        pytester,
+        mode,
+        f"--helmbench-model={MODEL}",
+        "--helmbench-model=test/bad",
+        "--helmbench-min-score=P1=0",
+        url=provider.url,
+    )
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["nothing was judged of test/bad (a gate)"])
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_selection_that_matches_nothing_names_near_codes(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")})
+
+    result = run_tree(pytester, mode, "--helmbench-select=P9-B2", url=provider.url)
+
+    assert (result.ret, provider.count) == (pytest.ExitCode.USAGE_ERROR, 0)
+    result.stderr.fnmatch_lines(
+        ["ERROR: --helmbench-select=P9-B2 matches no case", "  hint: near are *P1-B2*"]
+    )
+
+
+def test_a_selection_that_only_something_broken_matches_is_no_slip(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    trees = {"P1-B1-S1": category("RISK"), "P1-B2-S1": category("RISK")}
+    folder = write_tree(pytester.path / "benchmark", trees) / "scenarios"
+    (folder / "P1-B2-S1" / "S1.md").unlink()
+
+    run_tree(pytester, "--helmbench-select=P1-B2", url=provider.url).assert_outcomes(errors=1)
