@@ -94,7 +94,7 @@ class CaseRunner:
         self._judges = Judges(gateway)
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
-        """Return the outcome of a case; it is on its way to the record by then."""
+        """Return the outcome of a case; it is on disk by then, or an error."""
         before = self._on_record.get((self._run_id(job), job.code, job.repetition))
         if before is not None and not job.runs_anew and self._stands(job, before):
             self._record(job, before.outcome)
@@ -113,6 +113,10 @@ class CaseRunner:
         # A case that was not even asked leaves the verdict that it has.
         supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
         self._record(job, outcome, supersedes=supersedes)
+        try:
+            await self._backend.stored()
+        except RefusedError as error:
+            return fault_outcome(error)
         return outcome.for_item()
 
     def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:

@@ -9,7 +9,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.gateway.limiter import AttemptUsage, Ending, Limiter, Permit, PermitRequest
 from pytest_helmbench.gateway.reply_cache import Recorded, ReplyCache, Wanted
 
-__all__ = ["Backend", "LocalBackend"]
+__all__ = ["Backend", "Disk", "LocalBackend"]
 
 
 class Backend(Protocol):
@@ -39,6 +39,29 @@ class Backend(Protocol):
     def record_result(self, record: ResultRecord) -> None:
         """Put the outcome of a case on record."""
 
+    async def stored(self) -> None:
+        """Wait until what was put on record so far is on disk; raises `NotStoredError` when it cannot be."""
+
+
+class Disk(Protocol):
+    """What is on disk of the record. Used on the event loop only."""
+
+    async def stored(self) -> None:
+        """See `Backend.stored`."""
+
+    async def room(self) -> None:
+        """Wait while so many replies are not on disk yet that none should be added; raises `NotStoredError`."""
+
+
+class _Instant:
+    """The disk of a record that keeps everything at once."""
+
+    async def stored(self) -> None:
+        """See `Backend.stored`."""
+
+    async def room(self) -> None:
+        """See `Disk.room`."""
+
 
 class LocalBackend:
     """The backend of the process that owns limiter and store.
@@ -48,6 +71,7 @@ class LocalBackend:
         record_attempt: Takes an attempt without blocking.
         record_result: Takes a result without blocking.
         reply_cache: Recorded replies; None when the session uses none.
+        disk: What is on disk of the record; left out where it keeps everything at once.
     """
 
     def __init__(
@@ -56,19 +80,27 @@ class LocalBackend:
         record_attempt: Callable[[AttemptRecord], None],
         record_result: Callable[[ResultRecord], None],
         reply_cache: ReplyCache | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self._limiter = limiter
         self._record_attempt = record_attempt
         self._record_result = record_result
         self._reply_cache = reply_cache
+        self._disk: Disk = disk if disk is not None else _Instant()
 
     def use_replies(self, reply_cache: ReplyCache) -> None:
         """Use recorded replies from now on."""
         self._reply_cache = reply_cache
 
     async def acquire(self, wanted: PermitRequest) -> Permit:
-        """See `Backend.acquire`."""
-        return await self._limiter.acquire(wanted)
+        """See `Backend.acquire`; who has leave waits for room on the disk, and lets nobody pass meanwhile."""
+        permit = await self._limiter.acquire(wanted)
+        try:
+            await self._disk.room()
+        except BaseException:
+            self.release(permit)
+            raise
+        return permit
 
     def settle(self, permit: Permit, used: AttemptUsage, record: AttemptRecord) -> None:
         """See `Backend.settle`: the record first, so that nothing is counted that could be lost."""
@@ -103,3 +135,7 @@ class LocalBackend:
     def record_result(self, record: ResultRecord) -> None:
         """See `Backend.record_result`."""
         self._record_result(record)
+
+    async def stored(self) -> None:
+        """See `Backend.stored`."""
+        await self._disk.stored()

@@ -282,7 +282,11 @@ class Gateway:
         )
         if isinstance(parsed, Fault):
             return self._settle_fault(trace, permit, parsed, answer)
-        return self._settle_reply(trace, permit, parsed, answer)
+        reply = self._settle_reply(trace, permit, parsed, answer)
+        # A call that is over for the limiter, but not for a run that ends: its reply is paid.
+        with watch.on_the_wire():
+            await self._backend.stored()
+        return reply
 
     async def _send(self, request: PreparedCall, timeout_s: float) -> RawAnswer:
         endpoint = request.call.endpoint

@@ -156,11 +156,12 @@ class LiveLine:
     def tick(self) -> None:
         """Draw the line when it has been quiet for a while. About once a second."""
         coordinator = self._coordinator
-        if (
-            coordinator is None
-            or coordinator.limiter is None
-            or time.monotonic() - self._last_print < _QUIET_S
-        ):
+        if coordinator is None:
+            return
+        slow = coordinator.commits.slow_sentence() if coordinator.commits is not None else None
+        if slow is not None:
+            self._say(slow)
+        if coordinator.limiter is None or time.monotonic() - self._last_print < _QUIET_S:
             return
         if not self._on_a_terminal():
             return
@@ -178,10 +179,19 @@ class LiveLine:
             self._shown = False
             self._write(lambda _width: _WIPE)
 
-    def _on_a_terminal(self) -> bool:
+    def _say(self, sentence: str) -> None:
+        """Print a line that stays, on a terminal and in a log."""
+        self.clear()
+        if self._printer() is not None:
+            self._write(lambda _width: f"\nhelmbench: {scrub(sentence)}\n")
+
+    def _printer(self) -> Any:
         if self._reporter is None:
             self._reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        return self._reporter is not None and not in_ci() and bool(getattr(self._reporter, "isatty", False))
+        return self._reporter
+
+    def _on_a_terminal(self) -> bool:
+        return self._printer() is not None and not in_ci() and bool(getattr(self._reporter, "isatty", False))
 
     def _write(self, text: Callable[[int], str]) -> None:
         """Write past the capture; the width can be asked only there, where standard output is the terminal."""

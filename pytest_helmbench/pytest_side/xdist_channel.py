@@ -122,6 +122,8 @@ class RemoteBackend:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Permit]] = {}
         self._looking_up: dict[int, asyncio.Future[Recorded | None]] = {}
+        self._storing: dict[int, asyncio.Future[None]] = {}
+        self._next_storing: asyncio.Future[None] | None = None
         channel.setcallback(self._receive, endmarker=None)
 
     def send(self, *message: object) -> None:
@@ -177,6 +179,28 @@ class RemoteBackend:
         """See `Backend.record_result`."""
         self.send("result", record)
 
+    async def stored(self) -> None:
+        """See `Backend.stored`; who asks in one turn of the loop shares a message."""
+        waiter = self._next_storing
+        if waiter is None:
+            loop = asyncio.get_running_loop()
+            waiter = self._next_storing = loop.create_future()
+            loop.call_soon(self._ask_whether_stored, waiter)
+        await asyncio.shield(waiter)
+
+    def _ask_whether_stored(self, waiter: asyncio.Future[None]) -> None:
+        number = next(self._numbers)
+        self._next_storing = None
+        self._storing[number] = waiter
+        self.send("store", number)
+
+    def _stored(self, number: int, sentence: str | None) -> None:
+        waiter = self._storing.pop(number)
+        if sentence is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(NotStoredError(sentence))
+
     def _receive(self, data: bytes | None) -> None:
         if data is None:
             self._on_cancel("the controller is gone")
@@ -197,6 +221,8 @@ class RemoteBackend:
                 self._loop.soon(self._found, number, recorded)
             case ("unreadable", number, sentence):
                 self._loop.soon(self._unreadable, number, sentence)
+            case ("stored", number, sentence):
+                self._loop.soon(self._stored, number, sentence)
 
     def _granted(self, number: int, permit: Permit) -> None:
         waiter = self._waiting.get(number)
@@ -294,9 +320,9 @@ class ChannelServer:
             return
         match message:
             case ("admit", number, wanted):
-                task = asyncio.get_running_loop().create_task(self._acquire(backend, number, wanted))
-                self._asking[number] = task
-                task.add_done_callback(lambda _: self._asking.pop(number, None))
+                self._keep(
+                    number, asyncio.get_running_loop().create_task(self._acquire(backend, number, wanted))
+                )
             case ("abandon", number):
                 # A permit that is on its way comes back as released.
                 if number in self._asking:
@@ -310,15 +336,29 @@ class ChannelServer:
                 if record.reply_key is not None:
                     self._wanted.pop((record.request_hash, record.repetition), None)
             case ("recall", number, wanted):
-                task = asyncio.get_running_loop().create_task(self._look_up(backend, number, wanted))
-                self._asking[number] = task
-                task.add_done_callback(lambda _: self._asking.pop(number, None))
+                self._keep(
+                    number, asyncio.get_running_loop().create_task(self._look_up(backend, number, wanted))
+                )
             case ("give-up", wanted):
                 self._forget(backend, wanted)
             case ("replay", record):
                 backend.record_replay(record)
             case ("result", record):
                 backend.record_result(record)
+            case ("store", number):
+                self._keep(number, asyncio.get_running_loop().create_task(self._stored(backend, number)))
+
+    def _keep(self, number: int, task: asyncio.Task[None]) -> None:
+        self._asking[number] = task
+        task.add_done_callback(lambda _: self._asking.pop(number, None))
+
+    async def _stored(self, backend: LocalBackend, number: int) -> None:
+        try:
+            await backend.stored()
+        except NotStoredError as error:
+            self.send("stored", number, str(error))
+        else:
+            self.send("stored", number, None)
 
     async def _look_up(self, backend: LocalBackend, number: int, wanted: Wanted) -> None:
         try:

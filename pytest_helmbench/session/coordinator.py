@@ -11,6 +11,7 @@ from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.limiter import Limiter, NotStoredError, SessionLimits
 from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
+from pytest_helmbench.session.commits import Commits
 from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
@@ -49,6 +50,7 @@ class Coordinator:
         self.stopped_models: dict[str, str] = {}
         self.overdrawn: str | None = None
         self.limiter: Limiter | None = None
+        self.commits: Commits | None = None
         self.started = time.perf_counter()
         self.ended: float | None = None
         self._notes = notes
@@ -87,16 +89,27 @@ class Coordinator:
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store, self.book.run_ids())
 
+        def not_stored(error: NotStoredError) -> None:
+            if limiter.closed is None:
+                limiter.close(error)
+
+        store = self.book.store
+        commits = self.commits = (
+            None
+            if store is None
+            else Commits(store, self.library.loop, limiter.limits.concurrency, not_stored)
+        )
+
         def record_result(record: ResultRecord) -> None:
             self.book.record_result(record)
             on_result(record)
-            self._stop_when_nothing_is_stored(limiter)
 
         def record_attempt(record: AttemptRecord) -> None:
             self.book.record_attempt(record)
-            self._stop_when_nothing_is_stored(limiter)
+            if commits is not None and record.reply_key is not None:
+                commits.add_reply()
 
-        backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache())
+        backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache(), commits)
         self.started = time.perf_counter()
         return backend
 
@@ -199,11 +212,6 @@ class Coordinator:
         if store is not None and store.fault is None:
             store.flush()
             self.library.store_totals(store, self.book.run_ids())
-
-    def _stop_when_nothing_is_stored(self, limiter: Limiter) -> None:
-        fault = self.book.store.fault if self.book.store is not None else None
-        if fault is not None and limiter.closed is None:
-            limiter.close(NotStoredError(f"replies cannot be stored, so nothing more is asked: {fault}"))
 
     def _set_overdrawn(self, sentence: str) -> None:
         self.overdrawn = sentence

@@ -67,6 +67,7 @@ class Store:
         self._closing = False
         self._fault: StoreError | None = None
         self._dropped = 0
+        self._on_settled: Callable[[], object] = _nothing
         self._catalogues: dict[int, CatalogueIds] = {}
         self._open_runs: frozenset[int] = frozenset()
         # Only the writer's own:
@@ -105,6 +106,23 @@ class Store:
         """The first failure to write; None while all is well."""
         with self._wake:
             return self._fault
+
+    @property
+    def accepted(self) -> int:
+        """How much has been queued so far; what `settled` must reach before all of it is settled."""
+        with self._wake:
+            return self._accepted
+
+    @property
+    def settled(self) -> int:
+        """How much of what was queued is on disk, or has been dropped because of a fault."""
+        with self._wake:
+            return self._settled
+
+    def listen(self, on_settled: Callable[[], object]) -> None:
+        """Have somebody told on the writer's thread, after every transaction and after a fault."""
+        with self._wake:
+            self._on_settled = on_settled
 
     @property
     def dropped(self) -> int:
@@ -229,6 +247,8 @@ class Store:
             with self._wake:
                 self._fault = self._fault or fault
                 self._wake.notify_all()
+                on_settled = self._on_settled
+            on_settled()
 
     def _next_jobs(self) -> list[Job]:
         """Wait for jobs and take them; empty when the store closes."""
@@ -251,6 +271,8 @@ class Store:
                 self._dropped += sum(isinstance(job, Record) for job in jobs)
             self._settled += len(jobs)
             self._wake.notify_all()
+            on_settled = self._on_settled
+        on_settled()
 
     def _write_with_patience(self, batch: Batch) -> None:
         for pause_s in self._retry_pauses_s:
@@ -293,6 +315,10 @@ class Store:
 
     def _beat_is_due(self) -> bool:
         return bool(self._open_runs) and self._now() - self._last_beat_s >= _HEARTBEAT_S
+
+
+def _nothing() -> None:
+    """Nobody listens."""
 
 
 @contextlib.contextmanager

@@ -1,0 +1,119 @@
+"""The disk behind the record: calls wait here until their replies are committed, and while too many are not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.limiter import NotStoredError
+from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.writer import Store
+
+__all__ = ["Commits"]
+
+_LONG_S = 10.0
+
+
+class Commits:
+    """The disk as calls see it (`gateway.backend.Disk`). Used on the loop's thread, but for `slow_sentence`.
+
+    Args:
+        store: The session's.
+        loop: Where its calls live.
+        most_waiting: Replies that may wait for the disk while more is sent.
+        on_fault: Told, once, that nothing can be stored any more.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        loop: LoopThread,
+        most_waiting: int,
+        on_fault: Callable[[NotStoredError], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._most_waiting = most_waiting
+        self._on_fault = on_fault
+        self._clock = clock
+        # What stands in the store's queue up to a number, in order.
+        self._replies: deque[int] = deque()
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._senders: list[asyncio.Future[None]] = []
+        self._last_commit = clock()
+        self._said = False
+        self._told = False
+        store.listen(lambda: loop.soon(self._settled))
+
+    def add_reply(self) -> None:
+        """Count a reply that was given to the store just now."""
+        if not self._replies:
+            self._last_commit = self._clock()
+        self._replies.append(self._store.accepted)
+
+    async def stored(self) -> None:
+        """See `Backend.stored`."""
+        number = self._store.accepted
+        if self._store.settled < number and self._store.fault is None:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append((number, waiter))
+            await waiter
+        self._check()
+
+    async def room(self) -> None:
+        """See `Disk.room`."""
+        while len(self._replies) > self._most_waiting:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._senders.append(waiter)
+            await waiter
+        self._check()
+
+    def slow_sentence(self) -> str | None:
+        """Return, once per standstill, what is said when nothing has come to the disk for 10 s. From any thread."""
+        waiting = len(self._replies)
+        if not waiting or self._clock() - self._last_commit < _LONG_S:
+            self._said = False
+            return None
+        if self._said:
+            return None
+        self._said = True
+        return (
+            f"nothing could be written to {self._store.path} for {_LONG_S:.0f} s: {waiting} replies wait for the"
+            f" disk, and while more than {self._most_waiting} do, nothing new is sent"
+        )
+
+    def _settled(self) -> None:
+        fault = self._store.fault
+        if fault is not None:
+            self._replies.clear()
+            if not self._told:
+                self._told = True
+                self._on_fault(_error_of(fault))
+        settled = self._store.settled
+        self._last_commit = self._clock()
+        while self._replies and self._replies[0] <= settled:
+            self._replies.popleft()
+        while self._waiters and (fault is not None or self._waiters[0][0] <= settled):
+            _resolve(self._waiters.popleft()[1])
+        senders, self._senders = self._senders, []
+        for sender in senders:
+            _resolve(sender)
+
+    def _check(self) -> None:
+        # Of the store, not of what was told: a record that a fault has dropped may be newer than its news.
+        fault = self._store.fault
+        if fault is not None:
+            raise _error_of(fault)
+
+
+def _error_of(fault: StoreError) -> NotStoredError:
+    return NotStoredError(f"replies cannot be stored, so nothing more is asked: {fault}")
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

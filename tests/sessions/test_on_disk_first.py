@@ -1,0 +1,170 @@
+"""A reply is on disk before it is judged or reported, however slow the disk, and few may wait for it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from provider import Provider
+from records import answered_hashes
+from sessions import Session, until
+from trees import category, clear_environment, rows, write_tree
+
+_CASES = 120
+_CONCURRENCY = 8
+_SLACK = 4  # cases that wait for leave beside those that have it
+_OPTIONS = ("-q", f"--helmbench-concurrency={_CONCURRENCY}")
+_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester, provider: Provider) -> Path:
+    """A benchmark whose calls take 20 ms."""
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    provider.latency_s = 0.02
+    return pytester.path
+
+
+@contextlib.contextmanager
+def _locked(database: Path) -> Iterator[None]:
+    """Hold the write lock, as another process would."""
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None, timeout=30)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def _most_unstored(workers: str) -> int:
+    """Return how many replies may wait for the disk: those that were out, and who had leave already."""
+    return 2 * _CONCURRENCY + _SLACK * (2 if workers == "-n2" else 1)
+
+
+def _missing(database: Path, provider: Provider, before: float) -> int:
+    """Return how many replies that were given before a moment are not on record."""
+    answered = answered_hashes(database)
+    given = [request for request in tuple(provider.requests) if request.at + provider.latency_s < before]
+    return sum(hashlib.sha256(request.raw).hexdigest() not in answered for request in given)
+
+
+@_workers
+def test_a_killed_session_has_on_record_what_it_was_answered(
+    folder: Path, provider: Provider, workers: str
+) -> None:
+    for judged in (10, 40, 70):
+        for name in ("helmbench.db", "helmbench.db-wal", "helmbench.db-shm"):
+            (folder / name).unlink(missing_ok=True)
+        provider.requests.clear()
+        session = Session(folder, provider.url, workers, *_OPTIONS)
+        until(lambda: len(provider.requests) >= judged, "some are asked")  # noqa: B023 - called at once
+        killed = time.monotonic()
+        assert session.kill_all()
+        # What arrived 20 ms before is there; on a busy machine it may not have been read by then.
+        assert _missing(folder / "helmbench.db", provider, killed - 0.1) == 0
+
+
+@_workers
+def test_a_locked_database_holds_the_calls_back_and_a_kill_costs_few(
+    folder: Path, provider: Provider, workers: str
+) -> None:
+    database = folder / "helmbench.db"
+    session = Session(folder, provider.url, workers, "-v", *_OPTIONS[1:])
+    until(lambda: session.text.count("PASSED") >= 10, "some are judged")
+    with _locked(database):
+        locked = time.monotonic()
+        stored = len(answered_hashes(database))
+        time.sleep(2)
+        asked = len(provider.requests)
+        assert asked <= stored + _most_unstored(workers)
+        session.kill_all()
+    assert _missing(database, provider, locked - 0.1) == 0
+    assert len(answered_hashes(database)) >= stored
+    assert asked < _CASES / 2
+    # Nobody was shown a verdict that is not on record.
+    assert 0 < session.text.count("PASSED") <= rows(database, "SELECT count(*) FROM results")[0][0]
+
+
+@_workers
+def test_a_standstill_is_said_after_ten_seconds_and_then_waited_out(
+    folder: Path, provider: Provider, workers: str
+) -> None:
+    database = folder / "helmbench.db"
+    session = Session(folder, provider.url, workers, *_OPTIONS)
+    until(lambda: len(provider.requests) >= 20, "some are asked")
+    with _locked(database):
+        until(lambda: "nothing could be written" in session.text, "it is said")
+        asked = len(provider.requests)
+        assert asked < _CASES / 2
+    assert session.end() == pytest.ExitCode.OK, session.text
+    assert session.text.count(f"helmbench: nothing could be written to {database} for 10 s: ") == 1
+    assert f"and while more than {_CONCURRENCY} do, nothing new is sent" in session.text
+    assert len(provider.requests) == _CASES
+    assert rows(database, "SELECT status, passed_tests FROM evaluation_runs") == [("complete", _CASES)]
+
+
+_IMPATIENT = """
+import pytest_helmbench.session.run_book as book
+from pytest_helmbench.store.writer import Store
+
+class Impatient:
+    @staticmethod
+    def open(path):
+        return Store.open(path, busy_timeout_s=1.0, retry_pauses_s=(0.2,))
+
+book.Store = Impatient
+"""
+
+
+@_workers
+def test_a_database_that_stays_locked_ends_the_session_with_what_is_known(
+    folder: Path, provider: Provider, workers: str
+) -> None:
+    database = folder / "helmbench.db"
+    (folder / "impatient.py").write_text(_IMPATIENT, encoding="utf-8")
+    session = Session(folder, provider.url, workers, "-p", "impatient", *_OPTIONS)
+    until(lambda: len(provider.requests) >= 20, "some are asked")
+    with _locked(database):
+        stored = len(answered_hashes(database))
+        assert session.end() == pytest.ExitCode.TESTS_FAILED
+    assert "another process holds the write lock" in session.text
+    assert "replies cannot be stored, so nothing more is asked" in session.text
+    assert "INTERNALERROR" not in session.text
+    assert len(provider.requests) <= stored + _most_unstored(workers)
+    assert len(answered_hashes(database)) == stored
+
+
+_SLOW = """
+import time
+import pytest_helmbench.store.writer as writer
+
+original = writer.write_attempts
+
+def write_attempts(conn, tables, attempts):
+    for _ in attempts:
+        time.sleep(0.03)
+    return original(conn, tables, attempts)
+
+writer.write_attempts = write_attempts
+"""
+
+
+@_workers
+def test_a_slow_disk_slows_the_calls_down_and_a_kill_costs_no_more_than_may_wait(
+    folder: Path, provider: Provider, workers: str
+) -> None:
+    database = folder / "helmbench.db"
+    (folder / "slow.py").write_text(_SLOW, encoding="utf-8")
+    session = Session(folder, provider.url, workers, "-p", "slow", *_OPTIONS)
+    until(lambda: len(provider.requests) >= 60, "some are asked")
+    asked = len(provider.requests)
+    assert session.kill_all()
+    assert asked - len(answered_hashes(database)) <= _most_unstored(workers)
