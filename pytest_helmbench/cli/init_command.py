@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -30,7 +31,8 @@ def command(path: Path) -> None:
     """Make a small working benchmark at PATH, and let git ignore results. Nothing is overwritten."""
     kind = next(places for places in all_places() if places.starter)
     package = kind.module.rpartition(".")[0]
-    contents = dict(_starter(files(package).joinpath(kind.starter), Path()))
+    found = _starter(files(package).joinpath(kind.starter), Path())
+    contents = {name: _at(path, content) for name, content in found}
     taken = next((path / name for name in contents if (path / name).exists()), None)
     if taken is None and path.exists() and not path.is_dir():
         taken = path
@@ -52,6 +54,14 @@ def command(path: Path) -> None:
         f"  pytest {path} --helmbench-model=baseline/lexical",
         "  helmbench runs",
     )
+
+
+def _at(path: Path, content: str) -> str:
+    """Return a file of the starter with the commands in it for the folder that it is written to."""
+    place = shlex.quote(str(path))
+    for command in ("pytest", "helmbench check"):
+        content = content.replace(f"{command} benchmark", f"{command} {place}")
+    return content
 
 
 def _starter(folder: Traversable, place: Path) -> Iterator[tuple[Path, str]]:

@@ -19,14 +19,15 @@ __all__ = ["command"]
 
 
 @click.command("list")
+@click.argument("place", type=click.Path(path_type=Path), metavar="[PATH]", required=False)
 @benchmark_option
 @as_json_option
 @no_db_option
-def command(path: Path | None, *, as_json: bool) -> None:
-    """List the scenarios with their behaviour, evaluation family and number of cases; of packs, the rows; of Bench
-    Packs, their scenarios."""
+def command(place: Path | None, path: Path | None, *, as_json: bool) -> None:
+    """List what stands in the benchmark at PATH: scenarios with their behaviour, evaluation family and number of cases;
+    of packs, the rows; of Bench Packs, their scenarios."""
     project = Project.at(Path.cwd())
-    listings = [reading.listing() for reading in readings(project, project.settings(), path)]
+    listings = [reading.listing() for reading in readings(project, project.settings(), place or path)]
     if as_json:
         say_json([record for listing in listings for record in listing.records])
         return

@@ -89,7 +89,9 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + mark.line if mark is not None else first_line
-        return Document(None, {}, (Fault(line, f"this is no valid YAML: {error.problem or error}"),))
+        said = str(error.problem or error)
+        hint = "indent with spaces: YAML takes no tab" if "'\\t'" in said else ""
+        return Document(None, {}, (Fault(line, f"this is no valid YAML: {said}", hint),))
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
         return Document(None, {}, (Fault(line, "this is no valid YAML: it holds a control character"),))

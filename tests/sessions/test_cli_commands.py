@@ -72,6 +72,19 @@ def test_init_makes_a_benchmark_that_checks_clean_and_overwrites_nothing(project
     assert (project.path / ".gitignore").read_text().count("helmbench.db*") == 1
 
 
+def test_init_names_the_folder_that_it_has_made(tmp_path: Path) -> None:
+    assert helmbench(tmp_path, "init", "my benchmark").returncode == 0
+    for name in ("README.md", "models.yml"):
+        text = (tmp_path / "my benchmark" / name).read_text(encoding="utf-8")
+        assert "pytest 'my benchmark'" in text
+        assert "pytest benchmark" not in text
+
+
+def test_list_takes_a_path_as_check_does(project: Project) -> None:
+    named = helmbench(project.path, "list", "benchmark")
+    assert (named.returncode, named.stdout) == (0, helmbench(project.path, "list").stdout)
+
+
 def test_run_all_lists_then_runs_the_first_cases_then_everything(project: Project) -> None:
     done = project.run_all
     assert done.returncode == 1  # pytest's: the baseline gets some wrong

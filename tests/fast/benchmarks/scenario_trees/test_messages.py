@@ -942,6 +942,16 @@ ERRORS = [
         id="an unknown YAML alias",
     ),
     pytest.param(
+        {"S1.md": "---\ncategory: HANDOFF\n\tevaluation: x\n---\n\nx\n"},
+        [
+            (
+                "S1.md:3: this is no valid YAML: found character '\\t' that cannot start any token\n"
+                "  hint: indent with spaces: YAML takes no tab"
+            )
+        ],
+        id="a tab",
+    ),
+    pytest.param(
         {"perturbations.md": "# PT1\n---\nseverity: 010\n---\nx\n"},
         [
             (
