@@ -323,6 +323,12 @@ class Options:
     paths: tuple[str, ...] = _CASES(
         _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"
     )
+    trusted: tuple[str, ...] = _CASES(
+        _WORDS,
+        (),
+        "benchmarks that may bring a conftest.py, addresses and names of variables; relative to the ini file",
+        use="ini",
+    )
     stated: frozenset[str] = frozenset()
 
 

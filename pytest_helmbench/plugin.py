@@ -56,39 +56,34 @@ def _argparse(option: Option) -> Mapping[str, object]:
     return {"action": type_.action} if type_.action == "store_true" else told
 
 
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Keep pytest from running a conftest.py of a pack: an empty plugin stands for it.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Iterator[None]:
+    """Keep pytest from taking settings from a benchmark, and from running a conftest.py of one.
 
-    pytest names the plugin of a conftest.py by its path, and imports none that it has.
+    In a closed one an empty plugin stands for it: pytest names the plugin of a conftest.py by its path, and imports
+    none that it has.
     """
     start = early_config.invocation_params.dir
     named = early_config.known_args_namespace.file_or_dir
     given = named or (".", *early_config.getini("testpaths"))
+    arguments = tuple(_expanded(early_config.invocation_params.args))
+    paths = tuple(start / str(path).split("::")[0] for path in given)
+    by_path = any(
+        str(path) in arguments and _may_be_in_benchmark(start / str(path).split("::")[0]) for path in named
+    )
+    if by_path or _asks_by_option(arguments):
+        from pytest_helmbench.pytest_side.own_files import (
+            refuse_files_of_benchmarks,
+        )  # only sessions that ask
+
+        refuse_files_of_benchmarks(early_config, parser, arguments, paths, named=bool(named))
     # A Bench Pack may be somebody's repository: where nobody asks for it, its conftest.py is for its own tests.
-    asked = bool(named) or _asks_by_option(tuple(_expanded(early_config.invocation_params.args)))
-    if asked:
-        _refuse_settings_of_packs(early_config)
-    paths = (start / str(path).split("::")[0] for path in given)
+    asked = bool(named) or _asks_by_option(arguments)
     for folder in dict.fromkeys(_closed_folders(paths, asked=asked)):
         name = str(folder / "conftest.py")
         if not early_config.pluginmanager.has_plugin(name):
             early_config.pluginmanager.register(ModuleType("conftest"), name)
-
-
-def _refuse_settings_of_packs(config: pytest.Config) -> None:
-    """Take no settings from a Bench Pack that is run from outside: they could send a key to somebody else.
-
-    Raises:
-        pytest.UsageError: pytest has found its settings in one.
-    """
-    settings = config.inipath
-    folders = () if settings is None else settings.parents
-    pack = next((folder for folder in folders if (folder / _BENCH_PACK_MANIFEST).is_file()), None)
-    if pack is not None and not config.invocation_params.dir.is_relative_to(pack):
-        raise pytest.UsageError(
-            f"{settings}: pytest would take its settings from the Bench Pack that it is to run\n"
-            "  hint: name your own with -c FILE (`-c /dev/null` for none), or start pytest inside of the pack"
-        )
+    yield
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -16,10 +16,11 @@ from pathlib import Path
 from iniconfig import IniConfig, ParseError
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
-from pytest_helmbench.cli.output import CommandError
+from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.option import Option, declared_in
 from pytest_helmbench.options import OPTIONS, Options
 from pytest_helmbench.session.settings import Settings, resolve_settings
+from pytest_helmbench.session.trust import is_users_own
 
 __all__ = ["Project"]
 
@@ -65,7 +66,11 @@ class Project:
         Raises:
             CommandError: Its configuration file cannot be read.
         """
-        root, ini = _configuration(start)
+        file, ini = _configuration(start)
+        root = None if file is None else file.parent
+        if file is not None and ini and not is_users_own(file, start):
+            complain(f"{file}: nothing in it counts, since it is inside a benchmark")
+            ini = {}
         if root is None:
             folders = (start, *start.parents)
             root = next((folder for name in _MARKS for folder in folders if (folder / name).exists()), None)
@@ -149,6 +154,7 @@ class Project:
 
 
 def _configuration(start: Path) -> tuple[Path | None, Mapping[str, object]]:
+    """Return the ini file that pytest takes, and what it says."""
     for folder in (start, *start.parents):
         for name, tables in _TABLES.items():
             path = folder / name
@@ -158,9 +164,9 @@ def _configuration(start: Path) -> tuple[Path | None, Mapping[str, object]]:
             for keys in tables:
                 found = _inside(content, keys)
                 if found is not None:
-                    return folder, found
+                    return path, found
             if name in _ALWAYS_A_CONFIG:
-                return folder, {}
+                return path, {}
     return None, {}
 
 

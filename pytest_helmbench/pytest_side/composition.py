@@ -15,6 +15,7 @@ from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
 from pytest_helmbench.pytest_side.items import PLUGIN
+from pytest_helmbench.pytest_side.own_files import refuse_conftests
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.single_process import SingleProcess
@@ -139,6 +140,7 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
             " a pack (manifest.yaml and tasks.jsonl), or a Bench Pack (benchlocal.pack.json)"
         )
     config.args[:] = [str(path) for path in found]
+    refuse_conftests(config, found, below=True)
 
 
 def _few_ahead(config: pytest.Config) -> bool:

@@ -56,6 +56,7 @@ _LATE = {
     # A session that does not ask pays for nothing.
     ("plugin", "pytest_helmbench.pytest_side.composition"),
     ("plugin", "pytest_helmbench.pytest_side.hand_written"),
+    ("plugin", "pytest_helmbench.pytest_side.own_files"),
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.registry"),
     ("plugin", "pytest_helmbench.benchmarks.python_tests.clients"),

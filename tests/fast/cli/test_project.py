@@ -86,3 +86,13 @@ def test_a_file_that_pytest_refuses_is_refused(tmp_path: Path, name: str, text: 
 
     with pytest.raises(CommandError, match=f"{name}: cannot be read: .*{reason}"):
         Project.at(tmp_path)
+
+
+def test_settings_inside_a_benchmark_do_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "benchlocal.pack.json").write_text("{}")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nhelmbench_node = evil\naddopts = --helmbench-agent=evil\n"
+    )
+    project = Project.at(tmp_path, {})
+    assert all(project.given(option) is None for option in OPTIONS)
+    assert "pytest.ini: nothing in it counts, since it is inside a benchmark" in capsys.readouterr().err

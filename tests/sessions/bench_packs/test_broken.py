@@ -216,7 +216,7 @@ def test_a_pack_brings_no_settings_of_pytest(pytester: pytest.Pytester, provider
     found = run_pytest(pytester, "packs/pack", "--helmbench-model=test/good")
     found.stderr.fnmatch_lines(
         [
-            "*pytest.ini: pytest would take its settings from the Bench Pack that it is to run",
+            "*pytest.ini: pytest would take its settings from the benchmark that it is to run",
             "  hint: *-c FILE*",
         ]
     )

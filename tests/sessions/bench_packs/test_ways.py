@@ -172,7 +172,7 @@ def test_nothing_of_a_pack_is_imported_by_python_and_no_process_stays(
     root = write_asking_pack(pytester.path / "pack", {"a": ASKS})
     for name in ("conftest.py", "test_own.py", "dist/conftest.py"):
         (root / name).write_text("raise RuntimeError('imported')")
-    result = run_packs(pytester, "-v", url=provider.url)
+    result = run_packs(pytester, "-v", "-o", "helmbench_trusted=pack", url=provider.url)
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*RuntimeError*")
     assert node_processes(pytester.path) == []

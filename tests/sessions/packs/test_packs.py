@@ -36,6 +36,8 @@ def _write_project(folder: Path) -> Path:
     """Write a tree with two packs below it; one has its rows in several files, both have bombs."""
     benchmark = write_tree(folder / "benchmark", {"P1-B1-S1": category("RISK")})
     bombs = dict.fromkeys(_BOMBS, _BOMB)
+    trusted = "helmbench_trusted = benchmark/packs/quiz benchmark/packs/talk"  # nothing is run even so
+    (folder / "pytest.ini").write_text(f"[pytest]\nfilterwarnings = error\n{trusted}\n")
     quiz = write_pack(benchmark / "packs" / "quiz", [], "id: quiz\nversion: 3\n", bombs)
     (quiz / "tasks.jsonl").unlink()
     algebra, biology = ({"metadata": {"subject": name}} for name in ("algebra", "biology"))

@@ -39,7 +39,7 @@ def test_nothing_of_a_pack_is_ever_run(
     pytester: pytest.Pytester, place: str, arguments: list[str] | None, ids: list[str]
 ) -> None:
     write_pack(pytester.path / _PACK, [choice("q1")], files=_BOMBS)
-    pytester.makeini("[pytest]\ntestpaths = benchmark/packs\n")
+    pytester.makeini(f"[pytest]\ntestpaths = benchmark/packs\nhelmbench_trusted = {_PACK}\n")
     os.chdir(pytester.path / place)
     asks = [] if arguments is None else [*arguments, "--helmbench-model=test/good"]
 

@@ -1,0 +1,114 @@
+"""Ownership of ini files, conftest.py and models.yml: those of the user decide, those of a benchmark do not."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.places import benchmark_root, is_closed
+from pytest_helmbench.core.problem import HelmbenchError
+
+__all__ = ["TrustError", "check_conftests", "check_ini", "is_users_own", "trusted_roots"]
+
+_CONFTEST = "conftest.py"
+_NEVER_VISITED = frozenset({"node_modules", "__pycache__"})
+
+
+class TrustError(HelmbenchError):
+    """A file that is not the user's own would decide about the session."""
+
+
+def is_users_own(file: Path, start: Path) -> bool:
+    """Return whether a file stands at or above the folder where the session started, and in no benchmark."""
+    folder = file.parent.resolve()
+    return start.resolve().is_relative_to(folder) and benchmark_root(folder) is None
+
+
+def check_ini(ini: Path, start: Path) -> None:
+    """Refuse the settings of an ini file that pytest has picked up, and that nobody has named.
+
+    Raises:
+        TrustError: It is not the user's own, and says something.
+    """
+    if is_users_own(ini, start) or not _has_settings(ini):
+        return
+    inside = benchmark_root(ini.parent.resolve()) is not None
+    place = "the benchmark that it is to run" if inside else "a folder that it was not started in"
+    raise TrustError(
+        f"{ini}: pytest would take its settings from {place}\n"
+        f"  hint: name your own with -c FILE (`-c /dev/null` for none), or this one, where it is yours: -c {ini}"
+    )
+
+
+def trusted_roots(words: Iterable[str], ini: Path | None, start: Path) -> frozenset[Path]:
+    """Return the benchmarks that `helmbench_trusted` lists.
+
+    Args:
+        words: Paths, relative to the folder of the ini file.
+        ini: The user's; None where the key stands on the command line.
+        start: Folder that paths on the command line are relative to.
+    """
+    base = start if ini is None else ini.parent
+    return frozenset((base / Path(word).expanduser()).resolve() for word in words)
+
+
+def check_conftests(paths: Iterable[Path], trusted: frozenset[Path], *, below: bool) -> None:
+    """Refuse a conftest.py inside a benchmark where pytest would run it.
+
+    In closed benchmarks pytest visits the folder itself alone: what lies below is data.
+
+    Args:
+        paths: What pytest starts from.
+        trusted: Benchmarks that may bring one.
+        below: Whether the session runs all that lies below.
+
+    Raises:
+        TrustError: There is one.
+    """
+    for folder in _visited(paths, below=below):
+        if not (folder / _CONFTEST).is_file():
+            continue
+        root = benchmark_root(folder)
+        if root is None or root.resolve() in trusted or (is_closed(root) and root != folder):
+            continue
+        raise TrustError(
+            f"{folder / _CONFTEST}: pytest would run code of the benchmark that it is to run\n"
+            f"  hint: remove it, or list {root} in helmbench_trusted of your own ini file"
+        )
+
+
+def _visited(paths: Iterable[Path], *, below: bool) -> Iterator[Path]:
+    """Yield the folders whose conftest.py pytest may run."""
+    seen: set[str] = set()
+    for path in dict.fromkeys(Path(os.path.abspath(path)) for path in paths):  # noqa: PTH100 - keeps links
+        yield from (path, *path.parents)
+        if below:
+            yield from _walk(path, seen)
+        elif path.is_dir():
+            yield from path.glob("test*")
+
+
+def _walk(path: Path, seen: set[str]) -> Iterator[Path]:
+    """Yield the folders below one as pytest visits them: through links, each folder once."""
+    for folder, folders, _ in os.walk(path, followlinks=True):
+        place, real = Path(folder), os.path.realpath(folder)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        yield place
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _NEVER_VISITED]
+        if is_closed(place):
+            folders.clear()
+
+
+def _has_settings(ini: Path) -> bool:
+    """Return whether an ini file says anything to pytest: a pyproject.toml may mark a root alone."""
+    if ini.name != "pyproject.toml":
+        return True
+    try:
+        return "pytest" in tomllib.loads(ini.read_text(encoding="utf-8")).get("tool", {})
+    except (OSError, ValueError):
+        return True
