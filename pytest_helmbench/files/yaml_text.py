@@ -90,7 +90,7 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
         mark = error.problem_mark or error.context_mark
         line = first_line + mark.line if mark is not None else first_line
         said = str(error.problem or error)
-        hint = "indent with spaces: YAML takes no tab" if "'\\t'" in said else ""
+        hint = "indent with spaces: YAML takes no tab" if "'\\t'" in said or "tab character" in said else ""
         return Document(None, {}, (Fault(line, f"this is no valid YAML: {said}", hint),))
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)

@@ -945,11 +945,21 @@ ERRORS = [
         {"S1.md": "---\ncategory: HANDOFF\n\tevaluation: x\n---\n\nx\n"},
         [
             (
-                "S1.md:3: this is no valid YAML: found character '\\t' that cannot start any token\n"
+                "S1.md:3: this is no valid YAML: found a tab character that violates indentation\n"
                 "  hint: indent with spaces: YAML takes no tab"
             )
         ],
         id="a tab",
+    ),
+    pytest.param(
+        {"perturbations.md": "# PT1\n---\n\tseverity: 5\n---\n\nx\n"},
+        [
+            (
+                "perturbations.md:3: this is no valid YAML: found character '\\t' that cannot start any token\n"
+                "  hint: indent with spaces: YAML takes no tab"
+            )
+        ],
+        id="a tab first",
     ),
     pytest.param(
         {"perturbations.md": "# PT1\n---\nseverity: 010\n---\nx\n"},
