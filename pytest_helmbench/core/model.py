@@ -44,6 +44,8 @@ class ModelEntry:
         base_url: OpenAI-compatible server, up to and with `/v1`; None for the provider's own.
         api_key_env: Name of the environment variable that holds the key; None for the usual one.
         max_concurrency: Calls of this model in flight; None for the session's limit.
+        budget_tokens: Bound of a completion that is sent where nobody states one, so that a budget can be held;
+            None for none.
     """
 
     id: str
@@ -54,6 +56,7 @@ class ModelEntry:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
+    budget_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,13 +45,18 @@ class Parse(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost of one call, or summed over several; None is unknown, never 0."""
+    """Tokens and cost of one call, or summed over several; None is unknown, never 0.
+
+    Args:
+        estimated: The provider named no tokens: they were counted here, from the bodies.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,8 @@ class AttemptRecord:
         from_cache: Taken from the record, not sent.
         started_at: ISO 8601 UTC.
         received_at: ISO 8601 UTC.
+        unanswered: It was sent and brought no reply, and the provider may bill it all the same.
+        reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
     """
 
     run_id: int
@@ -224,6 +231,8 @@ class AttemptRecord:
     from_cache: bool
     started_at: str
     received_at: str
+    unanswered: bool = False
+    reserved_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
 from pytest_helmbench.gateway.call import Call
-from pytest_helmbench.gateway.limiter import ModelStoppedError
+from pytest_helmbench.gateway.permits import ModelStoppedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.judging.case_evaluation import evaluate_judged, with_reply

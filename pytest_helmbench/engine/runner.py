@@ -27,7 +27,7 @@ from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.call import Call, Origin
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.limiter import RefusedError
+from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.judging.rubric import JudgeRule
 
@@ -143,7 +143,7 @@ class CaseRunner:
             return True
         case = job.case(self._settings.system_prompt)
         call = Call(self._origin(job), job.target.model.entry, endpoint, case.messages, case.response_format)
-        if job.is_one_question and self._gateway.fingerprint(call) != before.request_hash:
+        if job.is_one_question and before.request_hash not in self._gateway.fingerprints(call):
             return False
         weights = (case.severity, case.difficulty, job.neutral)
         if weights != (before.severity, before.difficulty, before.neutral):

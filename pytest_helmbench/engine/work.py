@@ -14,7 +14,7 @@ from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.call import Asking, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.limiter import ModelStoppedError, NotStoredError, RefusedError
+from pytest_helmbench.gateway.permits import ModelStoppedError, NotStoredError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.gateway.retries import CallFailedError, Patience

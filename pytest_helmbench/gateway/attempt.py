@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -14,9 +14,10 @@ from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.http_answers import RawAnswer
 from pytest_helmbench.gateway.reply_cache import Wanted
+from pytest_helmbench.gateway.token_counts import bound_completion
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
 
-__all__ = ["Attempt", "PreparedCall", "prepared", "utc_now"]
+__all__ = ["Attempt", "PreparedCall", "prepared", "unbounded", "utc_now"]
 
 
 def utc_now() -> str:
@@ -25,12 +26,21 @@ def utc_now() -> str:
 
 
 class PreparedCall:
-    """A call with its body, encoded and hashed once for all attempts."""
+    """A call with its body, encoded and hashed once for all attempts.
 
-    __slots__ = ("body", "call", "encoded", "hash")
+    Args:
+        call: The question.
+        body: As sent.
+        encoded: As sent, in bytes.
+        bounded: The budget alone bounds its completion.
+    """
 
-    def __init__(self, call: Call, body: JsonObject, encoded: bytes, number: int = 1) -> None:
+    __slots__ = ("body", "bounded", "call", "encoded", "hash")
+
+    def __init__(self, call: Call, body: JsonObject, encoded: bytes, *, bounded: bool) -> None:
+        number = 1 if call.forwarded is None else call.forwarded.number
         self.call = call
+        self.bounded = bounded
         self.body = body
         self.encoded = encoded
         self.hash = request_hash(encoded, number)
@@ -46,16 +56,25 @@ def prepared(call: Call) -> PreparedCall:
     """Return a call as it goes out."""
     sampling, forwarded = call.entry.sampling, call.forwarded
     if forwarded is not None:
-        body, encoded = forwarded.sent(call.endpoint, sampling, call.origin.repetition)
-        return PreparedCall(call, body, encoded, forwarded.number)
-    body = request_body(
+        body, encoded, bounded = forwarded.sent(
+            call.endpoint, sampling, call.origin.repetition, call.entry.budget_tokens
+        )
+        return PreparedCall(call, body, encoded, bounded=bounded)
+    own_body = request_body(
         call.endpoint,
         sampling,
         call.messages,
         call.response_format,
         repetition=call.origin.repetition,
     )
-    return PreparedCall(call, body, encode(body))
+    bounded = bound_completion(own_body, call.endpoint, call.entry.budget_tokens)
+    return PreparedCall(call, own_body, encode(own_body), bounded=bounded)
+
+
+def unbounded(request: PreparedCall) -> PreparedCall:
+    """Return a call as it would go out without a budget."""
+    call = request.call
+    return prepared(replace(call, entry=replace(call.entry, budget_tokens=None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +103,20 @@ class Attempt:
         reply: Reply | None = None,
         fault: Fault | None = None,
         error: str | None = None,
+        unanswered: bool = False,
+        reserved_usd: float = 0.0,
     ) -> AttemptRecord:
-        """Return the row of this attempt."""
+        """Return the row of this attempt.
+
+        Args:
+            answer: What came; None for nothing.
+            reply: What it says, where that is a reply.
+            fault: Why it is none.
+            error: Class and text of the fault.
+            unanswered: It was sent, and the provider may bill it though it brought no reply.
+            reserved_usd: By the budget.
+        """
+        usage = reply.usage if reply else fault.usage if fault else Usage()
         call = self.request.call
         finish_reason = reply.finish_reason if reply else fault.finish_reason if fault else None
         return AttemptRecord(
@@ -100,7 +131,7 @@ class Attempt:
             finish_reason=finish_reason,
             error=error,
             latency_ms=answer.latency_ms if answer else (time.perf_counter() - self.started) * 1000,
-            usage=reply.usage if reply else fault.usage if fault else Usage(),
+            usage=usage,
             provider_model=reply.provider_model if reply else None,
             request_hash=self.request.hash,
             request_body=self.request.encoded,
@@ -110,4 +141,6 @@ class Attempt:
             from_cache=False,
             started_at=self.started_at,
             received_at=utc_now(),
+            unanswered=unanswered and usage.cost_usd is None,
+            reserved_usd=reserved_usd if reserved_usd and usage.cost_usd is None else None,
         )

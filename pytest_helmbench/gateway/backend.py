@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
-from pytest_helmbench.gateway.limiter import AttemptUsage, Ending, Limiter, Permit, PermitRequest
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import AttemptUsage, Ending, Permit, PermitRequest
 from pytest_helmbench.gateway.reply_cache import Recorded, ReplyCache, Wanted
 
 __all__ = ["Backend", "Disk", "LocalBackend"]
@@ -118,6 +119,10 @@ class LocalBackend:
     def release(self, permit: Permit) -> None:
         """See `Backend.release`."""
         self._limiter.settle(permit, AttemptUsage(Ending.OTHER))
+
+    def lose(self, permit: Permit) -> None:
+        """Give back a permit whose holder is gone: its request may be out, and be billed."""
+        self._limiter.settle(permit, AttemptUsage(Ending.OTHER, unanswered=True))
 
     async def look_up(self, wanted: Wanted) -> Recorded | None:
         """See `Backend.look_up`."""

@@ -10,8 +10,9 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.registry import without_keys
 
-__all__ = ["Fault", "FaultKind", "excerpt"]
+__all__ = ["Fault", "FaultKind", "excerpt", "is_unanswered"]
 
+_BROKEN_OFF = frozenset({"timeout", "reset", "truncated_body", "not_http"})
 _SHOWN = 200
 _READ = 20_000  # characters of an error body that are looked at
 
@@ -58,6 +59,18 @@ class Fault:
     def text(self) -> str:
         """Return the message, and the hint on a line of its own."""
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+def is_unanswered(fault: Fault) -> bool:
+    """Return whether a request was sent and brought no reply, and the provider may bill it all the same.
+
+    It says what it has cost itself, or it never was connected, or it answered that it refuses.
+    """
+    if fault.usage.cost_usd is not None:
+        return False
+    if fault.status is None:
+        return fault.reason in _BROKEN_OFF
+    return fault.kind in (FaultKind.MALFORMED, FaultKind.TOO_LARGE) or fault.finish_reason is not None
 
 
 def excerpt(text: str, endpoint: Endpoint | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.token_counts import bound_completion
 from pytest_helmbench.gateway.wire import encode, passed_body
 
 __all__ = ["ForwardedRequest"]
@@ -27,26 +28,30 @@ class ForwardedRequest:
         """HTTP body of the reply, as received."""
         self.recalled = False
         """The reply was taken from the record."""
-        self._sent: tuple[Endpoint, JsonObject] | None = None
+        self._sent: tuple[Endpoint, int | None, JsonObject, bool] | None = None
         self._encoded = b""
 
     def repeat(self, number: int) -> None:
         """Be that one of several identical requests."""
         self.number = number
 
-    def sent(self, endpoint: Endpoint, sampling: Sampling, repetition: int) -> tuple[JsonObject, bytes]:
-        """Return what goes out to an endpoint, decoded and encoded; made once per endpoint."""
-        if self._sent is None or self._sent[0] is not endpoint:
-            body = passed_body(endpoint, sampling, self.stated, repetition=repetition)
-            self._encoded = encode(body)
-            self._sent = (endpoint, body)
-        return self._sent[1], self._encoded
+    def sent(
+        self, endpoint: Endpoint, sampling: Sampling, repetition: int, most_tokens: int | None = None
+    ) -> tuple[JsonObject, bytes, bool]:
+        """Return what goes out to an endpoint, decoded and encoded, and whether it was bounded; made once.
 
-    @staticmethod
-    def most_tokens(body: JsonObject) -> int | None:
-        """Return the bound of the completion in a body; None when it states none that counts."""
-        stated = (body.get(name) for name in ("max_completion_tokens", "max_tokens"))
-        return next((n for n in stated if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
+        Args:
+            endpoint: Who is asked.
+            sampling: Of the model.
+            repetition: From 1.
+            most_tokens: Bound of the completion where nobody states one; None for none.
+        """
+        if self._sent is None or self._sent[0] is not endpoint or self._sent[1] != most_tokens:
+            body = passed_body(endpoint, sampling, self.stated, repetition=repetition)
+            bounded = bound_completion(body, endpoint, most_tokens)
+            self._encoded = encode(body)
+            self._sent = (endpoint, most_tokens, body, bounded)
+        return self._sent[2], self._encoded, self._sent[3]
 
     def arrived(self, answer: bytes, *, recalled: bool = False) -> None:
         """Take the HTTP body of the reply; `recalled` when it was taken from the record."""

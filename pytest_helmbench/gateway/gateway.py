@@ -15,18 +15,19 @@ from dataclasses import replace
 from pytest_helmbench.core.outcome import Reply, Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.gateway.attempt import Attempt, PreparedCall, prepared
+from pytest_helmbench.gateway.attempt import Attempt, PreparedCall, prepared, unbounded
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.call import Call, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
-from pytest_helmbench.gateway.faults import Fault, FaultKind
+from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
 from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
-from pytest_helmbench.gateway.limiter import AttemptUsage, Ending, ModelStoppedError, Permit, PermitRequest
-from pytest_helmbench.gateway.prices import price_of
+from pytest_helmbench.gateway.permits import AttemptUsage, Ending, ModelStoppedError, Permit, PermitRequest
 from pytest_helmbench.gateway.providers.endpoints import other_route
 from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse
 from pytest_helmbench.gateway.retries import CallFailedError, Patience, Retries
-from pytest_helmbench.gateway.wire import ParsedReply, parse_reply
+from pytest_helmbench.gateway.token_counts import completion_bound, estimated_tokens
+from pytest_helmbench.gateway.usage import counted_usage, cut_by_budget, priced_usage
+from pytest_helmbench.gateway.wire import ParsedReply, parse_reply, whole_body
 
 __all__ = ["NOT_ON_RECORD", "Gateway"]
 
@@ -34,8 +35,6 @@ NOT_ON_RECORD = "not_on_record"
 """Reason of a replay that finds no reply."""
 
 _log = logging.getLogger(__name__)
-
-_CHARACTERS_PER_TOKEN = 4
 
 
 class Gateway:
@@ -86,13 +85,24 @@ class Gateway:
             watch: Told while the call sleeps and while it is on the wire.
 
         Raises:
-            CallFailedError: No reply after all retries, or the provider refuses this call.
+            CallFailedError: No reply after all retries, the provider refuses this call, or the bound that the budget
+                has set cut the reply.
             RefusedError: The limiter lets nothing more of it go (and its kinds).
         """
         request = prepared(call)
+        reply = await self._answered(request, clock, watch)
+        if request.bounded and reply.finish_reason == "length":
+            raise CallFailedError(cut_by_budget(call, reply), 1)
+        return reply
+
+    async def _answered(self, request: PreparedCall, clock: CaseClock, watch: Watch) -> Reply:
+        """Get a reply from the record or by calling."""
+        call = request.call
         if self._recorded is RecordedUse.NEVER:
             return await self._sent(request, clock, watch)
         reply = await self._recalled(request)
+        if reply is None and request.bounded:
+            reply = await self._recalled_unbounded(request)
         if reply is not None:
             return reply
         if self._recorded is RecordedUse.ONLY:
@@ -113,6 +123,13 @@ class Gateway:
             ) from error
         return self._replayed(request, recorded) if recorded is not None else None
 
+    async def _recalled_unbounded(self, request: PreparedCall) -> Reply | None:
+        """Return the reply on record to the same request without the budget's bound, which is as good."""
+        other = unbounded(request)
+        reply = await self._recalled(other)
+        self._backend.give_up(other.wanted if reply is None else request.wanted)
+        return reply
+
     async def _recalled_elsewhere(self, call: Call) -> Reply:
         """Return a recorded reply of the other server that the model may have been asked at.
 
@@ -127,13 +144,10 @@ class Gateway:
     async def _sent(self, request: PreparedCall, clock: CaseClock, watch: Watch) -> Reply:
         """Get a reply by calling, as often as it takes."""
         call = request.call
-        forwarded = call.forwarded
         ask = PermitRequest(
             model=call.entry.id,
-            prompt_tokens=len(request.encoded) // _CHARACTERS_PER_TOKEN,
-            max_tokens=call.entry.sampling.max_tokens
-            if forwarded is None
-            else forwarded.most_tokens(request.body),
+            prompt_tokens=estimated_tokens(request.encoded),
+            max_tokens=completion_bound(request.body),
             urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
         )
@@ -172,9 +186,10 @@ class Gateway:
             self._backend.release(permit)
 
     @staticmethod
-    def fingerprint(call: Call) -> str:
-        """Return the hash of the request that a call would send."""
-        return prepared(call).hash
+    def fingerprints(call: Call) -> frozenset[str]:
+        """Return the hashes of the requests whose replies answer a call: with the budget's bound and without."""
+        request = prepared(call)
+        return frozenset((request.hash, unbounded(request).hash if request.bounded else request.hash))
 
     def stop_model(self, model: str, sentence: str) -> None:
         """End every call of a model that does not work, on the wire or waiting for its next attempt."""
@@ -195,16 +210,17 @@ class Gateway:
         if isinstance(parsed, Fault):
             return None
         # What another run has paid costs this one nothing; its own calls stay its own.
-        free = replace(parsed.usage, cost_usd=0.0)
+        usage = counted_usage(request, parsed)
+        free = replace(usage, cost_usd=0.0)
         reply = self._reply(
             parsed,
-            _priced(call, parsed.usage, parsed.provider_model) if recorded.own else free,
+            priced_usage(call, usage, parsed.provider_model) if recorded.own else free,
             latency_ms=0.0,
         )
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:
-            call.forwarded.arrived(recorded.body, recalled=True)
+            call.forwarded.arrived(whole_body(recorded.body), recalled=True)
         trace = Attempt.begun(request, 0)
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
@@ -270,7 +286,8 @@ class Gateway:
         except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)
         except (asyncio.CancelledError, ModelStoppedError):
-            self._backend.settle(permit, AttemptUsage(Ending.OTHER), trace.record(error="cancelled"))
+            record = trace.record(error="cancelled", unanswered=True, reserved_usd=permit.reserved_usd)
+            self._backend.settle(permit, AttemptUsage(Ending.OTHER, unanswered=True), record)
             raise
         endpoint = request.call.endpoint
         parsed = parse_reply(
@@ -308,12 +325,13 @@ class Gateway:
 
     def _settle_reply(self, trace: Attempt, permit: Permit, parsed: ParsedReply, answer: RawAnswer) -> Reply:
         call = trace.request.call
-        usage = _priced(call, parsed.usage, parsed.provider_model)
+        usage = priced_usage(call, counted_usage(trace.request, parsed), parsed.provider_model)
         reply = self._reply(parsed, usage, latency_ms=answer.latency_ms)
         used = AttemptUsage(Ending.REPLY, usage, self.patience.announced_pause_s(answer.headers))
-        self._backend.settle(permit, used, trace.record(answer=answer, reply=reply))
+        record = trace.record(answer=answer, reply=reply, reserved_usd=permit.reserved_usd)
+        self._backend.settle(permit, used, record)
         if call.forwarded is not None:
-            call.forwarded.arrived(answer.body)
+            call.forwarded.arrived(whole_body(answer.body))
         _log.info(
             "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
             call.origin.code,
@@ -329,14 +347,21 @@ class Gateway:
     def _settle_fault(self, trace: Attempt, permit: Permit, fault: Fault, answer: RawAnswer | None) -> Fault:
         if fault.usage.prompt_tokens is not None:
             # A reply that moderation cut is paid all the same.
-            fault = replace(fault, usage=_priced(trace.request.call, fault.usage, None))
+            fault = replace(fault, usage=priced_usage(trace.request.call, fault.usage, None))
         used = AttemptUsage(
             _ENDINGS.get(fault.kind, Ending.OTHER),
             fault.usage,
             self.patience.pause_after_s(fault, answer.headers if answer is not None else {}),
-            fault.text() if fault.kind is FaultKind.DEAD_MODEL else "",
+            fault.text() if fault.kind in (FaultKind.DEAD_MODEL, FaultKind.RATE_LIMITED) else "",
+            unanswered=is_unanswered(fault),
         )
-        record = trace.record(answer=answer, error=f"{fault.reason}: {fault.message}", fault=fault)
+        record = trace.record(
+            answer=answer,
+            error=f"{fault.reason}: {fault.message}",
+            fault=fault,
+            unanswered=used.unanswered,
+            reserved_usd=permit.reserved_usd if used.unanswered else 0.0,
+        )
         self._backend.settle(permit, used, record)
         call = trace.request.call
         # The class only: the provider's own words may quote the prompt.
@@ -349,13 +374,6 @@ _ENDINGS: Mapping[FaultKind, Ending] = {
     FaultKind.TIMEOUT: Ending.TIMEOUT,
     FaultKind.DEAD_MODEL: Ending.DEAD,
 }
-
-
-def _priced(call: Call, usage: Usage, provider_model: str | None) -> Usage:
-    """Return the usage with its cost: the provider's own figure, else a price list's, else unknown."""
-    if usage.cost_usd is not None:
-        return usage
-    return replace(usage, cost_usd=price_of(usage, call.entry.price, call.endpoint, provider_model))
 
 
 _MISSING = Fault(

@@ -11,132 +11,35 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.gateway.call_costs import CallCosts
 from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
+from pytest_helmbench.gateway.permits import (
+    AttemptUsage,
+    BudgetSpentError,
+    Ending,
+    ModelLimits,
+    ModelStoppedError,
+    Permit,
+    PermitRequest,
+    RefusedError,
+    SessionLimits,
+)
 
-__all__ = [
-    "AttemptUsage",
-    "BudgetSpentError",
-    "Ending",
-    "Limiter",
-    "ModelLimits",
-    "ModelStoppedError",
-    "NotStoredError",
-    "Permit",
-    "PermitRequest",
-    "RefusedError",
-    "SessionLimits",
-]
+__all__ = ["Limiter"]
 
-_UNKNOWN_COMPLETION_TOKENS = 1024
-
-
-class RefusedError(HelmbenchError):
-    """The limiter will not let this call go, now or later."""
-
-
-class BudgetSpentError(RefusedError):
-    """The session's budget cannot pay this call."""
-
-
-class NotStoredError(RefusedError):
-    """Replies can no longer be put on record, so none is paid for."""
-
-
-class ModelStoppedError(RefusedError):
-    """No further call of this model starts: its key, name or account does not work."""
+_UNPRICED_TRIES = 3  # calls that may go unanswered before a budget is given up for want of a price
 
 
 @dataclass(frozen=True, slots=True)
-class ModelLimits:
-    """What the limiter must know of a model.
+class _Out:
+    """An attempt that is out."""
 
-    Args:
-        model: Model id.
-        most: Calls in flight; at least 1.
-        requests_per_minute: None for no bound.
-        tokens_per_minute: Prompt and completion tokens; None for no bound.
-        price: None when unknown.
-        free: Calls cost nothing (embedded models).
-        items: No model, but places for items whose own code runs: they are no calls.
-    """
-
+    label: str
     model: str
-    most: int
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    price: Price | None = None
-    free: bool = False
-    items: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLimits:
-    """Bounds of the whole session; None for no bound."""
-
-    concurrency: int
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    max_cost_usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PermitRequest:
-    """A wish to send one attempt.
-
-    Args:
-        model: Model id; its limits must be known.
-        prompt_tokens: Estimate.
-        max_tokens: Bound that is sent; None when none is.
-        urgent: Continues a case that has begun (retry, judge): goes before new cases.
-        label: Names the case, for those who watch.
-    """
-
-    model: str
-    prompt_tokens: int
-    max_tokens: int | None
-    urgent: bool
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Permit:
-    """Leave to send one attempt; settled exactly once."""
-
-    number: int
-    model: str
-    reserved_usd: float
-
-
-class Ending(StrEnum):
-    """How an attempt ended, as far as the limiter cares."""
-
-    REPLY = "reply"
-    RATE_LIMITED = "rate_limited"
-    TIMEOUT = "timeout"
-    DEAD = "dead"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptUsage:
-    """What came of a permit.
-
-    Args:
-        ending: How it ended.
-        usage: Of a reply.
-        pause_s: How long the provider asked everybody to wait.
-        sentence: Of a dead model: why, for people.
-    """
-
-    ending: Ending
-    usage: Usage = Usage()
-    pause_s: float = 0.0
-    sentence: str = ""
+    since: float
+    by_price_usd: float  # reserved for it, before the factor of its model
 
 
 class _LimitsInUse:
@@ -150,8 +53,9 @@ class _LimitsInUse:
         self.in_flight = 0
         self.paused_until = 0.0
         self.stopped: str | None = None
-        self.largest_completion = 0
-        self.largest_cost: float | None = None
+        self.refused_since: float | None = None
+        self.costs = CallCosts(model_id.price, free=model_id.free or model_id.items)
+        self.unpriced_tries = 0
         self.calls = 0 if model_id.items else 1
         """What one place in it counts as."""
         self.request_rates = (
@@ -181,7 +85,7 @@ class Limiter:
         on_overdrawn: Callable[[str], None] = lambda _sentence: None,
     ) -> None:
         self.limits = limits
-        self.budget = Budget(limits.max_cost_usd)
+        self.budget = Budget(limits.max_cost_usd, limits.spent_usd)
         self.refused_for_budget = 0
         self.closed: RefusedError | None = None
         self._clock = clock
@@ -191,7 +95,7 @@ class Limiter:
         self._numbers = itertools.count(1)
         self._order = itertools.count()
         self._in_flight = 0
-        self._out: dict[int, tuple[str, str, float]] = {}
+        self._out: dict[int, _Out] = {}
         self._request_rates = _rates(limits.requests_per_minute)
         self._token_rates = _rates(limits.tokens_per_minute)
         self._timer: asyncio.TimerHandle | None = None
@@ -210,7 +114,7 @@ class Limiter:
         """Return label, model and age in seconds of every attempt that is out, the oldest first."""
         now = self._clock()
         out = tuple(self._out.values())  # in one step: who watches is another thread
-        calls = ((label, model, now - since) for label, model, since in out if self._in_use[model].calls)
+        calls = ((one.label, one.model, now - one.since) for one in out if self._in_use[one.model].calls)
         return sorted(calls, key=lambda call: -call[2])
 
     def add_models(self, limits_by_model: Iterable[ModelLimits]) -> None:
@@ -241,7 +145,8 @@ class Limiter:
 
     def settle(self, permit: Permit, used: AttemptUsage) -> None:
         """Give a permit back; one that has come back already counts no second time."""
-        if self._out.pop(permit.number, None) is None:
+        out = self._out.pop(permit.number, None)
+        if out is None:
             return
         state = self._in_use[permit.model]
         now = self._clock()
@@ -251,8 +156,10 @@ class Limiter:
         match used.ending:
             case Ending.REPLY:
                 state.limit.succeeded()
+                state.refused_since = None
             case Ending.RATE_LIMITED:
                 state.limit.rate_limited(now, used.pause_s)
+                self._check_pause(state, used, now)
             case Ending.TIMEOUT:
                 state.limit.timed_out(now)
             case Ending.DEAD:
@@ -260,7 +167,9 @@ class Limiter:
             case Ending.OTHER:
                 pass
         if used.ending is Ending.REPLY or used.usage.cost_usd is not None:
-            self._account(state, used.usage, now)
+            self._account(state, used.usage, out, permit, now)
+        elif used.unanswered:
+            self._account_unanswered(state, permit)
         if used.pause_s:
             state.paused_until = max(state.paused_until, now + used.pause_s)
         self._dispatch()
@@ -271,23 +180,57 @@ class Limiter:
         for state in self._in_use.values():
             self._refuse_all(state, error)
 
-    def _account(self, state: _LimitsInUse, usage: Usage, now: float) -> None:
-        completion = usage.completion_tokens or 0
-        state.largest_completion = max(state.largest_completion, completion)
+    def _account(self, state: _LimitsInUse, usage: Usage, out: _Out, permit: Permit, now: float) -> None:
         for rate in state.token_rates:
-            rate.take(now, completion)
-        cost = 0.0 if state.model_id.free else usage.cost_usd
-        if cost is not None:
-            self.budget.spend(cost)
-            state.largest_cost = max(state.largest_cost or 0.0, cost)
-        elif self.budget.most_usd is not None and state.largest_cost is None and self.closed is None:
-            sentence = (
-                f"--helmbench-max-cost cannot be held: {state.model_id.model} has no known price"
-                " and its reply names no cost\n"
-                "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
+            rate.take(now, usage.completion_tokens or 0)
+        if state.model_id.free:
+            return
+        state.costs.add(usage, out.by_price_usd)
+        if usage.cost_usd is not None:
+            self.budget.spend(usage.cost_usd)
+        elif (usual := state.costs.unknown_usd(permit.reserved_usd)) is not None:
+            self.budget.spend(usual)
+        else:
+            self._give_up_budget(f"{state.model_id.model} has no known price and its reply names no cost")
+
+    def _account_unanswered(self, state: _LimitsInUse, permit: Permit) -> None:
+        """Count a call as spent that the provider may bill, though nobody will ever know what it cost."""
+        if state.model_id.free or self.budget.most_usd is None:
+            return
+        may_cost = state.costs.unknown_usd(permit.reserved_usd)
+        if may_cost is not None:
+            self.budget.spend_unanswered(may_cost)
+            return
+        state.unpriced_tries += 1
+        if state.unpriced_tries >= _UNPRICED_TRIES:
+            unanswered = f"{state.unpriced_tries} calls were sent and not answered"
+            self._give_up_budget(f"{state.model_id.model} has no known price, and {unanswered}")
+
+    def _give_up_budget(self, why: str) -> None:
+        if self.budget.most_usd is None or self.closed is not None:
+            return
+        sentence = (
+            f"--helmbench-max-cost cannot be held: {why}\n"
+            "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
+        )
+        self.close(RefusedError(sentence))
+        self._on_overdrawn(sentence)
+
+    def _check_pause(self, state: _LimitsInUse, used: AttemptUsage, now: float) -> None:
+        """Stop a model that its provider keeps waiting for longer than a case may take."""
+        if not used.pause_s:
+            return
+        if state.refused_since is None:
+            state.refused_since = now
+        waited_s = now - state.refused_since
+        if waited_s + used.pause_s > self.limits.longest_pause_s:
+            before = f", after {waited_s:.0f} s without a reply" if waited_s >= 1 else ""
+            self._stop(
+                state,
+                f"{used.sentence}\n  it asks for a pause of {used.pause_s:.0f} s{before};"
+                f" a case may take {self.limits.longest_pause_s:g} s\n"
+                "  hint: go on later with --helmbench-resume, or raise --helmbench-case-timeout",
             )
-            self.close(RefusedError(sentence))
-            self._on_overdrawn(sentence)
 
     def _stop(self, state: _LimitsInUse, sentence: str) -> None:
         if state.stopped is None:
@@ -337,6 +280,8 @@ class Limiter:
             return False
         if self._in_flight + state.calls > self.limits.concurrency:
             return False
+        if self.budget.most_usd is not None and state.in_flight >= state.costs.most_at_once:
+            return False
         while state.waiting:
             *_, wanted, waiter = state.waiting[0]
             cost = self._cost(state, wanted)
@@ -345,11 +290,19 @@ class Limiter:
                 return state.in_flight == 0
             if cost is not None and self.budget.can_ever_pay(cost):
                 return self.budget.can_pay_now(cost)
+            if self._goes_alone(state):
+                # Without a price the bound is a guess: what has cost less so far goes alone.
+                return not self.budget.reserved_usd and not self.budget.is_spent
             self.refused_for_budget += 1
             heapq.heappop(state.waiting)
             waiter.set_exception(BudgetSpentError(self._spent_sentence(cost)))
             self._drop_abandoned(state)
         return False
+
+    def _goes_alone(self, state: _LimitsInUse) -> bool:
+        """Return whether the budget pays what calls without a known price have cost at most so far."""
+        usual = None if state.costs.priced else state.costs.largest_usd
+        return usual is not None and self.budget.can_ever_pay(usual)
 
     def _spent_sentence(self, cost: float | None) -> str:
         budget = self.budget
@@ -359,13 +312,9 @@ class Limiter:
 
     def _cost(self, state: _LimitsInUse, wanted: PermitRequest) -> float | None:
         """Return what to reserve; None when nobody can say and it matters."""
-        if self.budget.most_usd is None or state.model_id.free:
+        if self.budget.most_usd is None:
             return 0.0
-        price = state.model_id.price
-        if price is None:
-            return state.largest_cost
-        completion = wanted.max_tokens or state.largest_completion or _UNKNOWN_COMPLETION_TOKENS
-        return (price.input * wanted.prompt_tokens + price.output * completion) / 1e6
+        return state.costs.bound_usd(wanted.prompt_tokens, wanted.max_tokens)
 
     @staticmethod
     def _wait_s(state: _LimitsInUse, now: float) -> float:
@@ -384,7 +333,8 @@ class Limiter:
         for rate in state.token_rates:
             rate.take(now, wanted.prompt_tokens)
         permit = Permit(next(self._numbers), wanted.model, reserved)
-        self._out[permit.number] = (wanted.label, wanted.model, now)
+        by_price = reserved / state.costs.factor
+        self._out[permit.number] = _Out(wanted.label, wanted.model, now, by_price)
         waiter.set_result(permit)
 
     def _wake_in(self, wait_s: float | None) -> None:

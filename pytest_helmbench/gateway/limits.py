@@ -24,6 +24,7 @@ class AdaptiveLimit:
         self._limit = float(most)
         self._jammed_until = float("-inf")
         self._timeouts = 0
+        self._succeeded = True
 
     @property
     def calls(self) -> int:
@@ -32,18 +33,22 @@ class AdaptiveLimit:
 
     def succeeded(self) -> None:
         """Grow by one call per full round of successes."""
+        self._succeeded = True
         self._timeouts = 0
         self._limit = min(float(self.most), self._limit + 1 / self._limit)
 
     def rate_limited(self, now: float, pause_s: float = 0.0) -> bool:
-        """Cut once per episode; return whether this was the cut.
+        """Cut once per episode, and not again before a success; return whether this was the cut.
+
+        Where nothing succeeds, fewer calls do not help: they would only make a session serial.
 
         Args:
             now: Seconds.
             pause_s: How long the provider asked to wait; the episode lasts at least that long.
         """
-        if now < self._jammed_until:
+        if now < self._jammed_until or not self._succeeded:
             return False
+        self._succeeded = False
         self._jammed_until = now + max(_EPISODE_S, pause_s)
         self._limit = max(1.0, self._limit * _CUT)
         return True
@@ -98,12 +103,16 @@ class Budget:
         spent_usd: So far.
         reserved_usd: By calls in flight.
         reservations: How many calls those are.
+        unanswered: Calls that were sent and brought no reply, and that the provider may bill.
+        unanswered_usd: What they may have cost; a part of what is spent.
     """
 
     most_usd: float | None = None
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     reservations: int = 0
+    unanswered: int = 0
+    unanswered_usd: float = 0.0
 
     @property
     def is_spent(self) -> bool:
@@ -132,6 +141,12 @@ class Budget:
     def spend(self, cost_usd: float) -> None:
         """Count what a call has cost."""
         self.spent_usd += cost_usd
+
+    def spend_unanswered(self, most_usd: float) -> None:
+        """Count what a call may have cost that was not answered."""
+        self.unanswered += 1
+        self.unanswered_usd += most_usd
+        self.spend(most_usd)
 
     def _fits(self, sum_usd: float) -> bool:
         return self.most_usd is None or sum_usd <= self.most_usd + _DUST_USD

@@ -11,7 +11,7 @@ from genai_prices.types import PriceCalculation
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.gateway.providers.provider import PricePlace
 
-__all__ = ["listed_cost", "listed_price"]
+__all__ = ["listed_context", "listed_cost", "listed_price"]
 
 _SAMPLE_TOKENS = 1_000  # below every step of a tiered price
 
@@ -25,6 +25,15 @@ def listed_price(places: tuple[PricePlace, ...]) -> Price | None:
     found = _calculate(ListUsage(input_tokens=_SAMPLE_TOKENS, output_tokens=_SAMPLE_TOKENS), place)
     per_million = 1_000_000 // _SAMPLE_TOKENS
     return Price(float(found.input_price * per_million), float(found.output_price * per_million))
+
+
+@functools.lru_cache(maxsize=1024)
+def listed_context(places: tuple[PricePlace, ...]) -> int | None:
+    """Return the size of a model's window in tokens, or None when the list does not know it."""
+    place = _first_priced(places)
+    if place is None:
+        return None
+    return _calculate(ListUsage(input_tokens=1, output_tokens=1), place).model.context_window
 
 
 def listed_cost(places: tuple[PricePlace, ...], tokens: tuple[int, int, int]) -> float | None:

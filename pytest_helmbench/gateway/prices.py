@@ -11,7 +11,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import Provider
 from pytest_helmbench.gateway.providers.registry import ROUTER
 
-__all__ = ["list_price", "price_of", "token_price"]
+__all__ = ["context_tokens", "list_price", "price_of", "token_price"]
 
 _FREE = Price(0.0, 0.0)
 
@@ -35,6 +35,15 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
 def list_price(model_id: str) -> Price | None:
     """Return USD per million tokens of a hosted model that has no key yet, or None when nobody knows."""
     return _listed_price(ROUTER, model_id, "")
+
+
+def context_tokens(endpoint: Endpoint) -> int | None:
+    """Return how many tokens prompt and completion of a model may have together, or None when nobody knows."""
+    if _is_free(endpoint) or _is_unlisted(endpoint):
+        return None
+    from pytest_helmbench.gateway.price_list import listed_context  # see there
+
+    return listed_context(endpoint.server.price_places(endpoint.wire_model, endpoint.base_url))
 
 
 def price_of(

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -17,6 +17,7 @@ from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import Provider, amount
+from pytest_helmbench.gateway.streamed_replies import is_stream, streamed_document
 
 __all__ = [
     "ParsedReply",
@@ -27,6 +28,7 @@ __all__ = [
     "reply_document",
     "request_body",
     "request_hash",
+    "whole_body",
 ]
 
 _NO_HEADERS: Mapping[str, str] = {}
@@ -44,16 +46,18 @@ class ParsedReply:
     Args:
         text: Content of the message (lone surrogates included); empty for none.
         refusal: The provider's own `refusal` text, when it sent one.
-        finish_reason: `stop`, `length`, …
+        finish_reason: `stop`, `length`, …; None for servers that do not say.
         usage: Tokens, and the cost where the provider names it; no price list is asked here.
         provider_model: The model id that the provider says has answered.
+        message: As decoded.
     """
 
     text: str
     refusal: str | None
-    finish_reason: str
+    finish_reason: str | None
     usage: Usage
     provider_model: str | None
+    message: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def provider_cost(self) -> float | None:
@@ -208,8 +212,10 @@ def parse_reply(
 
 
 def _decoded(body: bytes) -> JsonValue:
-    """Return the decoded JSON, or None; a broken byte spoils only its own character."""
+    """Return the decoded JSON, or None; a stream is put together, a broken byte spoils only its own character."""
     document: JsonValue
+    if is_stream(body):
+        return streamed_document(body)
     try:
         document = json.loads(body)
     except UnicodeDecodeError:
@@ -231,6 +237,12 @@ def reply_document(body: bytes) -> JsonObject:
     return document if isinstance(document, dict) else {}
 
 
+def whole_body(body: bytes) -> bytes:
+    """Return a reply as one JSON object, where it came as a stream; anything else as it is."""
+    document = streamed_document(body) if is_stream(body) else None
+    return body if document is None else encode(document)
+
+
 def first_choice(document: JsonObject) -> JsonObject:
     """Return the first choice of a chat completion; empty where there is none."""
     choices = document.get("choices")
@@ -239,10 +251,9 @@ def first_choice(document: JsonObject) -> JsonObject:
 
 
 def _reply(status: int, document: JsonObject, choice: JsonObject, usage: Usage) -> ParsedReply | Fault:
-    finish_reason = choice.get("finish_reason") or _reason_of_tools(choice.get("message"))
-    if not isinstance(finish_reason, str) or not finish_reason:
-        return replace(_malformed(status, "no_finish_reason", "without a finish reason"), usage=usage)
-    finish_reason = excerpt(finish_reason)
+    message = choice.get("message")
+    stated = choice.get("finish_reason") or _reason_of_tools(message)
+    finish_reason = excerpt(stated) if isinstance(stated, str) and stated else None
     if finish_reason == "error":
         fault = Fault(
             FaultKind.TRANSIENT,
@@ -259,11 +270,13 @@ def _reply(status: int, document: JsonObject, choice: JsonObject, usage: Usage) 
             "the provider's moderation cut the reply (finish reason content_filter)",
         )
         return replace(fault, usage=usage, finish_reason=finish_reason)
-    message = choice.get("message")
     content = _content(message) if isinstance(message, dict) else None
-    if content is None:
+    if content is None or not isinstance(message, dict):
         fault = _malformed(status, "no_message", "without a message that can be read")
         return replace(fault, usage=usage, finish_reason=finish_reason)
+    if finish_reason is None and not any(content):
+        # Nothing was said, and not even that it was all.
+        return replace(_malformed(status, "no_finish_reason", "without text and finish reason"), usage=usage)
     model = document.get("model")
     return ParsedReply(
         text=content[0],
@@ -271,6 +284,7 @@ def _reply(status: int, document: JsonObject, choice: JsonObject, usage: Usage) 
         finish_reason=finish_reason,
         usage=usage,
         provider_model=excerpt(model) if isinstance(model, str) and model else None,
+        message=message,
     )
 
 

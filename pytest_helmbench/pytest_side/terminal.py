@@ -30,6 +30,7 @@ from pytest_helmbench.reports.session_texts import (
     model_table,
     reasons_text,
 )
+from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
 from pytest_helmbench.session.plan import Plan, PlannedRun
@@ -81,17 +82,31 @@ class Announcer:
                 reporter.ensure_newline()
                 reporter.write_line(scrub(line))
         settings = coordinator.settings
-        if (
-            plan.dry
-            or settings.max_cost_usd is not None
-            or span is None
-            or span.expected <= settings.ask_above_usd
-        ):
+        if plan.dry:
             return
+        if settings.max_cost_usd is not None:
+            self._check_budget(plan, settings.max_cost_usd)
+            return
+        if span is None or span.expected <= settings.ask_above_usd or coordinator.book.resumption is not None:
+            return  # a session that goes on was agreed to when it began
         raise pytest.UsageError(
             f"this run may cost {span.expected:.2f} USD ({span.low:.2f} to {span.high:.2f}),"
             f" more than helmbench_ask_above ({settings.ask_above_usd:g} USD); nothing was called\n"
             f"  hint: agree to a bound: --helmbench-max-cost={_rounded_up(span.high)}"
+        )
+
+    def _check_budget(self, plan: Plan, budget_usd: float) -> None:
+        """Refuse a budget that cannot pay one call, before anything is paid."""
+        coordinator = self._coordinator
+        left = coordinator.book.left(plan)
+        least = None if coordinator.settings.may_use_recorded else least_call(left, coordinator.book.targets)
+        if least is None or least.usd <= budget_usd:
+            return
+        raise pytest.UsageError(
+            f"--helmbench-max-cost={budget_usd:g} cannot pay one call: one of {least.model} may cost"
+            f" {least.usd:.6f} USD, with at most {least.tokens:,} tokens in its reply; nothing was called\n"
+            f"  hint: give at least --helmbench-max-cost={rounded_up(least.usd)}, or bound the replies with"
+            " --helmbench-max-tokens"
         )
 
     def _lines(self, plan: Plan, span: PriceSpan | None) -> list[str]:
@@ -108,7 +123,8 @@ class Announcer:
         db = _shown_path(self._config, settings.db)
         left = self._coordinator.book.left(plan)
         calls = (0 if settings.cache_mode is CacheMode.ONLY else left.calls, left.open_ended)
-        lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db)]
+        bounds = budget_bounds(plan, self._coordinator.book.targets)
+        lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)]
         lines += self._unknown_gates(plan)
         judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
         lines += [f"helmbench: judged by {', '.join(judges)}"] if judges else []
@@ -233,6 +249,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
         for model, counts in rows.items()
         if any(counts.reasons.values())
     ]
+    lines += _unanswered_lines(coordinator)
     lines += [f"{model} was stopped: {sentence}" for model, sentence in coordinator.stopped_models.items()]
     lines += _judge_lines(plan)
     wall_s = max((coordinator.ended or time.perf_counter()) - coordinator.started, 1e-3)
@@ -244,6 +261,18 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     if store is not None and store.fault is not None:
         lines.append(f"NOT ALL IS STORED: {store.fault} ({store.dropped} rows lost)")
     return lines
+
+
+def _unanswered_lines(coordinator: Coordinator) -> list[str]:
+    """Return what the budget counts for calls that nobody knows the cost of."""
+    budget = coordinator.limiter.budget if coordinator.limiter is not None else None
+    if budget is None or not budget.unanswered:
+        return []
+    calls = "1 call was" if budget.unanswered == 1 else f"{budget.unanswered} calls were"
+    return [
+        f"{calls} sent and not answered, and may be billed: what that cost is unknown; the budget counts"
+        f" {budget.unanswered_usd:.4f} USD for it"
+    ]
 
 
 def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> None:

@@ -13,7 +13,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.limiter import (
+from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     BudgetSpentError,
     ModelStoppedError,
@@ -391,6 +391,6 @@ class ChannelServer:
         held, self._held = self._held, {}
         if self._backend is not None:
             for permit in held.values():
-                self._backend.release(permit)
+                self._backend.lose(permit)
             for wanted in tuple(self._wanted.values()):
                 self._forget(self._backend, wanted)

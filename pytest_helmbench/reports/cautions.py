@@ -45,4 +45,4 @@ def _cautions(report: RunReport) -> Iterator[str]:
     for line in judging_lines({run.model: report.counts}):
         yield line.removeprefix(f"{run.model}: ")
     if report.counts.unknown_costs:
-        yield f"the cost of {report.counts.unknown_costs} answered calls is unknown"
+        yield f"the cost of {report.counts.unknown_costs} calls is unknown"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_helmbench.core.outcome import Parse, Verdict
+from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.tables import UNKNOWN, table
 from pytest_helmbench.session.run_counts import RunCounts
 
 __all__ = [
     "DryRow",
     "announcement",
+    "answerer_lines",
     "cost_text",
     "dry_run_lines",
     "in_flight_line",
@@ -22,6 +25,7 @@ __all__ = [
 
 _MANY_FORM_FAULTS = 0.05
 _NAMED_IN_FLIGHT = 3
+_VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +60,36 @@ def announcement(
     concurrency: int,
     price: tuple[float, float, float] | None,
     db: str,
+    bounds: Mapping[int, Sequence[str]],
 ) -> str:
-    """Return the line before the first call; of the calls how many, and whether it may be more."""
+    """Return the line before the first call.
+
+    Args:
+        models: Under test, those that can be called.
+        cases: How many.
+        calls: How many, and whether it may be more.
+        concurrency: Calls in flight.
+        price: Low, expected, high in USD; None when a price is unknown.
+        db: Results file.
+        bounds: Models by the most tokens of a reply that the budget lets them have.
+    """
     number, open_ended = calls
     least = "at least " if open_ended and number else ""
     about = "at least" if least else "about"
     cost = "cost unknown" if price is None else "free" if not price[2] else f"{about} {_usd(price[1])} USD"
     return (
         f"helmbench: {_listed(models)}: {_count(cases, 'case')}, {least}{_count(number, 'call')}"
-        f" ({concurrency} at a time), {cost}; results in {db}"
+        f" ({concurrency} at a time), {cost}{_bounds_text(bounds)}; results in {db}"
     )
+
+
+def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
+    """Return what replies may have at most, and of which models, where they differ."""
+    each = [
+        f"{tokens:,}" + (f" ({_listed(models)})" if len(bounds) > 1 else "")
+        for tokens, models in sorted(bounds.items())
+    ]
+    return f", at most {' and '.join(each)} tokens a reply (--helmbench-max-cost)" if each else ""
 
 
 def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
@@ -102,9 +126,10 @@ def model_table(rows: Mapping[str, RunCounts]) -> list[str]:
 
 
 def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
-    """Return what must be known to read the table: recovered replies, faults of form, neutral rows."""
+    """Return what must be known to read the table: recovered replies, faults of form, neutral rows, other models."""
     lines = []
     for model, row in rows.items():
+        lines += answerer_lines(model, row)
         strict, recovered = row.parses[Parse.STRICT], row.parses[Parse.RECOVERED]
         if recovered:
             lines.append(
@@ -124,6 +149,30 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
                 " shown as xfailed, counted as failed above, ignored by scores"
             )
     return lines
+
+
+def answerer_lines(model: str, row: RunCounts) -> list[str]:
+    """Return what must be known of who answered and what was counted."""
+    lines = []
+    if others := {name: count for name, count in row.answered_by.items() if not _is_same_model(model, name)}:
+        named = reasons_text({scrub(name): count for name, count in others.items()})
+        lines.append(f"{model}: other models answered than the one that was asked: {named}")
+    if row.estimated:
+        lines.append(
+            f"{model}: the tokens of {_count(row.estimated, 'call')} are estimates, and so is what they cost:"
+            " the provider named none"
+        )
+    return lines
+
+
+def _is_same_model(asked: str, answered: str) -> bool:
+    """Return whether a model goes by the name that was asked: with another vendor, a date or a tag it is the same."""
+    wanted, found = (name.lower().rpartition("/")[2].partition(":")[0] for name in (asked, answered))
+    return wanted == found or any(
+        longer.startswith(shorter) and _VERSION.fullmatch(longer[len(shorter) :])
+        for shorter, longer in ((wanted, found), (found, wanted))
+        if shorter
+    )
 
 
 def in_flight_line(done: int, planned: int, calls: Sequence[tuple[str, str, float]], cost: str) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.limiter import NotStoredError
+from pytest_helmbench.gateway.permits import NotStoredError
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 

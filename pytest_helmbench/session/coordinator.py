@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.gateway.limiter import Limiter, NotStoredError, SessionLimits
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
+from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.session.commits import Commits
 from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.library import Library
@@ -19,6 +21,7 @@ from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_book import RunBook
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import model_limits, session_concurrency
+from pytest_helmbench.store.cost_queries import session_cost
 
 if TYPE_CHECKING:
     from pytest_helmbench.session.recorded_replies import RecordedReplies
@@ -118,6 +121,14 @@ class Coordinator:
         """The cases that a resumed session has judged."""
         return self.book.resumption.judged if self.book.resumption is not None else {}
 
+    @property
+    def spent_before_usd(self) -> float:
+        """What earlier parts of a session that goes on have spent of its budget."""
+        resumption = self.book.resumption
+        if resumption is None or self.settings.max_cost_usd is None:
+            return 0.0
+        return session_cost(self.settings.db, resumption.session_id)
+
     def resumed(self) -> Resumed:
         """Return what cases must know of the runs that they belong to."""
         return Resumed(self.book.run_ids(), self.judged, self.add_changed)
@@ -175,6 +186,8 @@ class Coordinator:
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
             max_cost_usd=settings.max_cost_usd,
+            spent_usd=self.spent_before_usd,
+            longest_pause_s=Patience(settings.timeout_s, settings.case_timeout_s).longest_pause_s,
         )
 
         def model_stopped(model: str, sentence: str) -> None:

@@ -79,17 +79,21 @@ class Resumption:
 
 
 def as_continued(settings: Settings) -> Settings:
-    """Return the settings; without a model, with those of the session that goes on and where they are reached.
+    """Return the settings with the budget of the session that goes on; without a model, with its models too.
 
     Raises:
         StoreError: The file cannot be read.
     """
-    if not settings.resume or settings.models:
+    if not settings.resume:
         return settings
     runs = unfinished_runs(settings.db, settings.resume_run)
     if not runs:
         return settings
     before = runs[0].settings
+    if settings.max_cost_usd is None:
+        settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
+    if settings.models:
+        return settings
     return replace(
         settings,
         models=tuple(before.get("models") or ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Outcome, Parse, ResultRecord, Verdict
@@ -30,7 +30,9 @@ class RunCounts:
         prompt_tokens: As far as known.
         completion_tokens: As far as known.
         known_cost_usd: What is known of the cost, judges included.
-        unknown_costs: Replies whose cost nobody knows.
+        unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
+        estimated: Calls whose tokens were counted here, since the provider named none.
+        answered_by: Replies by the model that has given them, judges' apart.
     """
 
     verdicts: Counter[Verdict] = field(default_factory=Counter)
@@ -40,10 +42,12 @@ class RunCounts:
     neutral_wrong: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
+    answered_by: Counter[str] = field(default_factory=Counter)
     prompt_tokens: int = 0
     completion_tokens: int = 0
     known_cost_usd: float = 0.0
     unknown_costs: int = 0
+    estimated: int = 0
 
     @classmethod
     def sum(cls, parts: Iterable[RunCounts]) -> RunCounts:
@@ -61,6 +65,8 @@ class RunCounts:
             total.completion_tokens += part.completion_tokens
             total.known_cost_usd += part.known_cost_usd
             total.unknown_costs += part.unknown_costs
+            total.estimated += part.estimated
+            total.answered_by.update(part.answered_by)
         return total
 
     @property
@@ -98,7 +104,10 @@ class RunCounts:
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
         self.known_cost_usd += usage.cost_usd or 0.0
-        self.unknown_costs += usage.cost_usd is None and record.reply_key is not None
+        self.unknown_costs += usage.cost_usd is None and (record.unanswered or record.reply_key is not None)
+        self.estimated += usage.estimated
+        if record.provider_model is not None and record.purpose != _JUDGE:
+            self.answered_by[record.provider_model] += 1
 
     def add_costs(self, row: CostRow) -> None:
         """Count requests that the record has summed up."""
@@ -108,6 +117,7 @@ class RunCounts:
         self.completion_tokens += row.completion_tokens or 0
         self.known_cost_usd += row.known_cost_usd
         self.unknown_costs += row.unknown_costs
+        self.estimated += row.estimated
 
     def add_result(self, record: ResultRecord) -> None:
         """Count an outcome."""
@@ -137,9 +147,11 @@ class RunCounts:
         self.neutral_wrong += neutral and verdict is Verdict.FAILED
 
 
-def recorded_counts(results: Iterable[ResultRow], costs: Iterable[CostRow]) -> RunCounts:
+def recorded_counts(
+    results: Iterable[ResultRow], costs: Iterable[CostRow], answered_by: Mapping[str, int]
+) -> RunCounts:
     """Return the counts of a run on record."""
-    counts = RunCounts()
+    counts = RunCounts(answered_by=Counter(answered_by))
     for row in results:
         counts.add_recorded(row)
     for cost in costs:

@@ -14,7 +14,7 @@ from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.session.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.session.stored_scores import ScoredRun, planned_rows, scored_run, tree_rows
-from pytest_helmbench.store.cost_queries import CostRow, costs
+from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
@@ -91,7 +91,7 @@ def run_report(
         constants=constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring),
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == "failed"),
-        counts=recorded_counts(found, spent),
+        counts=recorded_counts(found, spent, answering_models(path, run_id)),
         judge=str(detail.settings.get("judge") or ""),
         judgements=sum(item.rule == JUDGED_RULE for row in found for item in row.evaluations),
         costs=spent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -14,8 +15,8 @@ from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
-from pytest_helmbench.gateway.limiter import ModelLimits
-from pytest_helmbench.gateway.prices import token_price
+from pytest_helmbench.gateway.permits import ModelLimits
+from pytest_helmbench.gateway.prices import context_tokens, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
@@ -25,6 +26,13 @@ __all__ = ["model_limits", "resolve_targets", "session_concurrency"]
 
 
 _FLOOR_JUDGE = "baseline/first"
+_COMPLETION_TOKENS = 4_096
+_REASONING_TOKENS = 32_768
+_REASONING_NAME = re.compile(
+    r"(?:^|[/_.-])(?:o[1-9]|r1|qwq|gpt-?oss|gpt-[5-9]|magistral|gemini-(?:2\.5|[3-9])|grok-(?:3-mini|[4-9])"
+    r"|claude-(?:opus|sonnet|haiku)-[4-9]|claude-3[.-]7|qwen-?3|glm-(?:4\.[5-9]|[5-9])|kimi-k2|minimax-m[1-9])(?![0-9a-z])"
+    r"|think|reason|deep-?research"
+)
 
 
 def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) -> tuple[Target, ...]:
@@ -46,14 +54,38 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         _check_baseline(entry.id)
     if not entries:
         return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judge),)
-    return tuple(
-        Target(
-            benchmark=root,
-            model=Route(entry, _endpoint(entry, settings.base_url, settings.api_key_env, settings, environ)),
-            judge=judge,
-        )
+    routes = (
+        Route(entry, _endpoint(entry, settings.base_url, settings.api_key_env, settings, environ))
         for entry in entries
     )
+    bounded = None if judge is None else _bounded(judge, settings)
+    return tuple(Target(root, _bounded(route, settings), bounded) for route in routes)
+
+
+def _bounded(route: Route, settings: Settings) -> Route:
+    """Return a model with the bound of a completion without which a budget cannot be held, where none is stated."""
+    entry, endpoint = route.entry, route.endpoint
+    if (
+        settings.max_cost_usd is None
+        or entry.sampling.max_tokens is not None
+        or isinstance(endpoint, Unusable)
+    ):
+        return route
+    if endpoint.server.embedded:
+        return route
+    most = _REASONING_TOKENS if _reasons(entry) else _COMPLETION_TOKENS
+    known = context_tokens(endpoint)
+    if known is not None:
+        most = min(most, known // 2)  # the prompt stands in the same window
+    return Route(replace(entry, budget_tokens=most), endpoint)
+
+
+def _reasons(entry: ModelEntry) -> bool:
+    """Return whether a model is known to reason: its completions hold more than its reply."""
+    extra = entry.sampling.extra_body or {}
+    effort = entry.sampling.reasoning_effort
+    asked = effort not in (None, "none") or "reasoning" in extra or "reasoning_effort" in extra
+    return asked or _REASONING_NAME.search(entry.id.lower()) is not None
 
 
 def _endpoint(

@@ -10,7 +10,15 @@ from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["CallHistory", "CostRow", "Spread", "costs", "price_history"]
+__all__ = [
+    "CallHistory",
+    "CostRow",
+    "Spread",
+    "answering_models",
+    "costs",
+    "price_history",
+    "session_cost",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,8 @@ class CostRow:
         prompt_tokens: Known part; None when nothing is known.
         completion_tokens: Known part; None when nothing is known.
         known_cost_usd: Known part.
-        unknown_costs: Answered calls whose cost nobody knows.
+        unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
+        estimated: Calls whose tokens were counted here.
     """
 
     run_id: int
@@ -64,10 +73,11 @@ class CostRow:
     completion_tokens: int | None
     known_cost_usd: float
     unknown_costs: int
+    estimated: int = 0
 
     @property
     def cost_usd(self) -> float | None:
-        """USD, or None when the cost of any answered call is unknown."""
+        """USD, or None when the cost of any call is unknown."""
         return None if self.unknown_costs else self.known_cost_usd
 
 
@@ -96,12 +106,24 @@ _COSTS = """
         sum(CASE WHEN calls.from_cache = 0 THEN calls.prompt_tokens END) AS prompt_tokens,
         sum(CASE WHEN calls.from_cache = 0 THEN calls.completion_tokens END) AS completion_tokens,
         total(calls.cost_usd) AS known_cost_usd,
-        sum(calls.from_cache = 0 AND calls.response_id IS NOT NULL AND calls.cost_usd IS NULL) AS unknown_costs
+        sum(calls.from_cache = 0 AND calls.cost_usd IS NULL
+            AND (calls.unanswered OR calls.response_id IS NOT NULL)) AS unknown_costs,
+        sum(calls.estimated) AS estimated
     FROM calls
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
     WHERE (:run_id IS NULL OR calls.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
     GROUP BY calls.run_id, calls.purpose, behaviour
+"""
+
+
+_ANSWERED_BY = """
+    SELECT provider_model, count(*) FROM calls
+    WHERE run_id = ? AND from_cache = 0 AND purpose != 'judge' AND provider_model IS NOT NULL GROUP BY provider_model
+"""
+_SPENT = """
+    SELECT total(coalesce(cost_usd, reserved_usd)) FROM calls
+    WHERE from_cache = 0 AND run_id IN (SELECT id FROM evaluation_runs WHERE session_id = ?)
 """
 
 
@@ -122,6 +144,27 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
             for row in named_rows(conn.execute(_COSTS, {"run_id": run_id, "model": model}))
         ]
     return tuple(sorted(rows, key=lambda row: (row.run_id, natural_key(row.behaviour or ""), row.purpose)))
+
+
+def answering_models(path: Path, run_id: int) -> Mapping[str, int]:
+    """Return how many calls of a run each model has answered, judges' apart, as the provider names it.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        return dict(conn.execute(_ANSWERED_BY, (run_id,)).fetchall())
+
+
+def session_cost(path: Path, session_id: str) -> float:
+    """Return the USD that a session has spent so far, with what calls of unknown cost may have cost.
+
+    Raises:
+        StoreError: The file is no results file.
+    """
+    with reading(path) as conn:
+        (spent,) = conn.execute(_SPENT, (session_id,)).fetchone()
+    return float(spent)
 
 
 def price_history(

@@ -288,8 +288,11 @@ _VIEWS = (
     LEFT JOIN perturbations ON perturbations.id = results.perturbation_id
     LEFT JOIN evaluations ON evaluations.result_id = results.id
     LEFT JOIN responses ON responses.id = results.response_id""",
-    # Only what was sent costs; a call without a reply is not billed, so its NULL hides nothing.
-    """CREATE VIEW v_costs AS
+)
+
+
+# Only what was sent costs; a call without a reply that the provider does not bill hides nothing by its NULL.
+_COSTS_VIEW = """CREATE VIEW v_costs AS
     SELECT
         calls.run_id,
         evaluation_runs.session_id,
@@ -303,7 +306,8 @@ _VIEWS = (
         sum(CASE WHEN calls.from_cache = 0 THEN calls.cached_tokens END) AS cached_tokens,
         sum(CASE WHEN calls.from_cache = 0 THEN calls.reasoning_tokens END) AS reasoning_tokens,
         CASE
-            WHEN sum(calls.from_cache = 0 AND calls.response_id IS NOT NULL AND calls.cost_usd IS NULL) > 0
+            WHEN sum(calls.from_cache = 0 AND calls.cost_usd IS NULL
+                AND (calls.unanswered OR calls.response_id IS NOT NULL)) > 0
             THEN NULL
             ELSE total(calls.cost_usd)
         END AS cost_usd,
@@ -312,8 +316,7 @@ _VIEWS = (
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
-    GROUP BY calls.run_id, calls.purpose""",
-)
+    GROUP BY calls.run_id, calls.purpose"""
 
 
 @_MIGRATIONS()
@@ -382,3 +385,13 @@ def keep_hosted(db: Database) -> None:
         )"""
     )
     db.conn.execute("CREATE INDEX idx_events_run_id ON events (run_id)")
+
+
+@_MIGRATIONS()
+def keep_unknown_costs(db: Database) -> None:
+    """Keep which costs are estimates, and which calls were sent, not answered, and may be billed all the same."""
+    db.conn.execute("ALTER TABLE calls ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0")
+    db.conn.execute("ALTER TABLE calls ADD COLUMN unanswered INTEGER NOT NULL DEFAULT 0")
+    db.conn.execute("ALTER TABLE calls ADD COLUMN reserved_usd REAL")
+    db.conn.execute("DROP VIEW IF EXISTS v_costs")
+    db.conn.execute(_COSTS_VIEW)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from provider import Provider
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
@@ -211,9 +213,9 @@ def test_with_an_unknown_price_one_call_goes_ahead_and_tells_what_the_others_cos
     result = run_tree(pytester, "--helmbench-max-cost=0.45", url=provider.url)
 
     result.assert_outcomes(passed=4, skipped=4)
-    first, second, third, _ = (request.at for request in provider.requests)
-    assert second - first >= 0.2
-    assert third - second < 0.15
+    # What a longer reply may cost is more than the budget: each goes alone, on what calls have cost so far.
+    times = [request.at for request in provider.requests]
+    assert all(later - earlier >= 0.2 for earlier, later in pairwise(times))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 

@@ -22,7 +22,8 @@ from pytest_helmbench.gateway.call import Origin
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds

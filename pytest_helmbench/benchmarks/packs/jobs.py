@@ -18,7 +18,7 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
-from pytest_helmbench.gateway.limiter import ModelLimits
+from pytest_helmbench.gateway.permits import ModelLimits
 
 __all__ = ["LoadedPack", "PackJob"]
 

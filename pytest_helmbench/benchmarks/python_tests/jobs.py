@@ -19,7 +19,7 @@ from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_path
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
-from pytest_helmbench.gateway.limiter import ModelLimits
+from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress

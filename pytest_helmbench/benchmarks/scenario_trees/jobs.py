@@ -17,7 +17,7 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.engine.job import CaseJob, Target
-from pytest_helmbench.gateway.limiter import ModelLimits
+from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["LoadedTree", "TreeJob", "weighted_behaviours"]

@@ -11,7 +11,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.limiter import BudgetSpentError, ModelStoppedError, RefusedError
+from pytest_helmbench.gateway.permits import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.retries import CallFailedError
 

@@ -16,7 +16,7 @@ from pytest_helmbench.gateway.attempt import prepared
 from pytest_helmbench.gateway.call import Asking, Call, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
-from pytest_helmbench.gateway.limiter import RefusedError
+from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.client_errors import (
     BadRequestError,

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.gateway.limiter import RefusedError
+from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.relay.client_errors import (
     BadRequestError,
     ItemEndedError,

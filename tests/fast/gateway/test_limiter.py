@@ -10,11 +10,11 @@ import pytest
 
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.limiter import (
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     BudgetSpentError,
     Ending,
-    Limiter,
     ModelLimits,
     ModelStoppedError,
     Permit,
@@ -231,7 +231,13 @@ def test_where_no_price_is_known_one_call_goes_until_a_reply_names_its_cost() ->
         assert crowd.admitted() == [0]
         await crowd.settle(0, AttemptUsage(Ending.OTHER))
         assert crowd.admitted() == [0, 1]
+        # A reply of 10 tokens cost a cent: what one of 1,000 may cost is more than there is, so each goes alone.
         await crowd.settle(1, _reply(0.01))
+        assert crowd.admitted() == [0, 1, 2]
+        for number in (2, 3, 4):
+            await crowd.settle(number, _reply(0.01))
+            assert crowd.admitted() == list(range(number + 2))
+        await crowd.settle(5, _reply(0.01))
         assert crowd.admitted() == [0, 1, 2, 3, 4, 5]
         await crowd.leave()
 
@@ -265,16 +271,89 @@ def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> Non
     ]
 
 
-def test_the_largest_completion_so_far_is_reserved_where_none_is_bounded() -> None:
+def test_a_reservation_never_shrinks_to_what_a_cheap_reply_has_cost_and_grows_with_a_dear_one() -> None:
     async def check() -> None:
         gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=10.0)
-        unbounded = PermitRequest("m", 0, None, urgent=False)
-        permit = await gate.acquire(unbounded)
-        assert permit.reserved_usd == pytest.approx(1024 / 1e5)
-        gate.settle(permit, _reply(0.01, completion_tokens=5000))
-        assert (await gate.acquire(unbounded)).reserved_usd == pytest.approx(5000 / 1e5)
+        gate.settle(await gate.acquire(_ask()), _reply(0.0001, completion_tokens=1))
+        permit = await gate.acquire(_ask())
+        assert permit.reserved_usd == pytest.approx(0.01)
+        gate.settle(permit, _reply(0.05, completion_tokens=1000))
+        assert (await gate.acquire(_ask())).reserved_usd == pytest.approx(0.05)
 
     asyncio.run(check())
+
+
+def test_without_a_price_the_dearest_token_so_far_is_what_every_token_may_cost() -> None:
+    async def check() -> None:
+        gate = _gate(max_cost_usd=100.0)
+        gate.settle(await gate.acquire(_ask(max_tokens=100)), _reply(0.01, completion_tokens=10))
+        permit = await gate.acquire(_ask(max_tokens=100))
+        assert permit.reserved_usd == pytest.approx(0.001 * 8 * 100)
+        gate.settle(permit, _reply(0.0001, completion_tokens=10))
+        assert (await gate.acquire(_ask(max_tokens=100))).reserved_usd == pytest.approx(0.001 * 8 * 100)
+
+    asyncio.run(check())
+
+
+def test_what_was_sent_and_not_answered_counts_as_spent() -> None:
+    async def check() -> None:
+        gate = _gate(ModelLimits("m", 4, price=_CENT), max_cost_usd=0.035)
+        for _ in range(3):
+            gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
+        assert gate.budget.spent_usd == pytest.approx(0.03)
+        assert gate.budget.unanswered == 3
+        assert gate.budget.unanswered_usd == pytest.approx(0.03)
+        with pytest.raises(BudgetSpentError):
+            await gate.acquire(_ask())
+
+    asyncio.run(check())
+
+
+def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -> None:
+    said: list[str] = []
+
+    async def check() -> None:
+        gate = Limiter(SessionLimits(4, max_cost_usd=1.0), time.monotonic, on_overdrawn=said.append)
+        gate.add_models([ModelLimits("m", 4)])
+        for _ in range(3):
+            gate.settle(await gate.acquire(_ask()), AttemptUsage(Ending.TIMEOUT, unanswered=True))
+        with pytest.raises(RefusedError, match="--helmbench-max-cost cannot be held"):
+            await gate.acquire(_ask())
+
+    asyncio.run(check())
+    assert said == [
+        "--helmbench-max-cost cannot be held: m has no known price, and 3 calls were sent and not answered\n"
+        "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
+    ]
+
+
+def test_few_calls_go_until_the_first_costs_are_known() -> None:
+    async def check() -> None:
+        gate = _gate(ModelLimits("m", 32, price=_CENT), concurrency=32, max_cost_usd=10.0)
+        crowd = _Crowd(gate)
+        await crowd.ask(*[_ask()] * 20)
+        assert len(crowd.admitted()) == 4
+        await crowd.settle(0, _reply(0.01))
+        assert len(crowd.admitted()) == 1 + 6
+        await crowd.leave()
+
+    asyncio.run(check())
+
+
+def test_a_pause_longer_than_a_case_may_take_ends_the_model() -> None:
+    said: list[tuple[str, str]] = []
+
+    async def check() -> None:
+        limits = SessionLimits(4, longest_pause_s=60.0)
+        gate = Limiter(limits, time.monotonic, on_model_stopped=lambda *told: said.append(told))
+        gate.add_models([ModelLimits("m", 4)])
+        limited = AttemptUsage(Ending.RATE_LIMITED, pause_s=61.0, sentence="the provider answered 429")
+        gate.settle(await gate.acquire(_ask()), limited)
+        with pytest.raises(ModelStoppedError, match="it asks for a pause of 61 s"):
+            await gate.acquire(_ask())
+
+    asyncio.run(check())
+    assert len(said) == 1
 
 
 def test_a_pause_holds_back_its_model_alone_and_ends_by_itself() -> None:

@@ -11,13 +11,16 @@ def test_a_jam_is_cut_once_however_many_calls_tell_of_it() -> None:
     limit = AdaptiveLimit(10)
     assert [limit.rate_limited(now=100.0 + number / 10) for number in range(10)] == [True] + [False] * 9
     assert limit.calls == 7
-    assert limit.rate_limited(now=106.0)
-    assert limit.calls == 4
+    assert not limit.rate_limited(now=106.0)  # nothing has succeeded since: fewer would not help
+    limit.succeeded()
+    assert limit.rate_limited(now=107.0)
+    assert limit.calls == 5
 
 
 def test_a_long_pause_makes_a_long_episode() -> None:
     limit = AdaptiveLimit(10)
     assert limit.rate_limited(now=0.0, pause_s=60.0)
+    limit.succeeded()
     assert not limit.rate_limited(now=59.0)
     assert limit.rate_limited(now=60.0)
 
@@ -25,10 +28,9 @@ def test_a_long_pause_makes_a_long_episode() -> None:
 def test_one_call_is_always_allowed_and_successes_lead_back_to_the_bound() -> None:
     limit = AdaptiveLimit(4)
     for episode in range(20):
+        limit.succeeded()
         limit.rate_limited(now=10.0 * episode)
     assert limit.calls == 1
-    limit.succeeded()
-    assert limit.calls == 2
     for _ in range(100):
         limit.succeeded()
     assert limit.calls == 4

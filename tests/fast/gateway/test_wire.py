@@ -206,7 +206,11 @@ def test_blanks_before_the_json_are_no_harm() -> None:
         ({}, "no_choices", "the provider answered 200 without choices"),
         ({"choices": []}, "no_choices", "the provider answered 200 without choices"),
         ({"choices": "x"}, "no_choices", "the provider answered 200 without choices"),
-        (choice(finish_reason=None), "no_finish_reason", "the provider answered 200 without a finish reason"),
+        (
+            choice(finish_reason=None, message={"content": ""}),
+            "no_finish_reason",
+            "the provider answered 200 without text and finish reason",
+        ),
         (choice(message=None), "no_message", "the provider answered 200 without a message that can be read"),
         (
             choice(message={"content": 5}),

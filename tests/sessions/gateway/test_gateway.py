@@ -15,13 +15,8 @@ from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.limiter import (
-    Limiter,
-    ModelLimits,
-    ModelStoppedError,
-    PermitRequest,
-    SessionLimits,
-)
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import ModelLimits, ModelStoppedError, PermitRequest, SessionLimits
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
 
 

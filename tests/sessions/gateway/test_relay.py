@@ -30,7 +30,8 @@ from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.limiter import BudgetSpentError, Limiter, ModelLimits, SessionLimits
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import BudgetSpentError, ModelLimits, SessionLimits
 from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.exchanges import RawReply
 from pytest_helmbench.gateway.relay.relay import RelayAddress

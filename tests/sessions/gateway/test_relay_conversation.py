@@ -21,9 +21,9 @@ from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.client import ChatClient
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.limiter import (
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import (
     BudgetSpentError,
-    Limiter,
     ModelLimits,
     ModelStoppedError,
     NotStoredError,

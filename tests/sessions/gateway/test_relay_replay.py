@@ -25,7 +25,8 @@ from pytest_helmbench.gateway.call import Call, Origin
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
 from pytest_helmbench.gateway.gateway import Gateway
-from pytest_helmbench.gateway.limiter import Limiter, ModelLimits, SessionLimits
+from pytest_helmbench.gateway.limiter import Limiter
+from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import other_route, replay_endpoint
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
@@ -177,7 +178,7 @@ def test_a_replay_finds_what_was_asked_at_the_other_server_of_a_model(path: Path
         call = Call(Origin(run_id, "ROW-1", 1), entry, direct, (), None, forwarded=forwarded)
         reply = {"choices": [{"finish_reason": "stop", "message": {"content": f"reply {number}"}}]}
         key, sent = f"k{number}", json.dumps(reply).encode()
-        found = Gateway.fingerprint(call)
+        (found,) = Gateway.fingerprints(call)
         return AttemptRecord(
             *(run_id, "ROW-1", 1, "", "pack", number, 1, 200, "stop", None, 1.0, Usage(), None),
             *(found, b"{}", sent, "", key, False, "", ""),

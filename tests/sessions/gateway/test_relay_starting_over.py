@@ -9,9 +9,7 @@ from provider import Answer, Provider
 from relayed import body, converse, until
 from wired import wired
 
-from pytest_helmbench.gateway.limiter import (
-    ModelLimits,
-)
+from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.relay.conversation import ClientGaveUpError, Conversation
 from pytest_helmbench.gateway.relay.item_clock import ItemClock
 from pytest_helmbench.gateway.retries import Patience

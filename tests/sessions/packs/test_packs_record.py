@@ -180,7 +180,7 @@ def test_a_budget_pays_for_some_rows_and_a_resumed_session_for_the_rest(
     assert short_of.ret == pytest.ExitCode.TESTS_FAILED
     short_of.stdout.fnmatch_lines(["the budget was spent: what it could not pay was skipped"])
     assert len(asked_rows(provider)) == 4
-    rest = run_tree(pytester, _RESUME, "--helmbench-max-cost=0.41", url=provider.url)
+    rest = run_tree(pytester, _RESUME, "--helmbench-max-cost=0.61", url=provider.url)
     rest.assert_outcomes(passed=4, failed=2)
     assert len(asked_rows(provider)) == 2
     run = "SELECT id, status, round(cost_usd, 6) FROM evaluation_runs"

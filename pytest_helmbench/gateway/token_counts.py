@@ -1,0 +1,69 @@
+"""Tokens: the bound of a request's completion, and estimates where a provider counts none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.gateway.providers.endpoints import Endpoint
+
+__all__ = ["bound_completion", "completion_bound", "estimated_tokens", "with_estimates"]
+
+_BOUNDS = ("max_completion_tokens", "max_tokens")
+_ASCII_BYTES_PER_TOKEN = 4
+_OTHER_BYTES_PER_TOKEN = 2
+
+
+def completion_bound(body: JsonObject) -> int | None:
+    """Return how many tokens the completions of a request may have; None when it states no bound that counts."""
+    stated = (body.get(name) for name in _BOUNDS)
+    bound = next((n for n in stated if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
+    choices = body.get("n")
+    return bound * choices if bound and isinstance(choices, int) and choices > 1 else bound
+
+
+def bound_completion(body: dict[str, JsonValue], endpoint: Endpoint, most_tokens: int | None) -> bool:
+    """Bound the completion of a request that states no bound; return whether that was done."""
+    if most_tokens is None or completion_bound(body) is not None:
+        return False
+    for name in _BOUNDS:
+        body.pop(name, None)
+    body[endpoint.max_tokens_key] = most_tokens
+    return True
+
+
+def estimated_tokens(text: bytes) -> int:
+    """Return about how many tokens a text has."""
+    others = 0 if text.isascii() else sum(byte > 127 for byte in text)
+    return math.ceil((len(text) - others) / _ASCII_BYTES_PER_TOKEN + others / _OTHER_BYTES_PER_TOKEN)
+
+
+def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
+    """Return a usage with tokens of the prompt and of the completion, counted here where the provider did not.
+
+    Args:
+        usage: As the provider stated it.
+        request: Body as sent.
+        message: Of the reply, with all that was written: text, reasoning, calls of tools.
+    """
+    if usage.prompt_tokens is not None and usage.completion_tokens is not None:
+        return usage
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return replace(
+        usage,
+        prompt_tokens=estimated_tokens(request) if prompt is None else prompt,
+        completion_tokens=estimated_tokens(_written(message)) if completion is None else completion,
+        estimated=True,
+    )
+
+
+def _written(value: JsonValue) -> bytes:
+    """Return all texts in a value, but for names of fields and roles."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    if isinstance(value, Mapping):
+        return b"".join(_written(part) for name, part in value.items() if name not in ("role", "id", "type"))
+    return b"".join(map(_written, value)) if isinstance(value, list) else b""

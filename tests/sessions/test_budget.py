@@ -1,0 +1,143 @@
+"""The budget is a promise, whatever the server says: bounds that are sent, what is counted, what a resume may spend."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from provider import Answer, Provider, Request
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+_PRICED = "- id: test/good\n  price: {input: 0, output: 10}\n"  # 4,096 tokens may cost 0.04096 USD
+_MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _benchmark(pytester: pytest.Pytester, cases: int, models: str = _PRICED) -> None:
+    folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * cases)})
+    (folder / "models.yml").write_text(models)
+
+
+@_MODES
+def test_a_budget_bounds_every_reply_and_a_reply_that_it_cuts_is_an_error(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    _benchmark(pytester, 3)
+    provider.answers(times=1, text='{"ca', finish_reason="length")
+
+    result = run_tree(pytester, mode, "--helmbench-max-cost=1", url=provider.url)
+
+    result.assert_outcomes(passed=2, errors=1)
+    assert {request.body.get("max_tokens") for request in provider.requests} == {4096}
+    result.stdout.fnmatch_lines(
+        [
+            "helmbench: test/good: 3 cases, *, at most 4,096 tokens a reply (--helmbench-max-cost); results in *"
+        ]
+    )
+    assert "the reply was cut at 4096 tokens, the bound that --helmbench-max-cost sets" in result.stdout.str()
+    found = rows(
+        pytester.path / "helmbench.db", "SELECT outcome, reason FROM results WHERE outcome = 'error'"
+    )
+    assert found == [("error", "cut_by_budget")]
+
+
+def test_without_a_budget_no_bound_is_sent(pytester: pytest.Pytester, provider: Provider) -> None:
+    _benchmark(pytester, 1)
+
+    result = run_tree(pytester, url=provider.url)
+
+    result.assert_outcomes(passed=1)
+    assert "max_tokens" not in provider.requests[0].body
+    result.stdout.no_fnmatch_line("*tokens a reply*")
+
+
+def test_a_budget_that_cannot_pay_one_call_ends_the_session_with_the_least_sum(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _benchmark(pytester, 2)
+
+    result = run_tree(pytester, "--helmbench-max-cost=0.02", url=provider.url)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert provider.count == 0
+    shown = result.stderr.str()
+    assert "--helmbench-max-cost=0.02 cannot pay one call: one of test/good may cost 0.040960 USD" in shown
+    assert "  hint: give at least --helmbench-max-cost=0.044, or bound the replies" in shown
+    enough = run_tree(pytester, "--helmbench-max-cost=0.044", url=provider.url)
+    enough.assert_outcomes(passed=2)
+
+
+@_MODES
+@pytest.mark.parametrize("fault", [{"hang": True}, {"truncated": True}, {"body": b"{", "status": 200}])
+def test_what_was_sent_and_not_answered_counts_as_spent_and_is_shown_as_unknown(
+    pytester: pytest.Pytester, provider: Provider, mode: str, fault: Mapping[str, Any]
+) -> None:
+    _benchmark(pytester, 8)
+    provider.answers(**fault)
+
+    result = run_tree(pytester, mode, "--helmbench-max-cost=0.2", "--helmbench-timeout=0.4", url=provider.url)
+
+    assert 1 <= provider.count <= 4  # of 0.041 USD each
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["4 calls were sent and not answered, and may be billed: * counts 0.1638 USD for it"]
+    )
+    database = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT cost_usd, known_cost_usd FROM evaluation_runs") == [(None, 0.0)]
+    assert rows(database, "SELECT sum(unanswered), round(sum(reserved_usd), 4) FROM calls") == [(4, 0.1638)]
+
+
+@_MODES
+def test_replies_without_usage_are_counted_here_and_marked(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    _benchmark(pytester, 12)
+    long = json.dumps({"category": "RISK", "why": "x" * 4000})
+    provider.answers(text=long, usage={})
+
+    result = run_tree(pytester, mode, "--helmbench-max-cost=0.09", url=provider.url)
+
+    # About a thousand tokens each: a cent.
+    assert 5 <= provider.count <= 9
+    found = rows(pytester.path / "helmbench.db", "SELECT cost_usd, estimated FROM calls")
+    assert all(estimated == 1 and 0.009 < cost < 0.012 for cost, estimated in found)
+    assert sum(cost for cost, _ in found) <= 0.09
+    assert "are estimates, and so is what they cost" in result.stdout.str()
+
+
+def test_a_resumed_session_goes_on_with_its_cap(pytester: pytest.Pytester, provider: Provider) -> None:
+    _benchmark(pytester, 6, _PRICED + "  max_tokens: 1000\n")
+    provider.cost_usd = 0.01
+    first = run_tree(pytester, "--helmbench-max-cost=0.035", url=provider.url)
+    first.assert_outcomes(passed=3, skipped=3)
+
+    again = run_tree(pytester, "--helmbench-resume", url=provider.url)
+    again.assert_outcomes(passed=3, skipped=3)
+    assert provider.count == 3
+
+    more = run_tree(pytester, "--helmbench-resume", "--helmbench-max-cost=0.055", url=provider.url)
+    more.assert_outcomes(passed=5, skipped=1)
+    assert provider.count == 5
+
+
+def test_cheap_replies_at_first_do_not_open_the_purse(pytester: pytest.Pytester, provider: Provider) -> None:
+    _benchmark(pytester, 40, "- id: test/good\n")
+    costs = iter([0.0001, *[0.05] * 100])
+
+    def reply(_request: Request) -> Answer:
+        usage = {"prompt_tokens": 50, "completion_tokens": 4000, "cost": next(costs)}
+        return Answer(text='{"category": "RISK"}', usage=usage)
+
+    provider.reply = reply
+    provider.latency_s = 0.05
+
+    run_tree(pytester, "--helmbench-max-cost=0.2", url=provider.url)
+
+    [(spent,)] = rows(pytester.path / "helmbench.db", "SELECT sum(cost_usd) FROM calls")
+    assert spent <= 0.2 + 0.05
