@@ -89,15 +89,20 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + mark.line if mark is not None else first_line
-        said = str(error.problem or error)
-        hint = "indent with spaces: YAML takes no tab" if "'\\t'" in said or "tab character" in said else ""
-        return Document(None, {}, (Fault(line, f"this is no valid YAML: {said}", hint),))
+        hint = "indent with spaces: YAML takes no tab" if _is_indented_by_tab(text, mark) else ""
+        return Document(None, {}, (Fault(line, f"this is no valid YAML: {error.problem or error}", hint),))
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
         return Document(None, {}, (Fault(line, "this is no valid YAML: it holds a control character"),))
     except (RecursionError, ValueError) as error:
         return Document(None, {}, (Fault(first_line, f"this is no valid YAML: {error}"),))
     return Document(data, builder.lines, tuple(builder.faults))
+
+
+def _is_indented_by_tab(text: str, mark: yaml.Mark | None) -> bool:
+    lines = text.splitlines()
+    line = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
+    return "\t" in line[: len(line) - len(line.lstrip())]
 
 
 def _check_depth(text: str) -> None:

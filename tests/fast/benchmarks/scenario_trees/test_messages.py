@@ -955,7 +955,7 @@ ERRORS = [
         {"perturbations.md": "# PT1\n---\n\tseverity: 5\n---\n\nx\n"},
         [
             (
-                "perturbations.md:3: this is no valid YAML: found character '\\t' that cannot start any token\n"
+                "perturbations.md:3: this is no valid YAML: found character that cannot start any token\n"
                 "  hint: indent with spaces: YAML takes no tab"
             )
         ],
