@@ -230,7 +230,7 @@ def work(channel: Any, url: str, code: str, mode: str, run_id: int) -> None:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that is about to happen."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         await asyncio.sleep(0.005)

@@ -48,7 +48,7 @@ def _jobs(count: int, model_id: str = "m") -> list[_Job]:
 
 
 def _until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)

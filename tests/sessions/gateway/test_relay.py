@@ -593,6 +593,7 @@ def test_a_client_that_takes_nothing_is_dropped(provider: Provider, stream: bool
             _, address = await setup.item()
             parts = urlsplit(address.base_url)
             sent = json.dumps(body(stream=stream))
+            at_rest = len(asyncio.all_tasks())
             with socket.create_connection((parts.hostname or "", parts.port or 0)) as lazy:
                 head = (
                     f"POST {parts.path}/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(sent)}"
@@ -600,7 +601,7 @@ def test_a_client_that_takes_nothing_is_dropped(provider: Provider, stream: bool
                 request = f"{head}\r\nAuthorization: Bearer {address.token}\r\n\r\n{sent}"
                 lazy.sendall(request.encode())
                 await until(lambda: setup.coordinator.attempts)
-                await asyncio.sleep(0.3)
+                await until(lambda: len(asyncio.all_tasks()) == at_rest)  # the relay is done with it
                 assert await asyncio.to_thread(rest, lazy) < size
 
     asyncio.run(check())
