@@ -24,6 +24,7 @@ from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.base_urls import is_loopback
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.read_deadline import ReadDeadline
 
 __all__ = ["MAX_BODY_BYTES", "ChatClient"]
 
@@ -96,8 +97,8 @@ class ChatClient:
         if target is None:
             target = self._targets[endpoint] = _target(endpoint)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await self._exchange(target, body)
+            async with ReadDeadline(timeout_s) as deadline:
+                return await self._exchange(target, body, deadline)
         except TransportError:
             raise
         except aiohttp.ClientError as error:
@@ -115,7 +116,7 @@ class ChatClient:
         # Outside of the handlers: the library's errors hold the request's headers, and so the key.
         raise TransportError(fault)
 
-    async def _exchange(self, target: _Target, body: bytes) -> RawAnswer:
+    async def _exchange(self, target: _Target, body: bytes, deadline: ReadDeadline) -> RawAnswer:
         started = self._clock()
         async with self._session.post(
             target.url,
@@ -125,7 +126,8 @@ class ChatClient:
             proxy_headers=target.proxy_headers,
             allow_redirects=False,
         ) as response:
-            received = await _read(response)
+            deadline.received()
+            received = await _read(response, deadline)
             latency_ms = (self._clock() - started) * 1000
             headers = {name.lower(): value for name, value in response.headers.items()}
             status = response.status
@@ -135,12 +137,13 @@ class ChatClient:
         return RawAnswer(status, headers, received, latency_ms)
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def _read(response: aiohttp.ClientResponse, deadline: ReadDeadline) -> bytes:
     chunks: list[bytes] = []
     size = response.content_length or 0
     if size <= MAX_BODY_BYTES:
         size = 0
         async for chunk in response.content.iter_any():
+            deadline.received()
             chunks.append(chunk)
             size += len(chunk)
             if size > MAX_BODY_BYTES:

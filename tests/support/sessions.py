@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,15 @@ class Session:
         self._process.wait()
         until(lambda: not self.living_workers(), "the workers die")
         return lived
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop all its processes, as a container is paused, and let them go on."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self._process.pid, signal.SIGCONT)
 
     def interrupt(self, *, everybody: bool) -> None:
         """Send Ctrl-C to all processes, as a terminal does, or to the session's own alone."""

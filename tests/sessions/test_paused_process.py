@@ -1,0 +1,55 @@
+"""A process that stood still longer than its timeouts reads what has arrived before it asks the clock."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from provider import Provider, Request
+from sessions import Session, until
+from trees import category, clear_environment, rows, write_tree
+
+_CASES = 32
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _long_reply(_request: Request) -> str:
+    return '{"category": "RISK", "response": "' + "x" * 300_000 + '"}'
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["short replies", "long replies"])
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_replies_that_arrived_during_a_standstill_are_not_asked_for_again(
+    pytester: pytest.Pytester, provider: Provider, workers: str, long: bool
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    if long:
+        provider.reply = _long_reply
+    provider.latency_s = 1.0
+    session = Session(
+        pytester.path, provider.url, workers, f"--helmbench-concurrency={_CASES}", "--helmbench-timeout=2"
+    )
+    until(lambda: len(provider.requests) == _CASES, "all are asked")
+    with session.paused():
+        time.sleep(3)
+    assert session.end() == pytest.ExitCode.OK, session.text
+    assert len(provider.requests) == _CASES
+    database: Path = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT count(*), count(error) FROM calls") == [(_CASES, 0)]
+
+
+def test_a_provider_that_hangs_is_given_up_in_time(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    provider.answers(hang=True)
+    options = ("--helmbench-timeout=1", "--helmbench-max-retries=0")
+    session = Session(pytester.path, provider.url, *options)
+    until(lambda: len(provider.requests) == 1, "it is asked")
+    asked = time.monotonic()
+    assert session.end() == pytest.ExitCode.TESTS_FAILED
+    assert "gave no whole answer within 1 s" in session.text
+    assert time.monotonic() - asked < 5
