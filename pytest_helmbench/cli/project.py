@@ -48,6 +48,7 @@ class Project:
     Args:
         start: The current folder.
         root: pytest's rootdir there.
+        ini_file: Where `ini` was read; None where nothing was.
         marked: Whether anything marks the root as one; without that results may lie in any folder above.
         ini: Ini keys and their values; `-o` wins over the file.
         added: Options by ini key, from `addopts` and `PYTEST_ADDOPTS`.
@@ -55,6 +56,7 @@ class Project:
 
     start: Path
     root: Path
+    ini_file: Path | None
     marked: bool
     ini: Mapping[str, object]
     added: Mapping[str, object]
@@ -76,7 +78,7 @@ class Project:
             root = next((folder for name in _MARKS for folder in folders if (folder / name).exists()), None)
         addopts = [*_words(ini.get("addopts")), *shlex.split(environ.get("PYTEST_ADDOPTS", ""))]
         ini = {**ini, **_overridden(addopts)}
-        return cls(start, root or start, root is not None, ini, _added_options(addopts))
+        return cls(start, root or start, file, root is not None, ini, _added_options(addopts))
 
     def given(self, option: Option) -> object:
         """Return what the project says about an option, or None."""
@@ -107,7 +109,7 @@ class Project:
             stated = named.get(option.name.replace("-", "_"))
             return stated if stated is not None else self.given(option)
 
-        return resolve_settings(given, self.start, self.root)
+        return resolve_settings(given, self.start, self.root, self.ini_file)
 
     def database(self, given: Path | None) -> Path:
         """Return the results file: the one given, the project's own, or the nearest one above."""

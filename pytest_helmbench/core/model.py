@@ -46,6 +46,7 @@ class ModelEntry:
         max_concurrency: Calls of this model in flight; None for the session's limit.
         budget_tokens: Bound of a completion that is sent where nobody states one, so that a budget can be held;
             None for none.
+        line: Where a file states the server or the variable, as an editor counts; None where none does.
     """
 
     id: str
@@ -57,6 +58,7 @@ class ModelEntry:
     tokens_per_minute: float | None = None
     price: Price | None = None
     budget_tokens: int | None = None
+    line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

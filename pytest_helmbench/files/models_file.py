@@ -43,20 +43,33 @@ def load_models(path: Path) -> ModelsFile:
     if findings.problems:
         raise UnreadableBenchmarkError(tuple(findings.problems))
     data: JsonObject = document.mapping() or {"models": document.data}
+    above = ("models",) if document.mapping() else ()
     return ModelsFile(
-        models=tuple(_entry(item) for item in _items(data.get("models"))),
-        marking_model=_marking_model(data.get("marking_model")),
+        models=tuple(
+            _entry(item, _line(document, item, *above, index))
+            for index, item in enumerate(_items(data.get("models")))
+        ),
+        marking_model=_marking_model(data.get("marking_model"), document),
     )
+
+
+def _line(document: Document, item: JsonObject, *place: str | int) -> int | None:
+    """Return the line that states a server, else a variable."""
+    stated = next((key for key in ("base_url", "api_key_env") if key in item), None)
+    return None if stated is None else document.line(*place, stated)
 
 
 def _items(value: JsonValue) -> list[JsonObject]:
     return [a_mapping(item) for item in value] if isinstance(value, list) else []
 
 
-def _marking_model(value: JsonValue) -> ModelEntry | None:
+def _marking_model(value: JsonValue, document: Document) -> ModelEntry | None:
     if isinstance(value, str):
         return ModelEntry(value)
-    return _entry(a_mapping(value)) if value else None
+    if not value:
+        return None
+    item = a_mapping(value)
+    return _entry(item, _line(document, item, "marking_model"))
 
 
 def _twice(document: Document) -> Iterator[Fault]:
@@ -71,7 +84,7 @@ def _twice(document: Document) -> Iterator[Fault]:
         seen.setdefault(name, line)
 
 
-def _entry(item: JsonObject) -> ModelEntry:
+def _entry(item: JsonObject, line: int | None) -> ModelEntry:
     price = numbers(item.get("price"))
     return ModelEntry(
         id=str(item["id"]),
@@ -82,6 +95,7 @@ def _entry(item: JsonObject) -> ModelEntry:
         requests_per_minute=a_number(item.get("requests_per_minute")),
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
         price=Price(**price) if price else None,
+        line=line,
     )
 
 

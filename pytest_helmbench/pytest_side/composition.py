@@ -96,7 +96,10 @@ def _settings(config: pytest.Config) -> Settings:
         given: Settings = pickle.loads(workerinput["helmbench_settings"])
         return given
     settings = resolve_settings(
-        lambda option: _given(config, option), config.invocation_params.dir, config.rootpath
+        lambda option: _given(config, option),
+        config.invocation_params.dir,
+        config.rootpath,
+        config.inipath,
     )
     if not settings.resume:
         return settings

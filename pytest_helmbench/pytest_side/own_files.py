@@ -57,7 +57,7 @@ def refuse_conftests(config: pytest.Config, paths: Iterable[Path], *, below: boo
         raise pytest.UsageError(scrub(str(error))) from error
 
 
-def trusted_benchmarks(config: pytest.Config) -> frozenset[Path]:
+def trusted_benchmarks(config: pytest.Config) -> tuple[Path, ...]:
     """Return the benchmarks that the user's ini file lists as trusted."""
     return trusted_roots(config.getini("helmbench_trusted"), config.inipath, config.invocation_params.dir)
 

@@ -28,6 +28,7 @@ from pytest_helmbench.reports.session_texts import (
     in_flight_line,
     judging_lines,
     model_table,
+    places_text,
     reasons_text,
 )
 from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
@@ -122,9 +123,12 @@ class Announcer:
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)
         left = self._coordinator.book.left(plan)
-        calls = (0 if settings.cache_mode is CacheMode.ONLY else left.calls, left.open_ended)
+        is_replay = settings.cache_mode is CacheMode.ONLY
+        calls = (0 if is_replay else left.calls, left.open_ended)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
-        lines = [announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)]
+        places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
+        line = announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)
+        lines = [line + places_text(places)]
         lines += self._unknown_gates(plan)
         judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
         lines += [f"helmbench: judged by {', '.join(judges)}"] if judges else []

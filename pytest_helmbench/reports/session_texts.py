@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_helmbench.core.outcome import Parse, Verdict
@@ -20,6 +20,7 @@ __all__ = [
     "in_flight_line",
     "judging_lines",
     "model_table",
+    "places_text",
     "reasons_text",
 ]
 
@@ -90,6 +91,11 @@ def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
         for tokens, models in sorted(bounds.items())
     ]
     return f", at most {' and '.join(each)} tokens a reply (--helmbench-max-cost)" if each else ""
+
+
+def places_text(places: Iterable[str]) -> str:
+    """Return what the line before the first call says of prompts that do not go to a provider's own server."""
+    return "".join(f"; prompts go to {place}" for place in dict.fromkeys(places))
 
 
 def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:

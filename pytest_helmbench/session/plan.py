@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import CaseJob, Target
+from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["Plan", "PlannedRun", "plan_jobs"]
@@ -37,6 +38,7 @@ class PlannedRun:
         judge_prompt_tokens: Estimate.
         max_tokens: Bound on a completion; None when none is sent.
         packed_codes: The planned case codes, one per line, compressed.
+        places: Hosts, and variables of keys, where prompts do not go to a provider's own server.
         open_ended: Some of its cases may ask more than once: packs and agents decide that themselves.
     """
 
@@ -55,6 +57,7 @@ class PlannedRun:
     max_tokens: int | None
     packed_codes: bytes
     open_ended: bool = False
+    places: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -163,7 +166,13 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         max_tokens=target.model.entry.sampling.max_tokens,
         packed_codes=_packed(codes),
         open_ended=count["open_ended"] > 0,
+        places=_places(target.model, target.judge if count["judge"] else None),
     )
+
+
+def _places(*routes: Route | None) -> tuple[str, ...]:
+    endpoints = (route.endpoint for route in routes if route is not None)
+    return tuple(one.elsewhere for one in endpoints if isinstance(one, Endpoint) and one.elsewhere)
 
 
 def _packed(codes: Iterable[str]) -> bytes:

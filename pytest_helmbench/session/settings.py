@@ -13,6 +13,7 @@ from pytest_helmbench.core.option import Option, declared_in
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.options import OPTIONS, OUTPUT_FILE, Options, SamplingOptions
+from pytest_helmbench.session.trust import trusted_roots
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -70,13 +71,16 @@ class Settings(Options):
         return dict(_recorded(self))
 
 
-def resolve_settings(given: Callable[[Option], object], start_dir: Path, root_dir: Path) -> Settings:
+def resolve_settings(
+    given: Callable[[Option], object], start_dir: Path, root_dir: Path, ini: Path | None = None
+) -> Settings:
     """Read all options.
 
     Args:
         given: What was given for an option: text, or what pytest has made of it; None for nothing.
         start_dir: Folder that given paths are relative to.
         root_dir: pytest's rootdir, where the database stands by default.
+        ini: The ini file, to whose folder paths of benchmarks are relative; None for none.
 
     Raises:
         SettingsError: A value that cannot be used, with the option's name.
@@ -87,6 +91,7 @@ def resolve_settings(given: Callable[[Option], object], start_dir: Path, root_di
     return replace(
         settings,
         db=root_dir / settings.db,
+        trusted=tuple(map(str, trusted_roots(settings.trusted, ini, start_dir))),
         resume=settings.resume or settings.resume_run is not None,
         stated=frozenset(option.name for option in OPTIONS if given(option) is not None),
     )

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.core.model import NO_MODEL, ModelEntry, ModelsFile
-from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.prices import context_tokens, token_price
+from pytest_helmbench.gateway.providers.base_urls import normalise_base_url
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
@@ -44,12 +45,15 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         environ: Where keys are looked up.
 
     Raises:
-        UnreadableBenchmarkError: models.yml is broken.
+        UnreadableBenchmarkError: models.yml is broken, or states addresses or variables that the user has not.
         HelmbenchError: A base URL or model id that cannot be used.
     """
-    named = _models_file(root, settings)
+    file = _models_file(root, settings)
+    named = ModelsFile() if file is None else load_models(file)
     entries = _entries(named, settings)
     judge = _judge(named, entries, settings, environ)
+    if file is not None and not _is_trusted(file, settings):
+        _check_statements(file, entries, judge, settings)
     for entry in (*entries, *([judge.entry] if judge else [])):
         _check_baseline(entry.id)
     if not entries:
@@ -110,15 +114,59 @@ def _check_baseline(model: str) -> None:
         )
 
 
-def _models_file(root: Path, settings: Settings) -> ModelsFile:
+def _models_file(root: Path, settings: Settings) -> Path | None:
     if settings.models_file is not None:
-        return load_models(settings.models_file)
+        return settings.models_file
     around = benchmark_root(root.parent)  # a pack inside of a benchmark runs on its models
     for folder in (root, *([around] if around is not None else [])):
         for name in ("models.yml", "models.yaml"):
             if (folder / name).is_file():
-                return load_models(folder / name)
-    return ModelsFile()
+                return folder / name
+    return None
+
+
+def _is_trusted(file: Path, settings: Settings) -> bool:
+    """Return whether a models file may say where prompts and keys go: named by the user, trusted, or his project's."""
+    root = benchmark_root(file.parent)
+    return file == settings.models_file or root is None or str(root.resolve()) in settings.trusted
+
+
+def _check_statements(
+    file: Path, entries: Iterable[ModelEntry], judge: Route | None, settings: Settings
+) -> None:
+    """Refuse addresses and names of variables that a benchmark states, and the user has not.
+
+    Raises:
+        UnreadableBenchmarkError: There are some, among the models that would be asked.
+    """
+    wanted = [(entry, settings.base_url, settings.api_key_env) for entry in entries]
+    if judge is not None:
+        wanted.append((judge.entry, *_judge_options(settings)))
+    problems = [
+        Problem(
+            file,
+            entry.line,
+            f"a benchmark does not decide where prompts and keys go: {_statement(entry, base_url)}",
+            f"if you want that, --helmbench-models-file={file} allows it, or helmbench_trusted of your own ini file",
+        )
+        for entry, base_url, key_env in wanted
+        if not is_embedded(entry.id) and not _is_stated_by_user(entry, base_url, key_env)
+    ]
+    if problems:
+        raise UnreadableBenchmarkError(tuple(dict.fromkeys(problems)))
+
+
+def _is_stated_by_user(entry: ModelEntry, base_url: str | None, key_env: str | None) -> bool:
+    """Return whether the options name what the entry of a benchmark names."""
+    if entry.base_url is not None:
+        return base_url is not None and normalise_base_url(entry.base_url) == normalise_base_url(base_url)
+    return entry.api_key_env in (None, key_env)
+
+
+def _statement(entry: ModelEntry, base_url: str | None) -> str:
+    address = normalise_base_url(entry.base_url or base_url or replay_endpoint(entry.id).base_url)
+    key = f" with the key in {entry.api_key_env}" if entry.api_key_env else ""
+    return f"{entry.id} at {address}{key}"
 
 
 def _entries(named: ModelsFile, settings: Settings) -> tuple[ModelEntry, ...]:
@@ -140,11 +188,14 @@ def _judge(
         return None
     if entry.sampling.temperature is None:
         entry = replace(entry, sampling=replace(entry.sampling, temperature=0.0))
-    base_url = settings.marking_base_url or settings.base_url
+    return Route(entry, _endpoint(entry, *_judge_options(settings), settings, environ))
+
+
+def _judge_options(settings: Settings) -> tuple[str | None, str | None]:
+    """Return the judge's server and the variable of its key, as options state them."""
     # The key of the models under test belongs to their server, not to one that was split off.
     shared_key_env = None if settings.marking_base_url else settings.api_key_env
-    key_env = settings.marking_api_key_env or shared_key_env
-    return Route(entry, _endpoint(entry, base_url, key_env, settings, environ))
+    return settings.marking_base_url or settings.base_url, settings.marking_api_key_env or shared_key_env
 
 
 def session_concurrency(settings: Settings) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root, is_closed
@@ -42,7 +42,7 @@ def check_ini(ini: Path, start: Path) -> None:
     )
 
 
-def trusted_roots(words: Iterable[str], ini: Path | None, start: Path) -> frozenset[Path]:
+def trusted_roots(words: Iterable[str], ini: Path | None, start: Path) -> tuple[Path, ...]:
     """Return the benchmarks that `helmbench_trusted` lists.
 
     Args:
@@ -51,10 +51,10 @@ def trusted_roots(words: Iterable[str], ini: Path | None, start: Path) -> frozen
         start: Folder that paths on the command line are relative to.
     """
     base = start if ini is None else ini.parent
-    return frozenset((base / Path(word).expanduser()).resolve() for word in words)
+    return tuple(dict.fromkeys((base / Path(word).expanduser()).resolve() for word in words))
 
 
-def check_conftests(paths: Iterable[Path], trusted: frozenset[Path], *, below: bool) -> None:
+def check_conftests(paths: Iterable[Path], trusted: Collection[Path], *, below: bool) -> None:
     """Refuse a conftest.py inside a benchmark where pytest would run it.
 
     In closed benchmarks pytest visits the folder itself alone: what lies below is data.

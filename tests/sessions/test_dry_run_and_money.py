@@ -63,7 +63,7 @@ def test_a_dry_run_that_was_asked_for_calls_nothing_and_knows_list_prices(
     )
     monkeypatch.setenv("CI", "1")
 
-    result = run_tree(pytester, "--helmbench-dry-run")
+    result = run_tree(pytester, "--helmbench-dry-run", "--helmbench-models-file=benchmark/models.yml")
 
     result.assert_outcomes(skipped=4)
     assert result.ret == pytest.ExitCode.OK

@@ -120,7 +120,8 @@ def test_a_failure_on_the_terminal_reads_like_this(pytester: pytest.Pytester, pr
     result.stdout.fnmatch_lines([narrow])
     result.stdout.fnmatch_lines(
         [
-            "helmbench: test/good: 1 case, 1 call (32 at a time), cost unknown; results in helmbench.db",
+            "helmbench: test/good: 1 case, 1 call (32 at a time), cost unknown; results in helmbench.db;"
+            " prompts go to 127.0.0.1:* with no key",
             "model *passed *failed *errors *skipped *calls *tokens *cost USD",
             "test/good *0 *1 *0 *0 *1 *38 *0.0010",
             f"1 judged in * s, * per second; run 1 in {pytester.path}/helmbench.db",

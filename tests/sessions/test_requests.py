@@ -216,7 +216,7 @@ def test_models_yml_gives_values_that_options_go_before(
     )
     monkeypatch.setenv("FIRST_KEY", "key-of-the-first")
 
-    result = run_tree(pytester, "--helmbench-temperature=0.1")
+    result = run_tree(pytester, "--helmbench-temperature=0.1", "--helmbench-models-file=benchmark/models.yml")
 
     result.assert_outcomes(passed=4)
     by_model = {request.model: request for request in provider.requests if not request.is_judge}

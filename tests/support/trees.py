@@ -39,7 +39,7 @@ every_mode = pytest.mark.parametrize(
 )
 """A test in one process, with two workers, and without pytest-xdist."""
 
-_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI")
+_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "OPENAI_BASE_URL", "CI")
 _INI = "[pytest]\nfilterwarnings = error\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import SplitResult, urlsplit
 
 from pytest_helmbench.core.model import ModelEntry
@@ -53,6 +53,14 @@ class Endpoint:
     def require_parameters(self) -> bool:
         """Calls with a schema ask the router for a server that knows schemas."""
         return self.server.require_parameters
+
+    @property
+    def elsewhere(self) -> str:
+        """The host, and the variable of the key, where prompts do not go to a provider's own server; else empty."""
+        if self.base_url == self.server.base_url:
+            return ""
+        key = f"the key in {self.key_env}" if self.key_env else "no key"
+        return f"{urlsplit(self.base_url).netloc} with {key}"
 
     @property
     def url(self) -> str:
@@ -130,6 +138,10 @@ def resolve_endpoint(
         )
     if provider is not None and provider.local:
         return _endpoint(entry.id, provider, provider.base_url, _key_of((named,), environ))
+    address = environ.get(provider.address_variable, "").strip() if provider is not None else ""
+    if provider is not None and address:
+        key = _key_of((named or provider.key_variable,), environ)
+        return _in_place_of(provider, entry.id, normalise_base_url(address), key)
     return _hosted(entry.id, named, environ)
 
 
@@ -161,6 +173,13 @@ def _at_base_url(
     # A variable that is named stands alone: no other key goes to a server the user chose one for.
     candidates = (named,) if named else (_ANY_SERVER_KEY, _usual_variable(model_id, parts, environ))
     return _endpoint(model_id, provider, base_url, _key_of(candidates, environ))
+
+
+def _in_place_of(provider: Provider, model_id: str, base_url: str, key: _Key) -> Endpoint:
+    """Return a server that the environment names for a provider: one that nobody knows has its names of models."""
+    server = provider_at(urlsplit(base_url).hostname or "")
+    found = _endpoint(model_id, server, base_url, key)
+    return found if server.base_url else replace(found, wire_model=provider.wire_model(model_id))
 
 
 def _hosted(model_id: str, named: str | None, environ: Mapping[str, str]) -> Endpoint | Unusable:

@@ -28,6 +28,7 @@ OPENAI = _OpenAI(
     prefix="openai",
     base_url="https://api.openai.com/v1",
     key_variable="OPENAI_API_KEY",
+    address_variable="OPENAI_BASE_URL",
     key_shape=r"\bsk[-_][\w*.…-]{8,}",
     routed=True,
     max_tokens_key="max_completion_tokens",

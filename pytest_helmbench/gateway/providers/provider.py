@@ -33,6 +33,7 @@ class Provider:
         prefix: Of the ids of its models, without the slash; empty where ids alone do not lead to it.
         base_url: Where it is unless the user says otherwise; empty where only the user knows.
         key_variable: Environment variable that usually holds its key; empty for none.
+        address_variable: Environment variable by which its users name a server in its place; empty for none.
         key_shape: Regular expression of what its keys look like, masked ones too; such text is never shown.
         routed: Its models are also asked at the router, which goes first where it has a key.
         local: A server of the user's own: few calls in flight, no price list.
@@ -45,6 +46,7 @@ class Provider:
     prefix: str = ""
     base_url: str = ""
     key_variable: str = ""
+    address_variable: str = ""
     key_shape: str = ""
     routed: bool = False
     local: bool = False

@@ -653,7 +653,7 @@ def test_tests_and_cases_of_a_benchmark_in_the_same_folder_are_two_runs(
     write_tree(folder, {"P1-B1-S1": category("RISK", "CALM")})
     _write(folder, "def test_one(helmbench_openai): assert ask(helmbench_openai, 'a')\n")
 
-    result = _run(pytester, provider, "twice")
+    result = _run(pytester, provider, "twice", "-c", "twice/pytest.ini")
 
     result.assert_outcomes(passed=2, failed=1)
     runs = "SELECT kind, total_tests, status FROM evaluation_runs JOIN benchmarks ON benchmarks.id = benchmark_id"
