@@ -7,9 +7,8 @@ import json
 import logging
 import random
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from pytest_helmbench.core.outcome import Reply, Usage
@@ -21,6 +20,7 @@ from pytest_helmbench.gateway.call import Call, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
 from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
+from pytest_helmbench.gateway.model_stops import ModelStops
 from pytest_helmbench.gateway.permits import AttemptUsage, Ending, ModelStoppedError, Permit, PermitRequest
 from pytest_helmbench.gateway.providers.endpoints import other_route
 from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse
@@ -68,8 +68,8 @@ class Gateway:
         self._jitter = jitter
         self._recorded = recorded
         self._replies = 0
-        self._stopped: dict[str, str] = {}
-        self._at_work: defaultdict[str, set[asyncio.Task[object]]] = defaultdict(set)
+        self._answering: set[str] = set()
+        self._stops = ModelStops(patience.grace_s)
 
     def use_recorded(self) -> None:
         """Let replies on record stand for calls from now on."""
@@ -154,11 +154,11 @@ class Gateway:
         retries = Retries(self.patience, self._jitter)
         while True:
             retries.check_time(clock.left_s())
-            result = await self._attempt(request, ask, retries.attempts + 1, clock, watch)
+            result = await self._attempt(request, ask, retries, clock, watch)
             if isinstance(result, Reply):
                 return result
             if result.kind is FaultKind.DEAD_MODEL:
-                raise ModelStoppedError(self._stopped.get(call.entry.id) or result.text())
+                raise ModelStoppedError(self._stops.sentence(call.entry.id) or result.text())
             pause_s = retries.next_pause_s(result, clock.left_s())
             _log.info(
                 "%s: %s call: attempt %d in %.1f s",
@@ -168,8 +168,9 @@ class Gateway:
                 pause_s,
             )
             watch.check()
-            with self._stoppable(call.entry.id), watch.asleep(), clock.running():
-                await self._sleep(pause_s)
+            if pause_s:
+                with self._stops.asleep(call.entry.id), watch.asleep(), clock.running():
+                    await self._sleep(pause_s)
             ask = replace(ask, urgent=True)
 
     @asynccontextmanager
@@ -192,10 +193,11 @@ class Gateway:
         return frozenset((request.hash, unbounded(request).hash if request.bounded else request.hash))
 
     def stop_model(self, model: str, sentence: str) -> None:
-        """End every call of a model that does not work, on the wire or waiting for its next attempt."""
-        self._stopped.setdefault(model, sentence)
-        for task in tuple(self._at_work[model]):
-            task.cancel()
+        """End every call of a model that does not work: at once what waits, after a grace what is on the wire.
+
+        What is on the wire may be paid; a reply that still comes is kept.
+        """
+        self._stops.stop(model, sentence)
 
     async def close(self) -> None:
         """Close the HTTP client."""
@@ -240,48 +242,28 @@ class Gateway:
             key=f"{self._name}{self._replies}",
         )
 
-    @contextmanager
-    def _stoppable(self, model: str) -> Iterator[None]:
-        """Inside, a model that stops ends the wait: the task's cancellation becomes `ModelStoppedError`."""
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("calls are made inside of tasks")
-        at_work = self._at_work[model]
-        at_work.add(task)
-        try:
-            yield
-        except asyncio.CancelledError:
-            sentence = self._stopped.get(model)
-            # Whoever else cancelled the task must be obeyed.
-            if sentence is None or task.uncancel() > 0:
-                raise
-            raise ModelStoppedError(sentence) from None
-        finally:
-            at_work.discard(task)
-
     async def _attempt(
-        self, request: PreparedCall, ask: PermitRequest, attempt: int, clock: CaseClock, watch: Watch
+        self, request: PreparedCall, ask: PermitRequest, retries: Retries, clock: CaseClock, watch: Watch
     ) -> Reply | Fault:
         """Wait for leave and send once; the permit comes back whatever happens."""
         permit = await self._backend.acquire(ask)
         try:
             # Leave may have been given just before the end.
             watch.check()
-            if ask.model in self._stopped:
-                raise ModelStoppedError(self._stopped[ask.model])
-            return await self._exchange(request, permit, attempt, clock, watch)
+            self._stops.check(ask.model)
+            return await self._exchange(request, permit, retries, clock, watch)
         except BaseException:
             self._backend.release(permit)
             raise
 
     async def _exchange(
-        self, request: PreparedCall, permit: Permit, attempt: int, clock: CaseClock, watch: Watch
+        self, request: PreparedCall, permit: Permit, retries: Retries, clock: CaseClock, watch: Watch
     ) -> Reply | Fault:
         """Send, settle the permit and put the attempt on record."""
-        trace = Attempt.begun(request, attempt)
+        trace = Attempt.begun(request, retries.attempts + 1)
         timeout_s = min(request.call.timeout_s or self.patience.timeout_s, max(clock.left_s(), 0.001))
         try:
-            with self._stoppable(permit.model), watch.on_the_wire(), clock.running():
+            with self._stops.on_the_wire(permit.model), watch.on_the_wire(), clock.running():
                 answer = await self._send(request, timeout_s)
         except TransportError as error:
             return self._settle_fault(trace, permit, error.fault, None)
@@ -298,7 +280,9 @@ class Gateway:
             sent_schema=request.call.response_format is not None,
         )
         if isinstance(parsed, Fault):
-            return self._settle_fault(trace, permit, parsed, answer)
+            fault = retries.forgive_once(parsed) if permit.model in self._answering else parsed
+            return self._settle_fault(trace, permit, fault, answer)
+        self._answering.add(permit.model)
         reply = self._settle_reply(trace, permit, parsed, answer)
         # A call that is over for the limiter, but not for a run that ends: its reply is paid.
         with watch.on_the_wire():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.faults import Fault, FaultKind
@@ -14,9 +14,12 @@ __all__ = ["CallFailedError", "Patience", "Retries", "is_retried"]
 _RETRIED = frozenset(
     {FaultKind.RATE_LIMITED, FaultKind.TRANSIENT, FaultKind.TIMEOUT, FaultKind.MALFORMED},
 )
+_UNAUTHORIZED = 401
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 30.0
 _MOST_DOUBLINGS = 10
+_LEAST_ASKED_S = 1.0  # a pause that is shorter says nothing about when to come back
+_MOST_SHARED_WAITS = 50  # pauses of everybody that one call may ask for
 
 
 def is_retried(kind: FaultKind) -> bool:
@@ -50,11 +53,13 @@ class Patience:
         case_timeout_s: Per case, our own waiting for limits apart; None for 3 × timeout after the first
             attempt.
         max_retries: Attempts after the first; a 429 uses none up.
+        grace_s: How long calls on the wire are waited for whose model has stopped.
     """
 
     timeout_s: float = 120.0
     case_timeout_s: float | None = None
     max_retries: int = 5
+    grace_s: float = 5.0
 
     @property
     def longest_pause_s(self) -> float:
@@ -75,9 +80,12 @@ class Patience:
         return min(max(waits, default=0.0), self.longest_pause_s)
 
     def pause_after_s(self, fault: Fault, headers: Mapping[str, str]) -> float:
-        """Return how long nobody asks a provider that has answered with a fault; 0 for not at all."""
+        """Return how long nobody asks a provider that has answered with a fault; 0 for not at all.
+
+        What it asks for with a 429 is not cut: whether it is too long, the limiter decides.
+        """
         if fault.kind is FaultKind.RATE_LIMITED:
-            return min(fault.retry_after_s or 0.0, self.longest_pause_s)
+            return fault.retry_after_s or 0.0
         return self.announced_pause_s(headers)
 
 
@@ -89,18 +97,26 @@ class Retries:
         jitter: A number in [0, 1), so that calls which failed together do not come back together.
     """
 
-    __slots__ = ("_jitter", "_patience", "_retries", "_waits")
+    __slots__ = ("_forgiven", "_jitter", "_patience", "_retries", "_shared_waits", "_waits")
 
     def __init__(self, patience: Patience, jitter: Callable[[], float]) -> None:
         self._patience = patience
         self._jitter = jitter
         self._retries = 0
         self._waits = 0
+        self._forgiven = 0
+        self._shared_waits = 0
 
     @property
     def attempts(self) -> int:
         """Attempts that have failed so far."""
-        return self._retries + self._waits
+        return self._retries + self._waits + self._forgiven
+
+    def forgive_once(self, fault: Fault) -> Fault:
+        """Return a 401 as a fault that passes, the first time: servers that answer well send one now and then."""
+        if self._forgiven or fault.status != _UNAUTHORIZED or fault.kind is not FaultKind.DEAD_MODEL:
+            return fault
+        return replace(fault, kind=FaultKind.TRANSIENT)
 
     def check_time(self, left_s: float) -> None:
         """Refuse to go on when the case has no time left.
@@ -117,6 +133,8 @@ class Retries:
     def next_pause_s(self, fault: Fault, left_s: float) -> float:
         """Count a failed attempt; return how long to wait before the next one.
 
+        A pause that a rate limit asks of everybody is waited for in the limiter, and costs the case no time.
+
         Args:
             fault: What came instead of a reply.
             left_s: What is left of the time of the case.
@@ -127,19 +145,26 @@ class Retries:
         limited = fault.kind is FaultKind.RATE_LIMITED
         if limited:
             self._waits += 1
+        elif fault.status == _UNAUTHORIZED:
+            self._forgiven += 1
         else:
             self._retries += 1
         if not is_retried(fault.kind) or self._retries > self._patience.max_retries:
             raise CallFailedError(fault, self.attempts)
+        if limited and (fault.retry_after_s or 0.0) >= _LEAST_ASKED_S:
+            self._shared_waits += 1
+            if self._shared_waits > _MOST_SHARED_WAITS:
+                raise CallFailedError(fault, self.attempts)
+            return 0.0
         pause_s = self._pause_s(fault, self._waits if limited else self._retries)
         if pause_s >= left_s:
             raise CallFailedError(fault, self.attempts, out_of_time=True)
         return pause_s
 
     def _pause_s(self, fault: Fault, count: int) -> float:
-        doubled_s = _FIRST_BACKOFF_S * 2.0 ** min(count - 1, _MOST_DOUBLINGS)
+        doubled_s = _FIRST_BACKOFF_S * 2.0 ** min(max(count, 1) - 1, _MOST_DOUBLINGS)
         backoff_s = min(_LONGEST_BACKOFF_S, doubled_s) * (0.5 + self._jitter() / 2)
-        if fault.retry_after_s is None:
-            return backoff_s
+        if fault.retry_after_s is None or fault.retry_after_s < _LEAST_ASKED_S:
+            return max(backoff_s, fault.retry_after_s or 0.0)
         # A little more than asked for, and not all at the same moment.
         return fault.retry_after_s + self._jitter() * min(1.0, 0.1 + fault.retry_after_s / 10)

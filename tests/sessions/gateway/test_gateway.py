@@ -100,12 +100,13 @@ def test_a_thousand_429s_do_not_overflow_the_backoff(provider: Provider) -> None
     assert provider.count == 1101
 
 
-def test_a_pause_beyond_the_limit_of_the_case_is_not_waited_for(provider: Provider) -> None:
+def test_a_pause_beyond_the_limit_of_a_case_stops_the_model(provider: Provider) -> None:
     provider.answers(status=429, retry_after=60)
 
     async def check() -> None:
-        async with wired(patience=Patience(case_timeout_s=5)) as coordinator:
-            with pytest.raises(CallFailedError, match="at the time limit of the case"):
+        limits = SessionLimits(4, longest_pause_s=5)
+        async with wired(patience=Patience(case_timeout_s=5), limits=limits) as coordinator:
+            with pytest.raises(ModelStoppedError, match="it asks for a pause of 60 s; a case may take 5 s"):
                 await _ask(coordinator, provider.url)
 
     started = time.monotonic()
@@ -153,7 +154,8 @@ def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provide
         await asyncio.sleep(60)
 
     async def check() -> None:
-        async with wired([ModelLimits("x/bad", 4), ModelLimits("x/good", 4)], sleep=sleep) as coordinator:
+        models = [ModelLimits("x/bad", 4), ModelLimits("x/good", 4)]
+        async with wired(models, sleep=sleep, patience=Patience(grace_s=0.2)) as coordinator:
             good = asyncio.create_task(_ask(coordinator, provider.url, "x/good"))
             bad = []
             for count in range(1, 5):
@@ -174,6 +176,63 @@ def test_a_refused_key_ends_every_call_of_its_model_at_once_and_no_other(provide
         assert len(coordinator.attempts) == provider.count == 5
 
     asyncio.run(check())
+
+
+def test_a_reply_on_the_wire_is_kept_when_its_model_stops(provider: Provider) -> None:
+    provider.answers(latency_s=0.3)
+
+    async def check() -> None:
+        async with wired() as coordinator:
+            task = asyncio.create_task(_ask(coordinator, provider.url))
+            await _until(lambda: provider.in_flight)
+            coordinator.gateway.stop_model("test/good", "its key is wrong")
+            assert (await task).text == "ok"
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_one_401_of_a_model_that_has_answered_is_tried_again_once(provider: Provider, more: int) -> None:
+    async def check() -> None:
+        async with wired(patience=Patience(max_retries=0), sleep=_no_sleep) as coordinator:
+            await _ask(coordinator, provider.url)
+            provider.answers(times=1 + more, status=401)
+            asked = asyncio.create_task(_ask(coordinator, provider.url))
+            if more:
+                with pytest.raises(ModelStoppedError, match="401"):
+                    await asked
+            else:
+                assert (await asked).text == "ok"
+
+    asyncio.run(check())
+    assert provider.count == 3
+
+
+def test_a_pause_for_everybody_costs_no_case_its_time(provider: Provider) -> None:
+    provider.answers(times=3, status=429, retry_after=1)
+
+    async def check() -> None:
+        async with wired(patience=Patience(case_timeout_s=1.5)) as coordinator:
+            replies = await asyncio.gather(*(_ask(coordinator, provider.url) for _ in range(3)))
+        assert [reply.text for reply in replies] == ["ok"] * 3
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("asked", ["0", "-1", "Wed, 21 Oct 2015 07:28:00 GMT"])
+def test_a_pause_of_nothing_does_not_switch_the_backoff_off(provider: Provider, asked: str) -> None:
+    provider.answers(times=4, status=429, retry_after=asked)
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def check() -> None:
+        async with wired(sleep=sleep) as coordinator:
+            await _ask(coordinator, provider.url)
+
+    asyncio.run(check())
+    assert pauses == [0.25, 0.5, 1.0, 2.0]
 
 
 def test_a_cancelled_call_gives_its_ticket_back_and_stays_cancelled(provider: Provider) -> None:

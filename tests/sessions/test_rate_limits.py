@@ -1,0 +1,72 @@
+"""Providers that limit, pause or hang: what all cases wait for is waited for once."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from provider import Provider
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+_MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _seconds(pytester: pytest.Pytester, provider: Provider, *options: str) -> tuple[pytest.RunResult, float]:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 120)})
+    started = time.monotonic()
+    result = run_tree(pytester, *options, url=provider.url)
+    return result, time.monotonic() - started
+
+
+@_MODES
+def test_a_provider_that_only_asks_for_pauses_ends_its_model_with_the_reason(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    provider.answers(status=429, retry_after=3)
+
+    result, seconds = _seconds(pytester, provider, mode, "--helmbench-case-timeout=5")
+
+    result.assert_outcomes(errors=120)
+    assert seconds < 60  # one pause; it was one after the other, each case in its own time
+    assert "it asks for a pause of 3 s, after 3 s without a reply; a case may take 5 s" in result.stdout.str()
+    found = rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results")
+    assert found == [("model_stopped",)]
+
+
+def test_a_provider_that_limits_now_and_then_fails_no_case(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    provider.answers(times=20, status=429, retry_after=2)
+
+    result, seconds = _seconds(pytester, provider, "--helmbench-case-timeout=3")
+
+    result.assert_outcomes(passed=120)
+    assert seconds < 20
+
+
+def test_a_provider_that_hangs_does_not_make_the_session_serial(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    provider.answers(hang=True)
+
+    result, seconds = _seconds(pytester, provider, "--helmbench-timeout=0.5", "--helmbench-max-retries=1")
+
+    result.assert_outcomes(errors=120)
+    assert seconds < 25  # 120 cases, 32 or 22 at a time, about 1.5 s each
+
+
+def test_one_401_in_the_middle_costs_nothing(pytester: pytest.Pytester, provider: Provider) -> None:
+    provider.latency_s = 0.05
+    provider.answers(
+        times=1, status=401, when=lambda request: provider.count > 50 and "Message 90." in request.prompt
+    )
+
+    result, _ = _seconds(pytester, provider)
+
+    result.assert_outcomes(passed=120)
+    assert provider.count == 121
