@@ -53,14 +53,20 @@ class CaseText:
 
     Args:
         text: Headline, then details.
+        location: Of the report: file, line from 0 or None.
     """
 
     class _Crash(NamedTuple):
+        """As pytest's own `ReprFileLocation`, which other plugins read."""
+
+        path: str
+        lineno: int
         message: str
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, location: tuple[str, int | None, str]) -> None:
         self.text = text
-        self.reprcrash = self._Crash(text.partition("\n")[0])
+        file, line, _ = location
+        self.reprcrash = self._Crash(file, (line or 0) + 1, text.partition("\n")[0])
 
     def __str__(self) -> str:
         return self.text
@@ -196,6 +202,9 @@ class CaseItem(pytest.Item):
         if name is None or name == "helmbench":
             yield self, pytest.mark.helmbench(**self.job.facts()).mark
         yield from super().iter_markers_with_node(name)
+
+    def _initrequest(self) -> None:
+        """Begin anew without fixtures: pytest-retry asks every item that it repeats for this."""
 
     def listextrakeywords(self) -> set[str]:
         """Let `-k` find a case by its family; made only when somebody looks."""

@@ -246,7 +246,7 @@ class SessionPlugin:
         if carried is not None and self._coordinator is not None:
             self._broken += carried["verdict"] == "broken"
             if isinstance(report.longrepr, str):
-                report.longrepr = CaseText(report.longrepr)  # type: ignore[assignment]
+                report.longrepr = CaseText(report.longrepr, report.location)  # type: ignore[assignment]
         judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
         self._unjudged_failures += report.failed and not judged_wrong
 
