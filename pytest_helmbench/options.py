@@ -295,6 +295,11 @@ class Options:
         _FLAG, False, "continue the last unfinished session; nothing answered is asked again"
     )
     resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the unfinished session of this run")
+    take_over: bool = _RECORD(
+        _FLAG,
+        False,
+        "with --helmbench-resume-run: though another process holds it (a container that is gone)",
+    )
     min_score: str | None = _RESULT(
         _text("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
     )

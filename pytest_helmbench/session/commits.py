@@ -66,7 +66,11 @@ class Commits:
 
     async def room(self) -> None:
         """See `Disk.room`."""
-        while len(self._replies) > self._most_waiting:
+        while len(self._replies) > self._most_waiting or self._store.lease_is_old:
+            self._check()
+            if self._store.lease_is_old:
+                # Somebody else may have gone on with the run while this process stood still.
+                self._store.heartbeat()
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._senders.append(waiter)
             await waiter

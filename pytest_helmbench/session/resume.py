@@ -110,11 +110,11 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
 
     Args:
         path: Results file.
-        run_id: A run of the wanted session; None for the last unfinished one.
+        run_id: A run of the wanted session, which this process owns; None for the last unfinished one.
         planned: The runs of now.
 
     Raises:
-        ResumeError: No such run, it is still being written, or models, sampling or judge differ.
+        ResumeError: No such run, or models, sampling or judge differ.
         StoreError: The file cannot be read.
     """
     recorded = unfinished_runs(path, run_id)
@@ -141,13 +141,6 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
 
 def _refuse_what_cannot_go_on(recorded: Iterable[UnfinishedRun]) -> None:
     for run in recorded:
-        if run.status == "running":
-            process = run.settings.get("process") or {}
-            raise ResumeError(
-                f"run {run.run_id} is still being written, by process {process.get('pid')}"
-                f" on {process.get('host')}\n"
-                "  hint: wait for it, or stop it first"
-            )
         if run.rescored_from is not None:
             raise ResumeError(
                 f"run {run.run_id} has only judged the replies of run {run.rescored_from} again: it asks nothing\n"

@@ -61,6 +61,7 @@ class RunBook:
         Raises:
             StoreError: The database cannot be used.
             ResumeError: The session cannot go on as it was started now.
+            RunHeldError: Another process goes on with it.
         """
         if self._store is not None:
             return
@@ -70,6 +71,8 @@ class RunBook:
         # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
         self._store.mark_dead_runs_interrupted(silent_s=0.0)
         if self._settings.resume:
+            # Taken before it is read: what another process adds meanwhile would be asked for again.
+            taken = self._store.take_session(self._settings.resume_run, take_over=self._settings.take_over)
             from pytest_helmbench.session.resume import Continued, find_resumption
 
             planned = [
@@ -82,7 +85,9 @@ class RunBook:
                 )
                 for run in plan.runs
             ]
-            self.resumption = find_resumption(self._settings.db, self._settings.resume_run, planned)
+            self.resumption = find_resumption(
+                self._settings.db, taken[0] if taken else self._settings.resume_run, planned
+            )
 
     def left(self, plan: Plan) -> Plan:
         """Return what is left to ask of a plan, as far as the record says: what is judged needs no call."""

@@ -86,6 +86,10 @@ def resolve_settings(
         SettingsError: A value that cannot be used, with the option's name.
     """
     settings = _read(Settings, given, start_dir)
+    if settings.take_over and settings.resume_run is None:
+        raise SettingsError(
+            "--helmbench-take-over names no run\n  hint: --helmbench-resume-run=RUN says which one is taken over"
+        )
     if settings.select is not None:
         Selection.parse(settings.select)  # a slip is told before anything is loaded
     return replace(

@@ -23,7 +23,10 @@ __all__ = [
     "beat",
     "interrupt_dead_runs",
     "iso_time",
+    "own_process",
+    "process_lives",
     "reopen_run",
+    "seconds_since_epoch",
     "settings_json",
     "write_run",
     "write_totals",
@@ -101,14 +104,18 @@ def settings_json(run: RunRecord) -> str:
     Raises:
         TypeError: A setting is no JSON type.
     """
+    return as_json({**run.settings, "process": own_process()})
+
+
+def own_process() -> dict[str, object]:
+    """Return what names this process, here and elsewhere."""
     pid = os.getpid()
-    process = {
+    return {
         "host": platform.node(),
         "pid": pid,
         "started": _process_start(pid),
         "namespace": _namespace(),
     }
-    return as_json({**run.settings, "process": process})
 
 
 def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], run: RunRecord) -> int:
@@ -241,7 +248,11 @@ def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float)
     dead = tuple(
         run_id
         for run_id, settings, heartbeat_at in running.fetchall()
-        if _is_dead(json.loads(settings).get("process"), now_s - _epoch_s(heartbeat_at), silent_s)
+        if _is_dead(
+            json.loads(settings).get("process"),
+            now_s - (0.0 if heartbeat_at is None else seconds_since_epoch(heartbeat_at)),
+            silent_s,
+        )
     )
     for run_id in dead:
         conn.execute("UPDATE evaluation_runs SET status = 'interrupted' WHERE id = ?", (run_id,))
@@ -250,14 +261,16 @@ def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float)
 
 
 def _is_dead(process: object, silence_s: float, silent_s: float) -> bool:
-    lives = _lives(process) if isinstance(process, dict) else None
+    lives = process_lives(process)
     if lives is None:
         return silence_s > max(silent_s, _UNSEEN_PROCESS_S)
     return not lives and silence_s > silent_s
 
 
-def _lives(process: Mapping[str, Any]) -> bool | None:
-    """Return whether the process that opened a run still lives; None where that cannot be seen."""
+def process_lives(process: object) -> bool | None:
+    """Return whether the process that opened a run (see `own_process`) still lives; None where that cannot be seen."""
+    if not isinstance(process, dict):
+        return None
     pid, started = process.get("pid"), process.get("started")
     # On Windows os.kill(pid, 0) would send Ctrl-C instead of asking.
     if sys.platform == "win32" or process.get("host") != platform.node() or not isinstance(pid, int):
@@ -294,5 +307,6 @@ def _process_start(pid: int) -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def _epoch_s(iso: str | None) -> float:
-    return 0.0 if iso is None else datetime.fromisoformat(iso).timestamp()
+def seconds_since_epoch(iso: str) -> float:
+    """Return the time that `iso_time` has written."""
+    return datetime.fromisoformat(iso).timestamp()

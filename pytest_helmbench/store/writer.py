@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -16,7 +16,9 @@ from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
 from pytest_helmbench.store.batch import Batch, Beat, Closing, Happened, Job, Record, Stated, Task
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
+from pytest_helmbench.store.database_file import open_database, transaction
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
+from pytest_helmbench.store.leases import LEASE_S, Leases, RunHeldError, seconds_since_boot
 from pytest_helmbench.store.recorded_rows import (
     RecordTables,
     write_attempts,
@@ -35,12 +37,12 @@ from pytest_helmbench.store.run_rows import (
     write_run,
     write_totals,
 )
-from pytest_helmbench.store.schema import migrate, unknown_migrations
 
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 
 _BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
 _HEARTBEAT_S = 10.0
+_OLD_LEASE_S = LEASE_S - 10.0
 _SLICE_S = 0.5  # waits are cut in slices, since Windows hears no Ctrl-C inside one
 
 
@@ -70,9 +72,12 @@ class Store:
         self._on_settled: Callable[[], object] = _nothing
         self._catalogues: dict[int, CatalogueIds] = {}
         self._open_runs: frozenset[int] = frozenset()
+        self._leased: frozenset[int] = frozenset()
         # Only the writer's own:
+        self._leases = Leases(now)
         self._replies: dict[str, int] = {}
         self._last_beat_s = 0.0
+        self._renewed_s = seconds_since_boot()
         self._thread = threading.Thread(target=self._run, name="helmbench-store", daemon=True)
         self._thread.start()
 
@@ -97,7 +102,7 @@ class Store:
             StoreError: The file is no database, not writable, locked, or newer than this version.
         """
         try:
-            return cls(_open(path, busy_timeout_s), path, retry_pauses_s=retry_pauses_s, now=now)
+            return cls(open_database(path, busy_timeout_s), path, retry_pauses_s=retry_pauses_s, now=now)
         except sqlite3.Error as error:
             raise store_error(path, error) from error
 
@@ -151,13 +156,45 @@ class Store:
                     opened[write_run(conn, values, run)] = codes
                 else:
                     opened[reopen_run(conn, run.continues, values, run)] = codes
+            self._leases.take(conn, opened)
             return tuple(opened)
 
         run_ids = self._ask(write)
         with self._wake:
             self._catalogues = {**self._catalogues, **opened}
             self._open_runs = self._open_runs | opened.keys()
+            self._leased = self._leased | opened.keys()
         return run_ids
+
+    def take_session(self, run_id: int | None, *, take_over: bool) -> tuple[int, ...]:
+        """Own the runs of a session that is to go on, and return their ids; none where there is no such session.
+
+        Args:
+            run_id: A run of it; None for the last session that has not finished.
+            take_over: Whoever owns it now.
+
+        Raises:
+            RunHeldError: Another process owns one of them, and its lease has not run out.
+            StoreError: They cannot be read or taken.
+        """
+        held: list[str] = []
+
+        def take(conn: sqlite3.Connection) -> tuple[int, ...]:
+            run_ids, sentence = self._leases.taken_session(conn, run_id, take_over=take_over)
+            held[:] = [] if sentence is None else [sentence]
+            return run_ids
+
+        run_ids = self._ask(take)
+        if held:
+            raise RunHeldError(held[0])
+        with self._wake:
+            self._leased = self._leased | set(run_ids)
+        return run_ids
+
+    @property
+    def lease_is_old(self) -> bool:
+        """Whether so much of the lease is over that nothing should be sent before it is renewed."""
+        return seconds_since_boot() - self._renewed_s > _OLD_LEASE_S
 
     def record_attempt(self, record: AttemptRecord) -> None:
         """Keep a call with its request and its reply."""
@@ -180,9 +217,8 @@ class Store:
         self._put(Closing(run_id, totals))
 
     def heartbeat(self) -> None:
-        """Say that the open runs are alive; writes at most every 10 s, so call it as often as you like."""
-        if self._beat_is_due():
-            self._put(Beat())
+        """Say that the open runs are alive and renew their leases; the writer does so by itself every 10 s."""
+        self._put(Beat())
 
     def mark_dead_runs_interrupted(self, *, silent_s: float = 60.0) -> tuple[int, ...]:
         """Mark runs of dead processes as interrupted and return their ids.
@@ -242,6 +278,8 @@ class Store:
         finally:
             # Checkpointing is a courtesy: another session may still have the file open.
             with contextlib.suppress(sqlite3.Error):
+                if self._leased and self._fault is None:
+                    self._leases.drop(self._conn)
                 self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._conn.close()
             with self._wake:
@@ -254,7 +292,9 @@ class Store:
         """Wait for jobs and take them; empty when the store closes."""
         with self._wake:
             while not self._jobs and not self._closing:
-                self._wake.wait()
+                if not self._wake.wait(_HEARTBEAT_S) and self._leased and self._fault is None:
+                    self._jobs.append(Beat())
+                    self._accepted += 1
             jobs, self._jobs = self._jobs[:_BATCH], self._jobs[_BATCH:]
             return jobs
 
@@ -265,6 +305,8 @@ class Store:
                 self._write_with_patience(Batch.of(jobs))
             except sqlite3.Error as error:
                 fault = store_error(self.path, error)
+            except StoreError as error:
+                fault = error
         with self._wake:
             if fault is not None:
                 self._fault = fault
@@ -285,10 +327,11 @@ class Store:
         return self._write(batch)
 
     def _write(self, batch: Batch) -> None:
-        now_s = self._now()
-        beats = self._beat_is_due()
+        now_s, since_boot_s = self._now(), seconds_since_boot()
+        beats = self._beat_is_due(now_s, since_boot_s)
         tables = self._tables
-        with _transaction(self._conn):
+        with transaction(self._conn):
+            self._check_ownership()
             replies = write_attempts(self._conn, tables, batch.attempts) if batch.attempts else {}
             if batch.results:
                 known = ChainMap(replies, self._replies)
@@ -299,60 +342,39 @@ class Store:
                 write_run_statement(self._conn, stated.run_id, stated.statement)
             for closing in batch.closings:
                 write_totals(self._conn, closing.run_id, closing.totals)
+                self._leases.drop(self._conn, closing.run_id)
             answers = [task.action(self._conn) for task in batch.tasks]
             if beats:
                 beat(self._conn, self._open_runs, iso_time(now_s))
+                self._leases.renew(self._conn)
         # Only now is it true: a rolled back batch must leave no trace in memory either.
         if beats:
-            self._last_beat_s = now_s
+            self._last_beat_s, self._renewed_s = now_s, since_boot_s
         self._replies.update(replies)
         for result in batch.results:
             self._replies.pop(result.outcome.reply_key or "", None)
         for task, answer in zip(batch.tasks, answers, strict=True):
             task.settle(answer)
         with self._wake:
-            self._open_runs = self._open_runs - {closing.run_id for closing in batch.closings}
+            closed = {closing.run_id for closing in batch.closings}
+            self._open_runs, self._leased = self._open_runs - closed, self._leased - closed
 
-    def _beat_is_due(self) -> bool:
-        return bool(self._open_runs) and self._now() - self._last_beat_s >= _HEARTBEAT_S
+    def _beat_is_due(self, now_s: float, since_boot_s: float) -> bool:
+        """Return whether 10 s have passed, by either clock: one of them may have been set."""
+        return bool(self._leased) and (
+            now_s - self._last_beat_s >= _HEARTBEAT_S or since_boot_s - self._renewed_s >= _HEARTBEAT_S
+        )
+
+    def _check_ownership(self) -> None:
+        """Write nothing into runs that somebody else goes on with: this process stood still for too long."""
+        taker = self._leases.lost(self._conn, self._leased) if self._leased else None
+        if taker is not None:
+            raise StoreError(
+                self.path,
+                f"the run was taken over by {taker} while this process stood still",
+                "it goes on there; nothing more is written here",
+            )
 
 
 def _nothing() -> None:
     """Nobody listens."""
-
-
-@contextlib.contextmanager
-def _transaction(conn: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, with the write lock from the start: ids are read before rows are written."""
-    conn.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        conn.execute("COMMIT")
-    except BaseException:
-        if conn.in_transaction:  # a full disk has rolled it back already
-            with contextlib.suppress(sqlite3.Error):
-                conn.execute("ROLLBACK")
-        raise
-
-
-def _open(path: Path, busy_timeout_s: float) -> Database:
-    # The connection is made here, so that its errors are the caller's, and used by the writer only.
-    conn = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
-    try:
-        db = Database(conn, execute_plugins=False)
-        with _transaction(conn):  # also finds out whether the file can be written at all
-            unknown = unknown_migrations(db)
-            if unknown:
-                raise StoreError(
-                    path,
-                    f"written by a newer version of pytest-helmbench (unknown: {', '.join(unknown)})",
-                    "update pytest-helmbench, or give another file with --helmbench-db=PATH",
-                )
-            migrate(db)
-        conn.execute("PRAGMA journal_mode = WAL")
-        conn.execute("PRAGMA synchronous = NORMAL")
-        conn.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        conn.close()
-        raise
-    return db

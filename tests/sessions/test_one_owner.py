@@ -1,0 +1,145 @@
+"""A run has one owner: who goes on with it holds a lease, and whoever lost it writes and asks nothing more."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import threading
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from provider import Provider
+from sessions import Session, until
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+_CASES = 40
+_CONCURRENCY = 4
+_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
+_HELD = re.compile(
+    r"run 1 is still being written, by process \d+ on \S+\n"
+    r"  hint: wait for it, or stop it first \(heard of \d+ s ago\); when its machine or container is gone:"
+    r" --helmbench-resume-run=1 --helmbench-take-over"
+)
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester, provider: Provider) -> Path:
+    """A benchmark whose calls take 0.1 s."""
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    provider.latency_s = 0.1
+    return pytester.path
+
+
+def _session(folder: Path, name: str, url: str, *options: str) -> Session:
+    """Start a session that has a folder of its own, and the benchmark and database of all."""
+    own = folder / name
+    own.mkdir()
+    more = (f"--helmbench-db={folder / 'helmbench.db'}", f"--helmbench-concurrency={_CONCURRENCY}")
+    return Session(own, url, *more, *options, paths=(str(folder / "benchmark"),))
+
+
+def _killed(folder: Path, provider: Provider) -> None:
+    session = _session(folder, "killed", provider.url)
+    until(lambda: len(provider.requests) > 3 * _CONCURRENCY, "some are asked")
+    session.kill_all()
+    provider.requests.clear()
+
+
+def _change_lease(folder: Path, **values: object) -> None:
+    names = ", ".join(f"{name} = :{name}" for name in values)
+    with closing(sqlite3.connect(folder / "helmbench.db", timeout=30)) as connection, connection:
+        assert connection.execute(f"UPDATE leases SET {names}", values).rowcount == 1
+
+
+def _asked(provider: Provider) -> Counter[str]:
+    return Counter(request.prompt for request in provider.requests)
+
+
+@_workers
+def test_of_two_that_go_on_with_a_run_at_once_one_does_and_one_is_refused(
+    folder: Path, provider: Provider, workers: str
+) -> None:
+    _killed(folder, provider)
+    both: list[Session] = []
+    threads = [
+        threading.Thread(
+            target=lambda name=name: both.append(
+                _session(folder, name, provider.url, workers, "--helmbench-resume")
+            )
+        )
+        for name in ("one", "two")
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    codes = sorted(session.end() for session in both)
+    assert codes == [pytest.ExitCode.OK, pytest.ExitCode.USAGE_ERROR], [session.text for session in both]
+    refused = next(session for session in both if session.end() == pytest.ExitCode.USAGE_ERROR)
+    assert _HELD.search(refused.text), refused.text
+    assert max(_asked(provider).values()) == 1
+    database = folder / "helmbench.db"
+    assert rows(database, "SELECT status, passed_tests FROM evaluation_runs") == [("complete", _CASES)]
+    assert rows(database, "SELECT count(*) FROM leases") == [(0,)]
+
+
+def test_who_stood_still_beyond_the_lease_has_lost_the_run(folder: Path, provider: Provider) -> None:
+    owner = _session(folder, "owner", provider.url)
+    until(lambda: len(provider.requests) > 3 * _CONCURRENCY, "some are asked")
+    with owner.paused():
+        refused = _session(folder, "early", provider.url, "--helmbench-resume")
+        assert refused.end() == pytest.ExitCode.USAGE_ERROR
+        assert _HELD.search(refused.text), refused.text
+        _change_lease(folder, boot_s=0.0)
+        taker = _session(folder, "taker", provider.url, "--helmbench-resume")
+        assert taker.end() == pytest.ExitCode.OK, taker.text
+        asked = len(provider.requests)
+    assert owner.end() == pytest.ExitCode.TESTS_FAILED
+    assert "was taken over by another process while this process stood still" in owner.text
+    assert len(provider.requests) <= asked + 2 * _CONCURRENCY
+    database = folder / "helmbench.db"
+    assert rows(database, "SELECT status, passed_tests FROM evaluation_runs") == [("complete", _CASES)]
+
+
+_ELSEWHERE = json.dumps({"host": "elsewhere", "pid": 7, "started": 1, "namespace": None})
+
+
+def test_the_lease_of_a_process_that_cannot_be_seen_runs_out_or_is_taken_over(
+    folder: Path, provider: Provider
+) -> None:
+    _killed(folder, provider)
+    now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+    _change_lease(folder, process=_ELSEWHERE, boot=None, renewed_at=now)
+    refused = _session(folder, "refused", provider.url, "--helmbench-resume")
+    assert refused.end() == pytest.ExitCode.USAGE_ERROR
+    assert "by process 7 on elsewhere" in refused.text
+    assert provider.requests == []
+    taker = _session(folder, "taker", provider.url, "--helmbench-resume-run=1", "--helmbench-take-over")
+    assert taker.end() == pytest.ExitCode.OK, taker.text
+
+
+@pytest.mark.parametrize("away_s", [-61, 3600], ids=["run out", "clock set back"])
+def test_a_lease_that_ran_out_or_lies_in_the_future_holds_nobody_back(
+    folder: Path, provider: Provider, away_s: int
+) -> None:
+    _killed(folder, provider)
+    then = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() + away_s))
+    _change_lease(folder, process=_ELSEWHERE, boot=None, renewed_at=then)
+    taker = _session(folder, "taker", provider.url, "--helmbench-resume")
+    assert taker.end() == pytest.ExitCode.OK, taker.text
+
+
+def test_taking_over_needs_a_run(pytester: pytest.Pytester, folder: Path, provider: Provider) -> None:
+    assert folder == pytester.path
+    result = run_tree(pytester, "--helmbench-resume", "--helmbench-take-over", url=provider.url)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--helmbench-take-over names no run", "*hint: --helmbench-resume-run=RUN*"])
