@@ -188,6 +188,7 @@ class BenchPackOptions:
         absent="as the pack says",
         name="verifier",
     )
+    build: bool = _BENCH_PACKS(_FLAG, False, "build the images that packs bring a Dockerfile for")
     prepare: Literal["item", "session"] = _BENCH_PACKS(
         _choice("WHEN", "item", "session"),
         "item",

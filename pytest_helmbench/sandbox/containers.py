@@ -78,6 +78,7 @@ class ContainerProgram:
         rootless_question: What `info --format` is asked to learn whether root in a container is the user who runs us.
         rootless_sign: What stands in the answer when it is.
         private: Flags of `run` that keep from a container what the engine would give it unasked.
+        private_build: The same of `build`.
         machine_question: What `info --format` is asked to learn whether containers run in a machine of their own;
             empty where they never do.
         machine_sign: What stands in the answer when they do.
@@ -86,6 +87,7 @@ class ContainerProgram:
     rootless_question: str
     rootless_sign: str
     private: tuple[str, ...]
+    private_build: tuple[str, ...]
     machine_question: str = ""
     machine_sign: str = ""
 

@@ -56,11 +56,14 @@ class Pack:
     Args:
         root: Folder of the pack.
         spec: What differs from the usual verifier.
+        events: What was told.
+        build: Whether its image may be built.
     """
 
     root: Path
     spec: Mapping[str, Any] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
+    build: bool = True
 
     @property
     def folder(self) -> Path:
@@ -93,7 +96,9 @@ class Pack:
             obstacle=None,
             hash="",
         )
-        return Verifiers(manifest, parse_choices(choices), self.events.append, waits=Waits(**waits))
+        return Verifiers(
+            manifest, parse_choices(choices), self.events.append, waits=Waits(**waits), build=self.build
+        )
 
     @property
     def phases(self) -> list[str]:

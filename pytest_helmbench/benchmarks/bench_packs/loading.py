@@ -185,13 +185,15 @@ class BenchPackLoader:
     def _tools(self, manifest: BenchPackManifest, tell: Callable[[JsonObject], None]) -> BenchPackTools:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
-        if manifest.verifiers:
+        if self._is_free(manifest):
             self._note(
-                f"{manifest.id} ran with your rights: Node's permission model is for packs without a verifier"
+                f"{manifest.id} ran with your rights: --helmbench-verifier says how a verifier runs that it requires"
             )
         _make(place, self._settings.db.parent / _HOME)
         node = self._node.path if isinstance(self._node, Node) else None
-        verifiers = Verifiers(manifest, self._choices, tell, node=node)
+        verifiers = Verifiers(
+            manifest, self._choices, tell, node=node, build=self._settings.bench_packs.build
+        )
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
         return BenchPackTools(self._relay, place, bridge, verifiers, hint)
 
@@ -210,10 +212,16 @@ class BenchPackLoader:
                 home=new_folder(),
                 packages=installed_packages(manifest.root, self._environ),
             )
-            # A pack with a verifier may have to talk to it in any way; one without has no business elsewhere.
-            bridge = Bridge(self._node, place, permission=not manifest.verifiers)
+            bridge = Bridge(self._node, place, permission=not self._is_free(manifest))
             self._bridges[manifest.root] = bridge, place
         return self._bridges[manifest.root]
+
+    def _is_free(self, manifest: BenchPackManifest) -> bool:
+        """Return whether a pack runs without the permission model: it may have to talk to its verifier in any way.
+
+        The user decides that, by saying how a verifier runs that the pack cannot do without; no manifest does.
+        """
+        return any(spec.required and self._choices.of(spec.id) is not None for spec in manifest.verifiers)
 
 
 def _hint(message: str) -> str:

@@ -22,6 +22,11 @@ ENGINE = SandboxEngine(
             private=tuple(
                 word for name in _PROXIES for word in ("--env", f"{name}=", "--env", f"{name.lower()}=")
             ),
+            private_build=tuple(
+                word
+                for name in _PROXIES
+                for word in ("--build-arg", f"{name}=", "--build-arg", f"{name.lower()}=")
+            ),
             machine_question="{{.OperatingSystem}}",
             machine_sign="Docker Desktop",
         ),

@@ -17,6 +17,7 @@ ENGINE = SandboxEngine(
             rootless_question="{{.Host.Security.Rootless}}",
             rootless_sign="true",
             private=("--read-only-tmpfs=false", "--http-proxy=false"),
+            private_build=("--http-proxy=false",),
         ),
     ),
     runs_images=True,

@@ -85,9 +85,14 @@ class ContainerVerifier(Running):
 
 
 class Containers:
-    """The containers of one process: engines are looked for once, networks made when they are needed."""
+    """The containers of one process: engines are looked for once, networks made when they are needed.
 
-    def __init__(self) -> None:
+    Args:
+        build: Whether images may be built from what packs bring.
+    """
+
+    def __init__(self, *, build: bool) -> None:
+        self._build = build
         self._found: dict[str, Engine | Unavailable] = {}
         self._networks: dict[str, _Network] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -141,7 +146,7 @@ class Containers:
         port = spec.listen_port
         if port is None or (spec.build_context is None and not spec.image):
             raise AbsentVerifierError("failed", "has no container described in the manifest", _HINT)
-        image = await _image(spec, engine, tell)
+        image = await _image(spec, engine, tell, build=self._build)
         network = await self._network(engine)
         tell("starting_container", f"A container of {engine.name} is started.")
         name = engine.new_name()
@@ -189,7 +194,7 @@ class Containers:
             return self._networks[engine.name]
 
 
-async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell) -> str:
+async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell, *, build: bool) -> str:
     """Return the image of a verifier, built or fetched if need be.
 
     Raises:
@@ -198,9 +203,8 @@ async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell) -> str
     if spec.build_context is None:
         say = partial(tell, "pulling_image", f"The image {spec.image} is fetched.")
         return await pull_image(engine, spec.image, say)
-    return await build_image(
-        engine, spec.build_context, partial(tell, "building_image", "The image of the verifier is built.")
-    )
+    say = partial(tell, "building_image", "The image of the verifier is built.")
+    return await build_image(engine, spec.build_context, say, allowed=build)
 
 
 async def _new_network(engine: ContainerEngine) -> _Network:

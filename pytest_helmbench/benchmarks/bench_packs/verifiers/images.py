@@ -19,6 +19,9 @@ from pytest_helmbench.sandbox.workspace import remove_tree
 __all__ = ["build_image", "content_tag", "pull_image"]
 
 _REPOSITORY = "localhost/helmbench-verifier"
+_HINT = (
+    "--helmbench-build builds it from the pack's Dockerfile; --helmbench-verifier=URL names another verifier"
+)
 _BUILD_S = 3600.0
 _TURN_S = 0.1
 _BLOCK = 2**20
@@ -35,8 +38,10 @@ def content_tag(folder: Path) -> str:
     return f"{_REPOSITORY}:{digest.hexdigest()[:32]}"
 
 
-async def build_image(engine: ContainerEngine, folder: Path, tell: Callable[[], None]) -> str:
-    """Return the name of the image of a folder; it is built unless it is there.
+async def build_image(
+    engine: ContainerEngine, folder: Path, tell: Callable[[], None], *, allowed: bool
+) -> str:
+    """Return the name of the image of a folder; it is built, where that is allowed, unless it is there.
 
     Args:
         engine: That keeps it.
@@ -44,7 +49,7 @@ async def build_image(engine: ContainerEngine, folder: Path, tell: Callable[[], 
         tell: Called before a build.
 
     Raises:
-        AbsentVerifierError: It cannot be built.
+        AbsentVerifierError: It cannot be built, or may not be.
     """
     if not (folder / "Dockerfile").is_file():
         raise AbsentVerifierError("failed", f"has no Dockerfile in {folder}")
@@ -54,12 +59,16 @@ async def build_image(engine: ContainerEngine, folder: Path, tell: Callable[[], 
         raise AbsentVerifierError("failed", f"cannot be built ({error})") from error
     if await _is_here(engine, tag):
         return tag
+    if not allowed:
+        raise AbsentVerifierError("missing_dependency", "needs an image that nobody asked to build", _HINT)
     turn = _Turn(tag.rpartition(":")[2])
     try:
         await turn.come()
         if not await _is_here(engine, tag):  # another process may have built it meanwhile
             tell()
-            built = await engine.tool("build", "--tag", tag, str(folder), wall_s=_BUILD_S)
+            built = await engine.tool(
+                "build", *engine.program.private_build, "--tag", tag, str(folder), wall_s=_BUILD_S
+            )
             _want(built, f"{engine.name} could not build its image")
     except OSError as error:
         raise AbsentVerifierError("failed", f"cannot be built ({error})") from error

@@ -111,6 +111,7 @@ class Verifiers:
         tell: Takes the protocol's `verifier_preparing` events.
         node: Path of Node; None looks for it.
         waits: How long health checks may take.
+        build: Whether images may be built from what the pack brings.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Verifiers:
         *,
         node: str | None = None,
         waits: Waits | None = None,
+        build: bool = False,
     ) -> None:
         self._manifest = manifest
         self._choices = choices
@@ -128,7 +130,7 @@ class Verifiers:
         self._node = node
         self._waits = waits or Waits()
         self._places = tuple(_Place(spec) for spec in manifest.verifiers)
-        self._containers = Containers()
+        self._containers = Containers(build=build)
         self._proxies: CountingProxies | None = None
         self._one_at_a_time = asyncio.Lock()
 
