@@ -49,7 +49,8 @@ def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
         request: Body as sent.
         message: Of the reply, with all that was written: text, reasoning, calls of tools.
     """
-    if usage.prompt_tokens is not None and usage.completion_tokens is not None:
+    counted = usage.prompt_tokens is not None and usage.completion_tokens is not None
+    if counted or usage.cost_usd is not None:
         return usage
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     return replace(

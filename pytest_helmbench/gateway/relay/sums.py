@@ -102,6 +102,7 @@ def _added(left: Usage, right: Usage) -> Usage:
         cached_tokens=_sum(left.cached_tokens, right.cached_tokens),
         reasoning_tokens=_sum(left.reasoning_tokens, right.reasoning_tokens),
         cost_usd=_sum(left.cost_usd, right.cost_usd),
+        estimated=left.estimated or right.estimated,
     )
 
 

@@ -152,8 +152,8 @@ def test_a_reply_that_only_calls_tools_is_a_good_one(choice: Mapping[str, Any], 
     assert (found.text, found.finish_reason) == ("", finish_reason)
 
 
-@pytest.mark.parametrize("message", [{"content": "cut"}, {"content": None, "tool_calls": []}])
-def test_without_tools_a_reply_still_has_to_say_why_it_ended(message: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize("message", [{"content": ""}, {"content": None, "tool_calls": []}])
+def test_a_reply_that_says_nothing_still_has_to_say_why_it_ended(message: Mapping[str, Any]) -> None:
     found = parse_reply(200, json.dumps({"choices": [{"finish_reason": None, "message": message}]}).encode())
     assert not isinstance(found, ParsedReply)
 

@@ -1,0 +1,83 @@
+"""Replies in forms that servers give them unasked: compressed, streamed, without a finish reason."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from provider import Provider
+from wired import Onlooker, call_to, wired
+
+from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.retries import CallFailedError, Patience
+
+_REPLY = json.dumps(
+    {"model": "m", "choices": [{"finish_reason": "stop", "message": {"content": "Grüße " * 50}}]}
+).encode()
+
+
+def _chunk(delta: dict[str, Any], reason: str | None = None, **more: object) -> bytes:
+    choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
+    return b"data: " + json.dumps({"model": "m", "choices": choices, **more}).encode() + b"\n\n"
+
+
+def _ask(provider: Provider, **answer: Any) -> Reply:
+    provider.answers(**answer)
+
+    async def ask() -> Reply:
+        async with wired(patience=Patience(max_retries=0)) as coordinator:
+            clock = CaseClock(coordinator.gateway.patience)
+            return await coordinator.gateway.ask(call_to(provider.url), clock, Onlooker())
+
+    return asyncio.run(ask())
+
+
+def _raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("deflate", zlib.compress(_REPLY)),
+        ("deflate", _raw_deflate(_REPLY)),
+        ("gzip", gzip.compress(_REPLY)),
+        ("Deflate", zlib.compress(_REPLY)),
+        ("identity", _REPLY),
+    ],
+)
+def test_compressed_replies_are_read(provider: Provider, name: str, body: bytes) -> None:
+    reply = _ask(provider, body=body, headers={"Content-Encoding": name})
+    assert reply.text == "Grüße " * 50
+
+
+def test_an_unasked_stream_is_put_together(provider: Provider) -> None:
+    body = (
+        b": comment\n\n"
+        + _chunk({"role": "assistant", "content": ""})
+        + _chunk({"content": "Gr"})
+        + _chunk({"content": "üße"})
+        + _chunk({}, "stop")
+        + b'data: {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2, "cost": 0.5}}\n\n'
+        + b"data: [DONE]\n\n"
+    )
+    reply = _ask(provider, body=body, headers={"Content-Type": "text/event-stream"})
+    assert (reply.text, reply.finish_reason, reply.provider_model) == ("Grüße", "stop", "m")
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.cost_usd) == (7, 2, 0.5)
+
+
+def test_a_stream_that_breaks_off_is_no_reply(provider: Provider) -> None:
+    with pytest.raises(CallFailedError):
+        _ask(provider, body=_chunk({"content": "half"}), headers={"Content-Type": "text/event-stream"})
+
+
+def test_a_reply_without_a_finish_reason_is_read(provider: Provider) -> None:
+    reply = _ask(provider, text="fine", finish_reason=None)
+    assert (reply.text, reply.finish_reason) == ("fine", None)
+    assert provider.count == 1
