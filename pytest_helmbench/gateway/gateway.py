@@ -322,9 +322,10 @@ class Gateway:
             call.purpose,
             scrub(call.entry.id),
             answer.latency_ms,
-            usage.prompt_tokens,
-            usage.completion_tokens,
-            usage.cost_usd,
+            *(
+                "?" if n is None else n
+                for n in (usage.prompt_tokens, usage.completion_tokens, usage.cost_usd)
+            ),
         )
         return reply
 
@@ -349,7 +350,9 @@ class Gateway:
         self._backend.settle(permit, used, record)
         call = trace.request.call
         # The class only: the provider's own words may quote the prompt.
-        _log.info("%s: %s call: %s, status %s", call.origin.code, call.purpose, fault.reason, fault.status)
+        _log.info(
+            "%s: %s call: %s, status %s", call.origin.code, call.purpose, fault.reason, fault.status or "-"
+        )
         return fault
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from pytest_helmbench.core.outcome import Reply, Usage
@@ -40,4 +41,6 @@ def priced_usage(call: Call, usage: Usage, provider_model: str | None) -> Usage:
     """Return the usage with its cost: the provider's own figure, else a price list's, else unknown."""
     if usage.cost_usd is not None:
         return usage
-    return replace(usage, cost_usd=price_of(usage, call.entry.price, call.endpoint, provider_model))
+    cost_usd = price_of(usage, call.entry.price, call.endpoint, provider_model)
+    # Counts and prices of somebody else: what they come to need not be a number.
+    return replace(usage, cost_usd=cost_usd if cost_usd is not None and math.isfinite(cost_usd) else None)

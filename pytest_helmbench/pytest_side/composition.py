@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,9 @@ def _settings(config: pytest.Config) -> Settings:
         config.rootpath,
         config.inipath,
     )
+    if config.getoption("setuponly", False) or config.getoption("setupplan", False):
+        # Their bodies do not run, so nothing is asked for them.
+        settings = replace(settings, dry_run=True)
     if not settings.resume:
         return settings
     from pytest_helmbench.session.resume import as_continued

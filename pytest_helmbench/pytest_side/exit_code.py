@@ -73,9 +73,9 @@ class ExitRule:
         if coordinator.overdrawn is not None:
             reasons.append(coordinator.overdrawn)
         if coordinator.book.store is not None and coordinator.book.store.fault is not None:
-            reasons.append(
-                f"not everything was stored: {coordinator.book.store.dropped} rows are lost (see above)"
-            )
+            dropped = coordinator.book.store.dropped
+            lost = f": {dropped} rows are lost" if dropped else ""
+            reasons.append(f"not everything was stored{lost} (see above)")
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         return reasons

@@ -263,7 +263,8 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     )
     store = coordinator.book.store
     if store is not None and store.fault is not None:
-        lines.append(f"NOT ALL IS STORED: {store.fault} ({store.dropped} rows lost)")
+        lost = f" ({store.dropped} rows lost)" if store.dropped else ""
+        lines.append(f"NOT ALL IS STORED: {store.fault}{lost}")
     return lines
 
 

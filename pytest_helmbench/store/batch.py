@@ -10,7 +10,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
 from pytest_helmbench.store.run_rows import RunTotals
 
-__all__ = ["Batch", "Beat", "Closing", "Happened", "Job", "Record", "Stated", "Task"]
+__all__ = ["Batch", "Beat", "Closing", "Happened", "Job", "Record", "Stated", "Task", "is_loss"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,18 @@ class Task:
 
 Record = AttemptRecord | ResultRecord | Happened | Stated
 Job = Record | Closing | Beat | Task
+
+
+def is_loss(job: Job) -> bool:
+    """Return whether something is lost with a job: a reply, a verdict, what a kind has said.
+
+    That a case was not asked, or a call not answered, is no loss: nothing was paid for it, and it can be asked again.
+    """
+    if isinstance(job, AttemptRecord):
+        return job.response_body is not None
+    if isinstance(job, ResultRecord):
+        return job.outcome.judged
+    return isinstance(job, Happened | Stated)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sqlite_utils import Database
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
-from pytest_helmbench.store.batch import Batch, Beat, Closing, Happened, Job, Record, Stated, Task
+from pytest_helmbench.store.batch import Batch, Beat, Closing, Happened, Job, Stated, Task, is_loss
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.database_file import open_database, transaction
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
@@ -250,7 +250,7 @@ class Store:
     def _put(self, job: Job) -> None:
         with self._wake:
             if self._fault is not None or self._closing:
-                self._dropped += isinstance(job, Record)
+                self._dropped += is_loss(job)
                 return
             self._jobs.append(job)
             self._accepted += 1
@@ -310,7 +310,7 @@ class Store:
         with self._wake:
             if fault is not None:
                 self._fault = fault
-                self._dropped += sum(isinstance(job, Record) for job in jobs)
+                self._dropped += sum(map(is_loss, jobs))
             self._settled += len(jobs)
             self._wake.notify_all()
             on_settled = self._on_settled

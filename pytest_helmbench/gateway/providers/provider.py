@@ -94,7 +94,7 @@ class Provider:
         if cost is not None and usage.get("is_byok") is True and isinstance(details, dict):
             # With a key of one's own at the server behind, a router names only its fee as the cost.
             cost += amount(details.get("upstream_inference_cost")) or 0.0
-        return cost
+        return amount(cost)
 
     def unknown_model_hint(self, model: str, base_url: str) -> str:
         """Return what to do about a model that it does not know."""

@@ -1,0 +1,88 @@
+"""Runs that are only looked at: nothing is asked for them. And what is said of odd figures and other models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from provider import Provider
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _benchmark(pytester: pytest.Pytester, cases: int = 4) -> Path:
+    return write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * cases)})
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only", "--fixtures", "--collect-only"])
+def test_a_run_that_is_only_looked_at_makes_no_call(
+    pytester: pytest.Pytester, provider: Provider, mode: str, option: str
+) -> None:
+    _benchmark(pytester)
+
+    result = run_tree(pytester, mode, option, url=provider.url)
+
+    assert provider.count == 0
+    assert result.ret == pytest.ExitCode.OK
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    assert not (pytester.path / "helmbench.db").exists()
+
+
+def test_another_model_that_answers_is_named_in_summary_and_report(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _benchmark(pytester)
+    message = {"role": "assistant", "content": '{"category": "RISK"}'}
+    body = {"model": "cheap/other", "choices": [{"finish_reason": "stop", "message": message}]}
+    provider.answers(times=2, body=body)
+
+    result = run_tree(pytester, "--helmbench-markdown=report.md", url=provider.url)
+
+    line = "test/good: other models answered than the one that was asked: cheap/other 2"
+    result.stdout.fnmatch_lines([line])
+    assert line.removeprefix("test/good: ") in (pytester.path / "report.md").read_text()
+
+
+def test_a_dated_name_of_the_same_model_is_not_another(pytester: pytest.Pytester, provider: Provider) -> None:
+    _benchmark(pytester, 1)
+    message = {"role": "assistant", "content": '{"category": "RISK"}'}
+    provider.answers(
+        body={"model": "good-2024-07-18", "choices": [{"finish_reason": "stop", "message": message}]}
+    )
+
+    result = run_tree(pytester, url=provider.url)
+
+    result.stdout.no_fnmatch_line("*other models*")
+
+
+@pytest.mark.parametrize("cost", ["Infinity", "NaN", "-1", '"inf"', "1e999"])
+def test_costs_that_are_no_sum_are_unknown(pytester: pytest.Pytester, provider: Provider, cost: str) -> None:
+    _benchmark(pytester, 1)
+    message = {"role": "assistant", "content": '{"category": "RISK"}'}
+    body = {"model": "test/good", "choices": [{"finish_reason": "stop", "message": message}]}
+    text = json.dumps({**body, "usage": {"prompt_tokens": 5, "completion_tokens": 2, "cost": "COST"}})
+    provider.answers(body=text.replace('"COST"', cost).encode())
+
+    result = run_tree(pytester, url=provider.url)
+
+    assert rows(pytester.path / "helmbench.db", "SELECT cost_usd FROM calls") == [(None,)]
+    assert "None" not in result.stdout.str()
+
+
+def test_a_history_of_prices_does_not_refuse_a_resume(pytester: pytest.Pytester, provider: Provider) -> None:
+    folder = _benchmark(pytester)
+    (folder / "models.yml").write_text("- id: test/good\n  max_tokens: 10\n")
+    provider.cost_usd = 50.0
+    provider.answers(times=2, status=400)
+    first = run_tree(pytester, url=provider.url)
+    first.assert_outcomes(passed=2, errors=2)
+
+    resumed = run_tree(pytester, "--helmbench-resume", url=provider.url)
+
+    resumed.assert_outcomes(passed=4)
