@@ -20,6 +20,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from pytest_helmbench.gateway.echoes import Echoes
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 from pytest_helmbench.gateway.providers.base_urls import is_loopback
@@ -33,7 +34,6 @@ MAX_BODY_BYTES = 32 * 2**20
 
 _CONNECT_S = 30.0
 _WRITTEN_AT_ONCE = 2**20  # bytes; the library warns of more, which the user may have made an error
-_SHORTEST_SECRET = 12  # shorter keys are placeholders such as `EMPTY`, which replies may well contain
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Target:
     headers: CIMultiDict[str] = field(repr=False)
     proxy: URL | None
     proxy_headers: CIMultiDict[str] | None = field(repr=False)
-    secrets: tuple[bytes, ...] = field(repr=False)
+    echoes: Echoes = field(repr=False)
 
 
 class ChatClient:
@@ -131,10 +131,7 @@ class ChatClient:
             latency_ms = (self._clock() - started) * 1000
             headers = {name.lower(): value for name, value in response.headers.items()}
             status = response.status
-        for secret in target.secrets:
-            if secret in received:
-                received = received.replace(secret, b"[key]")
-        return RawAnswer(status, headers, received, latency_ms)
+        return RawAnswer(status, headers, target.echoes.without(received), latency_ms)
 
 
 async def _read(response: aiohttp.ClientResponse, deadline: ReadDeadline) -> bytes:
@@ -178,8 +175,7 @@ def _target(endpoint: Endpoint) -> _Target:
         headers["Proxy-Authorization"] = authorization  # no tunnel: the proxy reads the request itself
     elif authorization:
         proxy_headers = CIMultiDict({"Proxy-Authorization": authorization})
-    secrets = tuple(secret.encode() for secret in endpoint.secrets if len(secret) >= _SHORTEST_SECRET)
-    return _Target(url, headers, proxy, proxy_headers, secrets)
+    return _Target(url, headers, proxy, proxy_headers, Echoes(endpoint.secrets))
 
 
 def _proxy_of(url: URL) -> tuple[URL | None, str | None]:
