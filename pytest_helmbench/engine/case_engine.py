@@ -126,8 +126,12 @@ class CaseEngine:
         return self.engine.obtain(job, tick)
 
     def end(self, reason: str, grace_s: float) -> None:
-        """Cancel what is left; calls on the wire get a short grace. Then close the client."""
-        self.engine.cancel(reason, grace_s)
+        """Cancel what is left; calls on the wire get a grace, which Ctrl-C cuts short. Then close the client."""
+        try:
+            self.engine.cancel(reason, grace_s)
+        except KeyboardInterrupt:
+            self.engine.hurry()
+            self.engine.cancel(reason, 0.0)
         self._loop.run(self.gateway.close())
 
 

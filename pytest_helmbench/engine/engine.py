@@ -108,6 +108,7 @@ class Engine(Generic[JobT]):
         self._awaited: JobT | None = None
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._ending: asyncio.Task[None] | None = None
+        self._in_a_hurry = asyncio.Event()
         self.cancelled: str | None = None
         self.finished = 0
 
@@ -167,6 +168,10 @@ class Engine(Generic[JobT]):
             self.cancelled = reason
         self._wake.put(None)
         self._loop.soon(self._begin_end, grace_s)
+
+    def hurry(self) -> None:
+        """Let calls on the wire have no more grace. From any thread."""
+        self._loop.soon(self._in_a_hurry.set)
 
     def in_flight(self) -> list[tuple[JobT, float]]:
         """Return the jobs that run now with their age in seconds, the oldest first."""
@@ -280,7 +285,12 @@ class Engine(Generic[JobT]):
         tasks = [task for task, _ in self._running.values()]
         if not tasks:
             return
-        _, late = await asyncio.wait(tasks, timeout=grace_s)
+        hurry = asyncio.ensure_future(self._in_a_hurry.wait())
+        ends = asyncio.ensure_future(asyncio.wait(tasks))
+        await asyncio.wait((ends, hurry), timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        ends.cancel()
+        late = [task for task in tasks if not task.done()]
         for task in late:
             task.cancel()
         if late:

@@ -10,9 +10,22 @@ from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.session.plan import Plan
 
-__all__ = ["GRACE_S", "SessionRole"]
+__all__ = ["GRACE_S", "INTERRUPTED", "INTERRUPTED_AGAIN", "INTERRUPT_GRACE_S", "SessionRole", "grace_after"]
 
 GRACE_S = 0.3
+INTERRUPT_GRACE_S = 5.0
+"""How long calls on the wire are waited for after Ctrl-C: they may be paid."""
+
+INTERRUPTED = "interrupted"
+INTERRUPTED_AGAIN = "interrupted again"
+"""Ends the grace."""
+
+
+def grace_after(reason: str) -> float:
+    """Return how long calls on the wire are waited for when a session is cancelled for a reason."""
+    return INTERRUPT_GRACE_S if reason == INTERRUPTED else GRACE_S
+
+
 """How long calls on the wire may go on when a session ends."""
 
 

@@ -22,6 +22,7 @@ from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
 from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
+from pytest_helmbench.pytest_side.interruption import say_what_is_awaited
 from pytest_helmbench.pytest_side.items import (
     BrokenFile,
     BrokenItem,
@@ -33,7 +34,7 @@ from pytest_helmbench.pytest_side.items import (
     job_of,
     ran_on_demand,
 )
-from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.role import INTERRUPTED, SessionRole
 from pytest_helmbench.pytest_side.selection import group_local_models, select
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.session.coordinator import Coordinator
@@ -254,8 +255,11 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Stop at once."""
-        self._role.cancel("interrupted")
+        """Stop: nothing new is sent, and what is on the wire is waited for, unless Ctrl-C comes again."""
+        self._role.cancel(INTERRUPTED)
+        if self._coordinator is not None and self._coordinator.limiter is not None:
+            self._live.clear()
+            say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
         if not self._config.getoption("fulltrace", False):
             # pytest shows the innermost line, but formats every frame first: half a second in each process.
             excinfo.traceback = excinfo.traceback[-2:]

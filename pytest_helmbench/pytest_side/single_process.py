@@ -9,7 +9,7 @@ from pytest_helmbench.engine.case_engine import CaseEngine
 from pytest_helmbench.engine.engine import Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
-from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole
+from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole, grace_after
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.plan import Plan
 
@@ -76,7 +76,7 @@ class SingleProcess(SessionRole):
     def cancel(self, reason: str) -> None:
         """See `SessionRole.cancel`."""
         if self._cases is not None:
-            self._cases.engine.drop_queued(reason, GRACE_S)
+            self._cases.engine.drop_queued(reason, grace_after(reason))
 
     def end(self, *, interrupted: bool) -> None:
         """See `SessionRole.end`."""

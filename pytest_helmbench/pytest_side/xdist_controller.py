@@ -16,7 +16,12 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.gateway.backend import LocalBackend
-from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.role import (
+    INTERRUPT_GRACE_S,
+    INTERRUPTED,
+    INTERRUPTED_AGAIN,
+    SessionRole,
+)
 from pytest_helmbench.pytest_side.xdist_channel import ChannelServer, NewNode, Start, Told
 from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
 from pytest_helmbench.session.coordinator import Coordinator
@@ -135,14 +140,23 @@ class XdistController(SessionRole):
     def end(self, *, interrupted: bool) -> None:
         """See `SessionRole.end`: workers that still talk get a short grace."""
         if interrupted:
-            self.cancel("interrupted")
+            self.cancel(INTERRUPTED)
         if self._cancelled:
-            until = time.monotonic() + _WORKERS_GRACE_S
-            serving = [server for server in self._servers.values() if server.serving]
-            while time.monotonic() < until and not all(server.ended for server in serving):
-                time.sleep(0.01)
+            self._await_workers(INTERRUPT_GRACE_S if interrupted else 0.0)
         self._catch_up()
         self._coordinator.close(interrupted=interrupted)
+
+    def _await_workers(self, grace_s: float) -> None:
+        """Wait until the workers have nothing more to say; Ctrl-C cuts the grace of their calls short."""
+        until = time.monotonic() + grace_s + _WORKERS_GRACE_S
+        serving = [server for server in self._servers.values() if server.serving]
+        while time.monotonic() < until and not all(server.ended for server in serving):
+            try:
+                time.sleep(0.01)
+            except KeyboardInterrupt:
+                until = time.monotonic() + _WORKERS_GRACE_S
+                for server in serving:
+                    server.send("cancel", INTERRUPTED_AGAIN)
 
     def _reported(self, node: Node | None, node_id: str) -> None:
         if self._scheduling is not None and node is not None:

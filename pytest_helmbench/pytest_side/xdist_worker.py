@@ -11,7 +11,7 @@ from pytest_helmbench.engine.case_engine import CaseEngine, Resumed
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
-from pytest_helmbench.pytest_side.role import GRACE_S, SessionRole
+from pytest_helmbench.pytest_side.role import GRACE_S, INTERRUPTED_AGAIN, SessionRole, grace_after
 from pytest_helmbench.pytest_side.xdist_channel import Channel, RemoteBackend, Start
 from pytest_helmbench.session.plan import Plan
 
@@ -71,8 +71,11 @@ class XdistWorker(SessionRole):
         """See `SessionRole.cancel`; the controller says so too, on xdist's receiver thread."""
         with self._lock:
             self._cancelled = self._cancelled or reason
-        if self._cases is not None:
-            self._cases.engine.drop_queued(reason, GRACE_S)
+        if self._cases is None:
+            return
+        self._cases.engine.drop_queued(reason, grace_after(reason))
+        if reason == INTERRUPTED_AGAIN:
+            self._cases.engine.hurry()
 
     def end(self, *, interrupted: bool) -> None:
         """See `SessionRole.end`; the controller knows by itself whether the session was interrupted."""
