@@ -420,12 +420,13 @@ def test_check_reports_every_problem_by_file_and_line(tmp_path: Path) -> None:
     assert "broken, not listed: P1-B1-S2, P1-B1-S3" in helmbench(tmp_path, "list").stdout
     single = helmbench(tmp_path, "run-single", "--dry-run", "--", "--helmbench-models-file=ok.yml")
     assert "--helmbench-select=P1-B1-S1-C1-PT1,P1-B1-S2,P1-B1-S3" in single.stderr
-    (tmp_path / "empty" / "scenarios" / "P1B1S1").mkdir(parents=True)
-    empty = helmbench(tmp_path, "check", "empty")
-    assert (empty.returncode, empty.stdout.splitlines()[0]) == (
-        1,
-        "empty/scenarios: error: there is no scenario in it",
-    )
+    for folder, words in (
+        ("", "empty/scenarios: error: there is no scenario in it"),
+        ("P1B1S1", "empty/scenarios/P1B1S1: error: the folder is read by nobody: 'P1B1S1' is no code"),
+    ):
+        (tmp_path / "empty" / "scenarios" / folder).mkdir(parents=True)
+        empty = helmbench(tmp_path, "check", "empty")
+        assert (empty.returncode, empty.stdout.splitlines()[0]) == (1, words)
 
 
 def test_the_projects_pytest_settings_are_those_of_a_session(tmp_path: Path) -> None:

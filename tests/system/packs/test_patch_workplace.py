@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,7 +164,7 @@ def test_a_reply_hands_in_its_patch_where_nothing_was_changed() -> None:
 @pytest.fixture(scope="module")
 def image(podman: Running, folder: Path) -> Iterator[str]:
     """An image with the repository at /testbed, as `git checkout base` left it, and a file that nobody committed."""
-    name = "localhost/helmbench-test-repository:1"
+    name = f"localhost/helmbench-test-repository:{os.getpid()}"  # another worker may have one of its own
 
     def run(*arguments: str) -> str:
         return subprocess.run(

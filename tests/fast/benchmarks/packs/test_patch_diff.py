@@ -176,10 +176,10 @@ def test_what_is_no_patch(text: str, message: str) -> None:
     ids=["fences", "longer fences", "blank lines", "many blocks", "overhang", "many headers", "half headers"],
 )
 def test_hostile_texts_take_no_more_than_their_length(text: str) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     with suppress(MalformedPatchError):
         read_patch(text)
-    assert time.perf_counter() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_texts_that_cannot_be_encoded_are_made_so() -> None:
