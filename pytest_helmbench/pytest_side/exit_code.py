@@ -76,6 +76,8 @@ class ExitRule:
             dropped = coordinator.book.store.dropped
             lost = f": {dropped} rows are lost" if dropped else ""
             reasons.append(f"not everything was stored{lost} (see above)")
+        if coordinator.book.store is not None and coordinator.book.store.displaced is not None:
+            reasons.append("the session was stopped: its database was taken away (see above)")
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         return reasons

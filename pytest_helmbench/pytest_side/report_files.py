@@ -26,7 +26,7 @@ def write_report_files(coordinator: Coordinator) -> None:
         return
     try:
         found = [
-            run_report(settings.db, run_id, with_text=settings.with_text, scored=book.scored.get(run_id))
+            run_report(book.db, run_id, with_text=settings.with_text, scored=book.scored.get(run_id))
             for run_id in book.tallies
         ]
     except StoreError as error:

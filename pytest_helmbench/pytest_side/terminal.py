@@ -259,12 +259,14 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     wall_s = max((coordinator.ended or time.perf_counter()) - coordinator.started, 1e-3)
     ids = ", ".join(str(run_id) for run_id in coordinator.book.tallies)
     lines.append(
-        f"{done} judged in {wall_s:.1f} s, {done / wall_s:.1f} per second; run {ids} in {coordinator.settings.db}"
+        f"{done} judged in {wall_s:.1f} s, {done / wall_s:.1f} per second; run {ids} in {coordinator.book.db}"
     )
     store = coordinator.book.store
     if store is not None and store.fault is not None:
         lost = f" ({store.dropped} rows lost)" if store.dropped else ""
         lines.append(f"NOT ALL IS STORED: {store.fault}{lost}")
+    elif store is not None and store.displaced is not None:
+        lines.append(f"STOPPED: {store.displaced}")
     return lines
 
 
@@ -314,7 +316,7 @@ def _words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords
             continue
         kind = coordinator.library.load(Path(run.benchmark)).outline.kind
         try:
-            words = record_of(kind).run(coordinator.settings.db, run_id)
+            words = record_of(kind).run(coordinator.book.db, run_id)
         except StoreError:
             return  # what could not be stored is said elsewhere
         if words is not None:

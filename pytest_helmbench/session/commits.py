@@ -24,7 +24,7 @@ class Commits:
         store: The session's.
         loop: Where its calls live.
         most_waiting: Replies that may wait for the disk while more is sent.
-        on_fault: Told, once, that nothing can be stored any more.
+        on_fault: Told, once, that nothing can be stored any more where it should be.
         clock: Monotonic seconds.
     """
 
@@ -94,9 +94,10 @@ class Commits:
         fault = self._store.fault
         if fault is not None:
             self._replies.clear()
-            if not self._told:
-                self._told = True
-                self._on_fault(_error_of(fault))
+        ends = fault or self._store.displaced
+        if ends is not None and not self._told:
+            self._told = True
+            self._on_fault(_error_of(ends))
         settled = self._store.settled
         self._last_commit = self._clock()
         while self._replies and self._replies[0] <= settled:

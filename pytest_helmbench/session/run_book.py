@@ -55,6 +55,11 @@ class RunBook:
         """The database; None in a dry run and before `open`."""
         return self._store
 
+    @property
+    def db(self) -> Path:
+        """The results file; another one than the settings name when that was displaced."""
+        return self._settings.db if self._store is None else self._store.path
+
     def prepare(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Open the database and find what goes on. A second time does nothing.
 
@@ -174,7 +179,7 @@ class RunBook:
             return
         self._store.flush()
         for run_id in self.tallies:
-            scored = scored_run(self._settings.db, run_id) if self._store.fault is None else None
+            scored = scored_run(self._store.path, run_id) if self._store.fault is None else None
             complete = scored is not None and scored.facts.complete and self._has_seen_all(run_id)
             status = "complete" if complete else "interrupted" if interrupted else "partial"
             score = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,85 @@ from sqlite_utils import Database
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.schema import migrate, unknown_migrations
 
-__all__ = ["open_database", "transaction"]
+__all__ = ["FilePlace", "open_database", "transaction"]
+
+_RECOVERED = "helmbench-recovered"
+
+
+class FilePlace:
+    """Where an open results file stands, and whether it still does.
+
+    Args:
+        path: Of the file, which exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = _identity(path)
+        self._log: dict[Path, tuple[int, int]] = {}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the open file is still the one that stands there."""
+        return _identity(self.path) == self._file
+
+    def has_log(self) -> None:
+        """Note which log belongs to the open file; SQLite has made it with the first transaction."""
+        if not self._log:
+            paths = (self.path.with_name(f"{self.path.name}{suffix}") for suffix in ("-wal", "-shm"))
+            self._log = {path: found for path in paths if (found := _identity(path)) is not None}
+
+    def recovered(
+        self, conn: sqlite3.Connection, busy_timeout_s: float
+    ) -> tuple[Database, FilePlace, StoreError]:
+        """Write all that an open file holds, whatever stands at its place, to a new one beside it, and open that.
+
+        Returns:
+            The new file, its place, and what has happened, for people.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        what = f"{self.path.name} was deleted, moved or replaced while it was written"
+        try:
+            beside = self._free_path()
+            with contextlib.closing(sqlite3.connect(beside)) as copy:
+                conn.backup(copy)
+            db = open_database(beside, busy_timeout_s)
+        except (sqlite3.Error, OSError) as error:
+            hint = "what was not on disk by then is lost; start a new run"
+            raise StoreError(
+                self.path, f"{what}, and nothing could be saved beside it ({error})", hint
+            ) from error
+        hint = f"all that was answered is in {beside}: go on with --helmbench-db={beside} --helmbench-resume"
+        return db, FilePlace(beside), StoreError(self.path, what, hint)
+
+    def _free_path(self) -> Path:
+        for number in itertools.count(1):
+            name = f"{_RECOVERED}{'' if number == 1 else f'-{number}'}.db"
+            with contextlib.suppress(FileExistsError):
+                self.path.with_name(name).touch(exist_ok=False)
+                break
+        return self.path.with_name(name)
+
+    def leave(self, conn: sqlite3.Connection) -> None:
+        """Close the connection to a file that was displaced, and take its log away from what stands there now.
+
+        SQLite leaves the log of a file that has moved, and whoever opens another file at its place would read it.
+        """
+        conn.close()
+        for path, identity in self._log.items():
+            if _identity(path) == identity:
+                path.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what names a file apart from its path; None when there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 @contextlib.contextmanager

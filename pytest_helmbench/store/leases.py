@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_rows import iso_time, own_process, process_lives, seconds_since_epoch
 
 __all__ = ["LEASE_S", "Leases", "RunHeldError", "seconds_since_boot"]
@@ -75,8 +76,21 @@ class Leases:
             "DELETE FROM leases WHERE owner = ? AND run_id = ifnull(?, run_id)", (self.owner, run_id)
         )
 
-    def lost(self, conn: sqlite3.Connection, run_ids: Collection[int]) -> str | None:
-        """Return who has taken a run of ours meanwhile; None while all are ours."""
+    def check(self, conn: sqlite3.Connection, run_ids: Collection[int], path: Path) -> None:
+        """See that all these runs are ours, so that nothing is written into one that somebody else goes on with.
+
+        Raises:
+            StoreError: One is not.
+        """
+        taker = self._lost(conn, run_ids) if run_ids else None
+        if taker is not None:
+            raise StoreError(
+                path,
+                f"the run was taken over by {taker} while this process stood still",
+                "it goes on there; nothing more is written here",
+            )
+
+    def _lost(self, conn: sqlite3.Connection, run_ids: Collection[int]) -> str | None:
         marks = ", ".join("?" * len(run_ids))
         (ours,) = conn.execute(
             f"SELECT count(*) FROM leases WHERE owner = ? AND run_id IN ({marks})", (self.owner, *run_ids)

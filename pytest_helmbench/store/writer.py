@@ -16,7 +16,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
 from pytest_helmbench.store.batch import Batch, Beat, Closing, Happened, Job, Stated, Task, is_loss
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
-from pytest_helmbench.store.database_file import open_database, transaction
+from pytest_helmbench.store.database_file import FilePlace, open_database, transaction
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
 from pytest_helmbench.store.leases import LEASE_S, Leases, RunHeldError, seconds_since_boot
 from pytest_helmbench.store.recorded_rows import (
@@ -54,9 +54,17 @@ class Store:
     """
 
     def __init__(
-        self, db: Database, path: Path, *, retry_pauses_s: Sequence[float], now: Callable[[], float]
+        self,
+        db: Database,
+        path: Path,
+        *,
+        busy_timeout_s: float,
+        retry_pauses_s: Sequence[float],
+        now: Callable[[], float],
     ) -> None:
         self.path = path
+        """Of the file; of the one beside it once it was displaced."""
+        self._busy_timeout_s = busy_timeout_s
         self._conn = db.conn
         self._tables = RecordTables(db.conn)
         self._retry_pauses_s = tuple(retry_pauses_s)
@@ -68,12 +76,14 @@ class Store:
         self._settled = 0
         self._closing = False
         self._fault: StoreError | None = None
+        self._displaced: StoreError | None = None
         self._dropped = 0
         self._on_settled: Callable[[], object] = _nothing
         self._catalogues: dict[int, CatalogueIds] = {}
         self._open_runs: frozenset[int] = frozenset()
         self._leased: frozenset[int] = frozenset()
         # Only the writer's own:
+        self._place = FilePlace(path)
         self._leases = Leases(now)
         self._replies: dict[str, int] = {}
         self._last_beat_s = 0.0
@@ -102,7 +112,8 @@ class Store:
             StoreError: The file is no database, not writable, locked, or newer than this version.
         """
         try:
-            return cls(open_database(path, busy_timeout_s), path, retry_pauses_s=retry_pauses_s, now=now)
+            db = open_database(path, busy_timeout_s)
+            return cls(db, path, busy_timeout_s=busy_timeout_s, retry_pauses_s=retry_pauses_s, now=now)
         except sqlite3.Error as error:
             raise store_error(path, error) from error
 
@@ -111,6 +122,12 @@ class Store:
         """The first failure to write; None while all is well."""
         with self._wake:
             return self._fault
+
+    @property
+    def displaced(self) -> StoreError | None:
+        """That the file was deleted, moved or replaced; what comes is then written to another beside it."""
+        with self._wake:
+            return self._displaced
 
     @property
     def accepted(self) -> int:
@@ -329,9 +346,11 @@ class Store:
     def _write(self, batch: Batch) -> None:
         now_s, since_boot_s = self._now(), seconds_since_boot()
         beats = self._beat_is_due(now_s, since_boot_s)
+        if not self._place.is_kept:
+            self._go_on_beside()
         tables = self._tables
         with transaction(self._conn):
-            self._check_ownership()
+            self._leases.check(self._conn, self._leased, self.path)
             replies = write_attempts(self._conn, tables, batch.attempts) if batch.attempts else {}
             if batch.results:
                 known = ChainMap(replies, self._replies)
@@ -347,6 +366,7 @@ class Store:
             if beats:
                 beat(self._conn, self._open_runs, iso_time(now_s))
                 self._leases.renew(self._conn)
+        self._place.has_log()
         # Only now is it true: a rolled back batch must leave no trace in memory either.
         if beats:
             self._last_beat_s, self._renewed_s = now_s, since_boot_s
@@ -365,15 +385,14 @@ class Store:
             now_s - self._last_beat_s >= _HEARTBEAT_S or since_boot_s - self._renewed_s >= _HEARTBEAT_S
         )
 
-    def _check_ownership(self) -> None:
-        """Write nothing into runs that somebody else goes on with: this process stood still for too long."""
-        taker = self._leases.lost(self._conn, self._leased) if self._leased else None
-        if taker is not None:
-            raise StoreError(
-                self.path,
-                f"the run was taken over by {taker} while this process stood still",
-                "it goes on there; nothing more is written here",
-            )
+    def _go_on_beside(self) -> None:
+        """Save what the open file holds: its own place is somebody else's, or nobody's."""
+        db, place, displaced = self._place.recovered(self._conn, self._busy_timeout_s)
+        self._place.leave(self._conn)
+        self._conn, self._tables, self._place = db.conn, RecordTables(db.conn), place
+        with self._wake:
+            self.path = place.path
+            self._displaced = displaced
 
 
 def _nothing() -> None:

@@ -52,7 +52,7 @@ def store_pack_totals(
     wrong = []
     for loaded, model, run_id in runs:
         repetitions: defaultdict[int, list[JsonObject]] = defaultdict(list)
-        for result in bench_pack_results(settings.db, run_id):
+        for result in bench_pack_results(store.path, run_id):
             repetitions[result.repetition].append(result.stated)
         if not repetitions:
             continue

@@ -1,0 +1,91 @@
+"""A database that is deleted, moved or replaced is noticed with the next commit, and nothing that was paid is lost."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from provider import Provider
+from records import answered_hashes, integrity
+from sessions import Session, until
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+_CASES = 60
+_CONCURRENCY = 4
+_OPTIONS = ("-q", f"--helmbench-concurrency={_CONCURRENCY}")
+_SUFFIXES = ("", "-wal", "-shm")
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _delete(database: Path) -> None:
+    for suffix in _SUFFIXES:
+        database.with_name(database.name + suffix).unlink()
+
+
+def _delete_alone(database: Path) -> None:
+    database.unlink()
+
+
+def _move(database: Path) -> None:
+    database.rename(database.with_name("elsewhere.db"))
+
+
+def _replace(database: Path) -> None:
+    other = database.with_name("other.db")
+    with closing(sqlite3.connect(other)) as connection, connection:
+        connection.execute("CREATE TABLE mine (value)")
+    shutil.move(other, database)
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("take_away", [_delete, _delete_alone, _move, _replace])
+def test_the_session_stops_and_saves_what_it_holds_beside(
+    pytester: pytest.Pytester, provider: Provider, workers: str, take_away: Callable[[Path], None]
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    provider.latency_s = 0.1
+    database = pytester.path / "helmbench.db"
+    session = Session(pytester.path, provider.url, workers, *_OPTIONS)
+    until(lambda: len(provider.requests) >= 20, "some are asked")
+    take_away(database)
+    asked = len(provider.requests)
+    assert session.end() == pytest.ExitCode.TESTS_FAILED
+    said = session.text
+    recovered = pytester.path / "helmbench-recovered.db"
+    assert f"STOPPED: {database}: helmbench.db was deleted, moved or replaced while it was written" in said
+    assert f"hint: all that was answered is in {recovered}: go on with --helmbench-db={recovered}" in said
+    assert "the session was stopped: its database was taken away (see above)" in said
+    assert "INTERNALERROR" not in said
+    # Few were sent before the next commit; everything that was answered is there.
+    assert len(provider.requests) <= asked + 3 * _CONCURRENCY
+    assert len(answered_hashes(recovered)) == len(provider.requests)
+    assert integrity(recovered) == "ok"
+    (status, passed) = rows(recovered, "SELECT status, passed_tests FROM evaluation_runs")[0]
+    assert (status, passed) == ("partial", len(provider.requests))
+    if take_away is _replace:
+        assert rows(database, "SELECT count(*) FROM mine") == [(0,)]
+
+    options = (workers, f"--helmbench-db={recovered}", "--helmbench-resume")
+    run_tree(pytester, *options, url=provider.url).assert_outcomes(passed=_CASES)
+    assert len(provider.requests) == _CASES
+
+
+def test_a_folder_that_is_gone_is_said(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _CASES)})
+    provider.latency_s = 0.1
+    folder = pytester.path / "results"
+    folder.mkdir()
+    session = Session(pytester.path, provider.url, *_OPTIONS, f"--helmbench-db={folder / 'helmbench.db'}")
+    until(lambda: len(provider.requests) >= 20, "some are asked")
+    shutil.rmtree(folder)
+    assert session.end() == pytest.ExitCode.TESTS_FAILED
+    assert "while it was written, and nothing could be saved beside it (" in session.text
+    assert "INTERNALERROR" not in session.text
