@@ -199,7 +199,7 @@ class AttemptRecord:
         usage: Tokens and cost.
         provider_model: The id that answered.
         request_hash: SHA-256 (hex) of the body.
-        request_body: JSON as sent.
+        request_body: JSON as sent; as stored, without secrets that the user has typed.
         response_body: HTTP body as received; None when none came (an error body is kept too).
         text: Scrubbed reply for people; None for faults.
         reply_key: `Reply.key`; None for faults.

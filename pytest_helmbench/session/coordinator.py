@@ -48,7 +48,7 @@ class Coordinator:
         self.settings = settings
         self.library = library
         self.gates = gates
-        self.book = RunBook(settings)
+        self.book = RunBook(settings, library.hidden)
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
         self.overdrawn: str | None = None

@@ -17,6 +17,7 @@ from pytest_helmbench.benchmarks.kind import (
 )
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
+from pytest_helmbench.core.hidden_values import HiddenValues, secrets_of
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import RunIds
@@ -47,6 +48,12 @@ class Library:
         self._loaders: dict[str, Loader] = {}
         self._loader_of: dict[Path, Loader] = {}
         self._loop: LoopThread | None = None
+
+    @property
+    def hidden(self) -> HiddenValues:
+        """Values of the environment that are not stored."""
+        settings = self._settings
+        return secrets_of(self._environ, (settings.api_key_env, settings.marking_api_key_env))
 
     @property
     def loop(self) -> LoopThread:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.hidden_values import HiddenValues
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
 from pytest_helmbench.engine.job import Target
@@ -36,10 +37,12 @@ class RunBook:
 
     Args:
         settings: Of the session.
+        hidden: What is not stored, though the user may have typed it.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, hidden: HiddenValues) -> None:
         self._settings = settings
+        self._hidden = hidden
         self._store: Store | None = None
         self.plan: Plan | None = None
         self.targets: dict[tuple[str, str], Target] = {}
@@ -158,7 +161,8 @@ class RunBook:
         """Tally and store an attempt."""
         self.tallies[record.run_id].add_attempt(record)
         if self._store is not None:
-            self._store.record_attempt(record)
+            body = self._hidden.without_in_json(record.request_body)
+            self._store.record_attempt(replace(record, request_body=body))
 
     def record_result(self, record: ResultRecord) -> None:
         """Tally and store a result; the first judged verdict of a case stands."""
@@ -207,7 +211,7 @@ class RunBook:
         record["judge"] = target.judge.entry.id if target.judge else None
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
-        return record
+        return {name: self._hidden.without(value) for name, value in record.items()}
 
 
 def _given(sampling: Sampling) -> dict[str, object]:
