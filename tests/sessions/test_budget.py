@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from provider import Answer, Provider, Request
+from sessions import Session, until
 from trees import category, clear_environment, rows, run_tree, write_tree
 
 _PRICED = "- id: test/good\n  price: {input: 0, output: 10}\n"  # 4,096 tokens may cost 0.04096 USD
@@ -141,3 +142,18 @@ def test_cheap_replies_at_first_do_not_open_the_purse(pytester: pytest.Pytester,
 
     [(spent,)] = rows(pytester.path / "helmbench.db", "SELECT sum(cost_usd) FROM calls")
     assert spent <= 0.2 + 0.05
+
+
+def test_the_calls_of_dead_workers_count(pytester: pytest.Pytester, provider: Provider) -> None:
+    _benchmark(pytester, 20, _PRICED + "  max_tokens: 1000\n")
+    provider.cost_usd = 0.01
+    provider.answers(hang=True)
+    session = Session(pytester.path, provider.url, "-n2", "--helmbench-max-cost=0.065")
+    until(lambda: provider.count == 4, "the first calls go out")
+    provider.answers()
+
+    session.kill_workers("gw0", "gw1")
+
+    assert session.end() == pytest.ExitCode.TESTS_FAILED
+    assert provider.count == 6
+    assert "4 calls were sent and not answered, and may be billed" in session.text
