@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root, is_closed
+from pytest_helmbench.benchmarks.registry import all_places
 from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["TrustError", "check_conftests", "check_ini", "is_users_own", "trusted_roots"]
@@ -81,7 +82,7 @@ def check_conftests(paths: Iterable[Path], trusted: Collection[Path], *, below: 
 
 def _visited(paths: Iterable[Path], *, below: bool) -> Iterator[Path]:
     """Yield the folders whose conftest.py pytest may run."""
-    seen: set[str] = set()
+    seen: set[tuple[int, int]] = set()
     for path in dict.fromkeys(Path(os.path.abspath(path)) for path in paths):  # noqa: PTH100 - keeps links
         yield from (path, *path.parents)
         if below:
@@ -90,17 +91,19 @@ def _visited(paths: Iterable[Path], *, below: bool) -> Iterator[Path]:
             yield from path.glob("test*")
 
 
-def _walk(path: Path, seen: set[str]) -> Iterator[Path]:
-    """Yield the folders below one as pytest visits them: through links, each folder once."""
-    for folder, folders, _ in os.walk(path, followlinks=True):
-        place, real = Path(folder), os.path.realpath(folder)
-        if real in seen:
+def _walk(path: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    """Yield the folders with a conftest.py below one, as pytest visits them: through links, each folder once."""
+    signs = frozenset(sign for places in all_places() if places.is_closed for sign in places.signs)
+    for folder, folders, files in os.walk(path, followlinks=True):
+        found = os.stat(folder)  # noqa: PTH116 - half the time of a walk is making paths
+        if (found.st_dev, found.st_ino) in seen:
             folders.clear()
             continue
-        seen.add(real)
-        yield place
+        seen.add((found.st_dev, found.st_ino))
+        if _CONFTEST in files:
+            yield Path(folder)
         folders[:] = [name for name in folders if not name.startswith(".") and name not in _NEVER_VISITED]
-        if is_closed(place):
+        if not signs.isdisjoint((*files, *folders)) and is_closed(Path(folder)):
             folders.clear()
 
 
