@@ -53,16 +53,19 @@ class Commits:
         """Count a reply that was given to the store just now."""
         if not self._replies:
             self._last_commit = self._clock()
-        self._replies.append(self._store.accepted)
+        self._replies.append(self._store.progress()[0])
 
     async def stored(self) -> None:
         """See `Backend.stored`."""
-        number = self._store.accepted
-        if self._store.settled < number and self._store.fault is None:
+        number, settled, fault = self._store.progress()
+        if settled < number and fault is None:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append((number, waiter))
             await waiter
-        self._check()
+            # Of the store, not of what was told: a record that a fault has dropped may be newer than its news.
+            fault = self._store.fault
+        if fault is not None:
+            raise _error_of(fault)
 
     async def room(self) -> None:
         """See `Disk.room`."""
@@ -74,7 +77,7 @@ class Commits:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._senders.append(waiter)
             await waiter
-        self._check()
+            self._check()
 
     def slow_sentence(self) -> str | None:
         """Return, once per standstill, what is said when nothing has come to the disk for 10 s. From any thread."""
@@ -91,14 +94,13 @@ class Commits:
         )
 
     def _settled(self) -> None:
-        fault = self._store.fault
+        _, settled, fault = self._store.progress()
         if fault is not None:
             self._replies.clear()
         ends = fault or self._store.displaced
         if ends is not None and not self._told:
             self._told = True
             self._on_fault(_error_of(ends))
-        settled = self._store.settled
         self._last_commit = self._clock()
         while self._replies and self._replies[0] <= settled:
             self._replies.popleft()
@@ -109,7 +111,6 @@ class Commits:
             _resolve(sender)
 
     def _check(self) -> None:
-        # Of the store, not of what was told: a record that a fault has dropped may be newer than its news.
         fault = self._store.fault
         if fault is not None:
             raise _error_of(fault)

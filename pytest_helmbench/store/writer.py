@@ -129,17 +129,10 @@ class Store:
         with self._wake:
             return self._displaced
 
-    @property
-    def accepted(self) -> int:
-        """How much has been queued so far; what `settled` must reach before all of it is settled."""
+    def progress(self) -> tuple[int, int, StoreError | None]:
+        """Return how much was queued, how much of that is on disk or dropped, and the first failure to write."""
         with self._wake:
-            return self._accepted
-
-    @property
-    def settled(self) -> int:
-        """How much of what was queued is on disk, or has been dropped because of a fault."""
-        with self._wake:
-            return self._settled
+            return self._accepted, self._settled, self._fault
 
     def listen(self, on_settled: Callable[[], object]) -> None:
         """Have somebody told on the writer's thread, after every transaction and after a fault."""
