@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from pytest_helmbench.core.outcome import (
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 from pytest_helmbench.store.cost_queries import Spread, price_history
+from pytest_helmbench.store.leases import RunHeldError
 from pytest_helmbench.store.run_queries import run_summary, runs
 from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
 
@@ -495,3 +497,44 @@ def test_the_documentation_lists_every_table_and_column_in_order(ask: PermitRequ
     ):
         names = [column["name"] for column in ask(f"SELECT name FROM pragma_table_info('{table['name']}')")]
         assert f"`{', '.join(names)}`" in documentation, table
+
+
+def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_helmbench.store.writer._HEARTBEAT_S", 0.02)
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+
+        def leases() -> list[tuple[int, float]]:
+            return conn.execute("SELECT run_id, boot_s FROM leases").fetchall()
+
+        with contextlib.closing(Store.open(path)) as store:
+            one, two = store.open_runs("s", [run_record(), run_record()])
+            before = dict(leases())
+            assert set(before) == {one, two}
+            until = time.monotonic() + 10
+            while min(dict(leases()).values()) <= max(before.values()):
+                assert time.monotonic() < until, "never renewed"
+                time.sleep(0.01)
+            store.close_run(one, RunTotals("complete", AT))
+            store.flush()
+            assert [run_id for run_id, _ in leases()] == [two]
+        assert leases() == []
+
+
+def test_a_run_of_another_store_is_refused_until_it_is_taken_over_and_then_its_owner_stops(
+    path: Path,
+) -> None:
+    with contextlib.closing(Store.open(path)) as owner, contextlib.closing(Store.open(path)) as other:
+        (run_id,) = owner.open_runs("s", [run_record()])
+        with pytest.raises(RunHeldError, match=rf"run {run_id} is still being written, by process \d+ on "):
+            other.take_session(None, take_over=False)
+        owner.record_attempt(attempt(run_id))
+        owner.flush()
+        assert other.take_session(run_id, take_over=True) == (run_id,)
+        owner.record_attempt(attempt(run_id))
+        owner.flush()
+        assert owner.fault is not None
+        assert "the run was taken over by process" in str(owner.fault)
+        assert owner.dropped == 1
+        assert other.take_session(99, take_over=False) == ()
