@@ -75,6 +75,11 @@ class SessionRole(ABC):
     def cancel(self, reason: str) -> None:
         """Begin to stop: nothing new is sent, and who waits is woken."""
 
+    def hurry(self) -> None:
+        """Let calls on the wire have no more grace."""
+        if self.engine is not None:
+            self.engine.hurry()
+
     @abstractmethod
     def end(self, *, interrupted: bool) -> None:
         """Stop, and put everything on disk."""

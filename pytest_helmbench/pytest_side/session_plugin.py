@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
 from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
-from pytest_helmbench.pytest_side.interruption import say_what_is_awaited
+from pytest_helmbench.pytest_side.interruption import hear_the_next, say_what_is_awaited
 from pytest_helmbench.pytest_side.items import (
     BrokenFile,
     BrokenItem,
@@ -92,6 +93,7 @@ class SessionPlugin:
         self._broken = 0
         self._unjudged_failures = 0
         self._noted_again = False
+        self._heard = ExitStack()
         self._tests: HandWrittenTests | None = None
         self._named_files = {
             (config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args
@@ -257,6 +259,7 @@ class SessionPlugin:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Stop: nothing new is sent, and what is on the wire is waited for, unless Ctrl-C comes again."""
         self._role.cancel(INTERRUPTED)
+        self._heard.callback(hear_the_next(self._role.hurry))
         if self._coordinator is not None and self._coordinator.limiter is not None:
             self._live.clear()
             say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
@@ -304,6 +307,7 @@ class SessionPlugin:
         """Leave the collector as it was found, and nothing running."""
         self._library.end()
         self._garbage.end()
+        self._heard.close()
 
     def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row, or why it could not be checked."""

@@ -64,6 +64,7 @@ class XdistController(SessionRole):
         self._crashes: set[str] = set()
         self._failures = 0
         self._cancelled = False
+        self._in_a_hurry = False
 
     # pytest and pytest-xdist
 
@@ -151,12 +152,16 @@ class XdistController(SessionRole):
         until = time.monotonic() + grace_s + _WORKERS_GRACE_S
         serving = [server for server in self._servers.values() if server.serving]
         while time.monotonic() < until and not all(server.ended for server in serving):
-            try:
-                time.sleep(0.01)
-            except KeyboardInterrupt:
+            time.sleep(0.01)
+            if self._in_a_hurry:
+                self._in_a_hurry = False
                 until = time.monotonic() + _WORKERS_GRACE_S
                 for server in serving:
                     server.send("cancel", INTERRUPTED_AGAIN)
+
+    def hurry(self) -> None:
+        """See `SessionRole.hurry`: the workers are told by whoever awaits them."""
+        self._in_a_hurry = True
 
     def _reported(self, node: Node | None, node_id: str) -> None:
         if self._scheduling is not None and node is not None:

@@ -94,7 +94,7 @@ def _without_replays(state: dict[str, list[tuple[object, ...]]]) -> object:
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_ctrl_c_stops_at_once_and_keeps_what_came(
+def test_a_second_ctrl_c_stops_at_once_and_keeps_what_came(
     pytester: pytest.Pytester, provider: Provider, workers: str
 ) -> None:
     folder = pytester.path
@@ -104,6 +104,9 @@ def test_ctrl_c_stops_at_once_and_keeps_what_came(
     database = folder / "helmbench.db"
     _is_under_way(provider, database)
 
+    session.interrupt(everybody=True)
+    until(lambda: "calls on the wire may be paid" in session.text, "it says what it waits for")
+    time.sleep(0.3)
     started = time.monotonic()
     session.interrupt(everybody=True)
 
