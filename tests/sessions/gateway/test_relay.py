@@ -264,7 +264,7 @@ def test_retries_are_the_gateways_and_no_client_sees_them(provider: Provider) ->
             "unsupported_parameters",
         ),
         (Answer(status=500), openai.InternalServerError, "provider_error"),
-        (Answer(status=429, retry_after=60), openai.RateLimitError, "rate_limited"),
+        (Answer(status=429, retry_after=60), openai.InternalServerError, "model_stopped"),
         (Answer(body=b"<html>"), openai.InternalServerError, "not_json"),
         (Answer(reset=True), openai.InternalServerError, "reset"),
         (Answer(finish_reason="content_filter"), openai.BadRequestError, "moderation"),
