@@ -279,7 +279,8 @@ def test_faults_that_last_reach_the_client_as_its_own_errors(
 
     async def check() -> None:
         patience = Patience(case_timeout_s=1.0, max_retries=0)
-        async with relayed(provider.url, patience=patience) as setup:
+        limits = SessionLimits(8, longest_pause_s=patience.longest_pause_s)
+        async with relayed(provider.url, patience=patience, limits=limits) as setup:
             item, address = await setup.item()
             async with _client(address) as client:
                 with pytest.raises(error) as caught:
