@@ -558,7 +558,7 @@ def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
 def test_a_reply_that_comes_after_its_client_has_gone_is_on_record_and_is_not_paid_again(
     provider: Provider,
 ) -> None:
-    provider.answers(times=1, text="late", latency_s=0.1)
+    provider.answers(times=1, text="late", latency_s=0.5)
 
     async def check() -> None:
         async with relayed(provider.url) as setup:
