@@ -146,6 +146,7 @@ def _session(folder: Path, url: str, workers: int, concurrency: int) -> int:
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
     command = [
         *(sys.executable, "-m", "pytest", "benchmark", "-q", "-p", "no:cacheprovider", f"-n{workers}"),
+        *("-p", "no:hypothesispytest"),
         *(f"--helmbench-base-url={url}", f"--helmbench-model={MODEL}", f"--helmbench-marking-model={_JUDGE}"),
         *(f"--helmbench-concurrency={concurrency}", "--helmbench-timeout=3", "--helmbench-max-retries=9"),
         "--helmbench-case-timeout=120",

@@ -51,7 +51,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     path = tmp_path_factory.mktemp("project")
     (path / ".git").mkdir()
     (path / ".gitignore").write_text("*.pyc")
-    (path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+    (path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:hypothesispytest\n")
     init = helmbench(path, "init", "benchmark")
     return Project(path, init, helmbench(path, "run-all", "--models", "baseline/lexical", "--", "-q"))
 

@@ -68,7 +68,17 @@ def _answer(request: Request) -> str:
 
 
 def _pytest(project: Path, provider: Provider, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "riddles", "-p", "no:cacheprovider", "--tb=short"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "riddles",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:hypothesispytest",
+    ]
+    command += ["--tb=short"]
     command += [f"--helmbench-model={MODEL}", f"--helmbench-base-url={provider.url}", *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 

@@ -344,7 +344,8 @@ def test_rows_can_be_read_while_the_run_goes_on(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 10)})
     provider.latency_s = 0.25
     database = pytester.path / "helmbench.db"
-    command = [sys.executable, "-m", "pytest", "benchmark", mode, "--helmbench-concurrency=2"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "benchmark", mode]
+    command += ["--helmbench-concurrency=2"]
     options = [f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good"]
     process = subprocess.Popen([*command, *options], cwd=pytester.path, stdout=subprocess.DEVNULL)
     try:
