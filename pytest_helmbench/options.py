@@ -88,7 +88,7 @@ _JSON_OBJECT: Type[Mapping[str, object]] = Type(
     lambda value: isinstance(value, dict),
 )
 _LEAST_SCORE: Type[float | None] = Type(
-    "fail, pass, or the least score that passes, on the pack's own scale",
+    "fail, pass, or the least score that passes, on the Bench Pack's own scale",
     _least_score,
     "RULE",
     record=_least_score_text,
@@ -116,7 +116,7 @@ _SAMPLING = Group("sampling", sparse=True)
 _LIMITS = Group("limits, retries and money")
 _RECORD = Group("record, cache and resume")
 _RESULT = Group("gates and reports")
-_PACKS = Group("packs", "packs")
+_PACKS = Group("question packs", "packs")
 _BENCH_PACKS = Group("Bench Packs", "bench_packs")
 _GROUPS = (_MODELS, _CASES, _SAMPLING, _LIMITS, _RECORD, _RESULT, _PACKS, _BENCH_PACKS)
 
@@ -142,7 +142,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PackOptions:
-    """What packs alone are told."""
+    """What question packs alone are told."""
 
     pack_rules: Literal["default", "parity"] = _PACKS(
         _choice("RULES", "default", "parity"),
@@ -185,19 +185,19 @@ class BenchPackOptions:
         _texts("[ID=]MODE"),
         (),
         "how verifiers run: docker, podman, process or a URL",
-        absent="as the pack says",
+        absent="as the Bench Pack says",
         name="verifier",
     )
-    build: bool = _BENCH_PACKS(_FLAG, False, "build the images that packs bring a Dockerfile for")
+    build: bool = _BENCH_PACKS(_FLAG, False, "build the images that Bench Packs bring a Dockerfile for")
     prepare: Literal["item", "session"] = _BENCH_PACKS(
         _choice("WHEN", "item", "session"),
         "item",
-        "have the pack prepare for every item, or once per session",
+        "have the Bench Pack prepare for every item, or once per session",
     )
     pack_concurrency: int | None = _BENCH_PACKS(
         _whole("N", 1),
         None,
-        "scenarios of a pack at a time",
+        "scenarios of a Bench Pack at a time",
         absent="1 for local servers, else as many as calls",
     )
     partial: float | None = _BENCH_PACKS(

@@ -254,7 +254,7 @@ def keep_plans(db: Database) -> None:
 
 @_MIGRATIONS()
 def keep_packs(db: Database) -> None:
-    """Let a row of a benchmark pack stand among the scenarios (it belongs to no behaviour); keep transcripts."""
+    """Let a row of a question pack stand among the scenarios (it belongs to no behaviour); keep transcripts."""
     db.conn.execute("ALTER TABLE scenarios ADD COLUMN benchmark_id INTEGER REFERENCES benchmarks (id)")
     db.conn.execute("CREATE INDEX idx_scenarios_benchmark_id_code ON scenarios (benchmark_id, code)")
     db.conn.execute(

@@ -1,4 +1,4 @@
-"""Benchmark packs on disk: one healthy row of each family, and rows that differ from it in one place."""
+"""Question packs on disk: one healthy row of each family, and rows that differ from it in one place."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Benchmark packs: a manifest and rows of six families."""
+"""Question packs: a manifest and rows of six families."""

@@ -1,4 +1,4 @@
-"""Benchmark packs as authors read them: their rows, a row's prompt, their problems."""
+"""Question packs as authors read them: their rows, a row's prompt, their problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmark packs as jobs: every row, on every model."""
+"""Question packs as jobs: every row, on every model."""
 
 from __future__ import annotations
 

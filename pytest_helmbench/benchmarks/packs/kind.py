@@ -1,4 +1,4 @@
-"""Benchmark packs as a kind of benchmark."""
+"""Question packs as a kind of benchmark."""
 
 from __future__ import annotations
 

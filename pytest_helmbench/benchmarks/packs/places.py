@@ -1,4 +1,4 @@
-"""Finding benchmark packs: a manifest with an id and a version, and rows beside it. Reads no YAML."""
+"""Finding question packs: a manifest with an id and a version, and rows beside it. Reads no YAML."""
 
 from __future__ import annotations
 

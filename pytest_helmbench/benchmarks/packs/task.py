@@ -1,4 +1,4 @@
-"""A row of a benchmark pack, compiled: what the model sees, what the evaluator reads, what nobody sees."""
+"""A row of a question pack, compiled: what the model sees, what the evaluator reads, what nobody sees."""
 
 from __future__ import annotations
 

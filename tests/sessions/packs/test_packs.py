@@ -1,4 +1,4 @@
-"""Benchmark packs run with pytest: what is collected, what is chosen, what is never imported."""
+"""Question packs run with pytest: what is collected, what is chosen, what is never imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmark packs: from a folder to the rows that can run and the problems of the others."""
+"""Question packs: from a folder to the rows that can run and the problems of the others."""
 
 from __future__ import annotations
 

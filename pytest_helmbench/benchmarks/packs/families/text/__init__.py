@@ -1,1 +1,1 @@
-"""Replies of the text families of benchmark packs to verdicts: pure rules over text."""
+"""Replies of the text families of question packs to verdicts: pure rules over text."""

@@ -1,0 +1,36 @@
+"""The words for people: one word for one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from house_figures import PACKAGE
+
+from pytest_helmbench.options import OPTIONS
+
+_ROOT = PACKAGE.parent
+
+
+def test_question_packs_and_bench_packs_have_no_word_in_common_but_pack() -> None:
+    said = [(path, path.read_text("utf-8")) for path in _pages()]
+    said += [(path, text) for path in PACKAGE.rglob("*.py") for text in _messages(path)]
+    said += [(Path("options.py"), option.text) for option in OPTIONS]
+
+    assert [path.name for path, text in said if "benchmark pack" in text.lower()] == []
+
+
+def _pages() -> Iterator[Path]:
+    yield from (_ROOT / "docs").glob("*.md")
+    yield from (_ROOT / "benchmark").rglob("README.md")
+    yield from _ROOT.glob("*.md")
+
+
+def _messages(path: Path) -> Iterator[str]:
+    """Yield the texts of a module that are no docstring."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
