@@ -15,6 +15,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
+from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.own_files import refuse_conftests
 from pytest_helmbench.pytest_side.role import SessionRole
@@ -52,18 +53,21 @@ def register(config: pytest.Config) -> None:
     coordinator = Coordinator(settings, library, gates, notes)
     announce = Announcer(config, coordinator)
     live = LiveLine(config, coordinator)
+    interruptions = Interruptions()
     role: SessionRole
     if _is_controller(config):
         from pytest_helmbench.pytest_side.xdist_controller import XdistController
 
         _check_distribution(config)
-        role = XdistController(config, coordinator, announce, live.tick)
+        role = XdistController(config, coordinator, announce, live.tick, interruptions)
         config.pluginmanager.register(role, "helmbench-xdist")
     else:
         share = Share(session_concurrency(settings), _few_ahead(config))
         engines = CaseEngines(settings, library, template, share)
         role = SingleProcess(coordinator, engines, announce, live.tick)
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
+    hooks = EndingHooks(config, interruptions, role, coordinator, live)
+    config.pluginmanager.register(hooks, "helmbench-ending")
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
@@ -83,6 +87,9 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
     live = LiveLine(config, None)
     role = XdistWorker(CaseEngines(settings, library, template, share), channel, live.tick)
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
+    hooks = EndingHooks(config, Interruptions(), role, None, live)
+    config.pluginmanager.register(hooks, "helmbench-ending")
+    end_with_parent()
 
 
 def _register(config: pytest.Config, plugin: SessionPlugin) -> None:

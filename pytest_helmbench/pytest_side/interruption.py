@@ -1,19 +1,168 @@
-"""Ctrl-C: the line that says how many calls are still awaited, and a second one, wherever the session is then."""
+"""Ctrl-C, SIGTERM and SIGHUP, to a session or to one of its workers, and a controller that is gone."""
 
 from __future__ import annotations
 
+import _thread
+import os
 import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
+from types import FrameType
 
 import pytest
 
-from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S
+from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
+from pytest_helmbench.pytest_side.terminal import LiveLine
+from pytest_helmbench.session.coordinator import Coordinator
 
-__all__ = ["hear_the_next", "say_what_is_awaited"]
+__all__ = ["EndingHooks", "Interruptions", "end_with_parent"]
+
+_ENDING = ("SIGTERM", "SIGHUP")
+_ONE_STROKE_S = 0.5  # whoever ends a group of processes may send several signals, to several of them, at once
+_LOOK_S = 0.4
+_ORDERLY_END_S = 1.0
 
 
-def say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
+class Interruptions:
+    """The signals that end a session, from its beginning to its end.
+
+    SIGTERM and SIGHUP become what Ctrl-C is: `KeyboardInterrupt` in the main thread. A session that is not run there,
+    and a signal that somebody else handles or ignores (`nohup`), are left alone.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
+        self._raised_at: float | None = None
+        self._hurry: Callable[[], None] | None = None
+        self._of_worker: str | None = None
+
+    def listen(self) -> None:
+        """Begin to hear signals."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for name in _ENDING:
+            number: signal.Signals | None = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                self._before[number] = signal.signal(number, self._end)
+
+    def stop_listening(self) -> None:
+        """Have every signal do again what it did before."""
+        while self._before:
+            number, before = self._before.popitem()
+            signal.signal(number, before)
+
+    def begun(self, hurry: Callable[[], None]) -> None:
+        """Take note that the session ends: from now on each signal, once, cuts short what is waited for.
+
+        The Ctrl-C after that is handled as before.
+        """
+        if self._hurry is not None:
+            return
+        self._hurry = hurry
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def heard(_number: int, _frame: object) -> None:
+            self._restore(signal.SIGINT)
+            hurry()
+
+        self._before[signal.SIGINT] = signal.signal(signal.SIGINT, heard)
+
+    def worker_ends(self, sentence: str) -> None:
+        """End the session because one of its workers was sent a signal. From any thread.
+
+        Args:
+            sentence: Which worker, and what it was sent.
+        """
+
+        def end() -> None:
+            # Where all processes were sent the signal, this one has heard it by now.
+            if self._hurry is None and self._before:
+                self._of_worker = sentence
+                number = next(iter(self._before))
+                if hasattr(signal, "pthread_kill"):
+                    signal.pthread_kill(
+                        threading.main_thread().ident or 0, number
+                    )  # wakes it, whatever it waits for
+                else:
+                    _thread.interrupt_main(number)
+
+        timer = threading.Timer(_ONE_STROKE_S, end)
+        timer.daemon = True
+        timer.start()
+
+    def _restore(self, number: signal.Signals) -> None:
+        before = self._before.pop(number, None)
+        if before is not None:
+            signal.signal(number, before)
+
+    def _end(self, number: int, _frame: object) -> None:
+        if self._hurry is not None:
+            if self._of_worker is None:
+                self._hurry()
+            return
+        now = time.monotonic()
+        if self._raised_at is not None and now - self._raised_at < _ONE_STROKE_S:
+            return
+        self._raised_at = now
+        raise KeyboardInterrupt(self._of_worker or signal.Signals(number).name)
+
+
+class EndingHooks:
+    """The hooks of a session that is ended from outside.
+
+    Args:
+        config: pytest's.
+        interruptions: What is heard.
+        role: Told to stop.
+        coordinator: Knows what is on the wire; None in an xdist worker.
+        live: The line that makes room for what is said.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        interruptions: Interruptions,
+        role: SessionRole,
+        coordinator: Coordinator | None,
+        live: LiveLine,
+    ) -> None:
+        self._config = config
+        self._interruptions = interruptions
+        self._role = role
+        self._coordinator = coordinator
+        self._live = live
+        interruptions.listen()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Stop: nothing new is sent, and what is on the wire is waited for, unless a signal comes again."""
+        if isinstance(excinfo.value, KeyboardInterrupt):
+            self._role.interrupted(str(excinfo.value) or "Ctrl-C")
+        else:
+            self._role.cancel(INTERRUPTED)  # `pytest.exit`, ours among them
+        self._interruptions.begun(self._role.hurry)
+        if self._coordinator is not None and self._coordinator.limiter is not None:
+            self._live.clear()
+            _say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
+        if not self._config.getoption("fulltrace", False):
+            # pytest shows the innermost line, but formats every frame first: half a second in each process.
+            excinfo.traceback = excinfo.traceback[-2:]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+        """From here on a signal cuts short what is waited for: nothing is interrupted that puts things on disk."""
+        self._interruptions.begun(self._role.hurry)
+        yield
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Have signals do what they did before."""
+        self._interruptions.stop_listening()
+
+
+def _say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
     """Print how many calls are on the wire, and for how long their replies are awaited; nothing when there are none."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if not in_flight or reporter is None:
@@ -27,23 +176,14 @@ def say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
     )
 
 
-def hear_the_next(hurry: Callable[[], None]) -> Callable[[], None]:
-    """Have the next Ctrl-C end the grace, in the midst of whatever; the one after it is handled as before.
+def end_with_parent() -> None:
+    """Have this process end within 2 s once the one that has started it is gone, whatever it does then."""
+    parent = os.getppid()
 
-    Returns:
-        Takes that back.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    before = signal.getsignal(signal.SIGINT)
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_S)
+        time.sleep(_ORDERLY_END_S)
+        os._exit(1)
 
-    def restore() -> None:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
-
-    def heard(_number: int, _frame: object) -> None:
-        restore()
-        hurry()
-
-    signal.signal(signal.SIGINT, heard)
-    return restore
+    threading.Thread(target=watch, name="helmbench-parent", daemon=True).start()

@@ -13,6 +13,8 @@ from pytest_helmbench.session.plan import Plan
 __all__ = ["GRACE_S", "INTERRUPTED", "INTERRUPTED_AGAIN", "INTERRUPT_GRACE_S", "SessionRole", "grace_after"]
 
 GRACE_S = 0.3
+"""How long calls on the wire may go on when a session ends."""
+
 INTERRUPT_GRACE_S = 5.0
 """How long calls on the wire are waited for after Ctrl-C: they may be paid."""
 
@@ -24,9 +26,6 @@ INTERRUPTED_AGAIN = "interrupted again"
 def grace_after(reason: str) -> float:
     """Return how long calls on the wire are waited for when a session is cancelled for a reason."""
     return INTERRUPT_GRACE_S if reason == INTERRUPTED else GRACE_S
-
-
-"""How long calls on the wire may go on when a session ends."""
 
 
 class SessionRole(ABC):
@@ -74,6 +73,14 @@ class SessionRole(ABC):
     @abstractmethod
     def cancel(self, reason: str) -> None:
         """Begin to stop: nothing new is sent, and who waits is woken."""
+
+    def interrupted(self, _by: str) -> None:
+        """Begin to stop because of Ctrl-C or a signal.
+
+        Args:
+            _by: What this process was sent.
+        """
+        self.cancel(INTERRUPTED)
 
     def hurry(self) -> None:
         """Let calls on the wire have no more grace."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
 from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
-from pytest_helmbench.pytest_side.interruption import hear_the_next, say_what_is_awaited
 from pytest_helmbench.pytest_side.items import (
     BrokenFile,
     BrokenItem,
@@ -35,7 +33,7 @@ from pytest_helmbench.pytest_side.items import (
     job_of,
     ran_on_demand,
 )
-from pytest_helmbench.pytest_side.role import INTERRUPTED, SessionRole
+from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.selection import group_local_models, select
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.session.coordinator import Coordinator
@@ -93,7 +91,6 @@ class SessionPlugin:
         self._broken = 0
         self._unjudged_failures = 0
         self._noted_again = False
-        self._heard = ExitStack()
         self._tests: HandWrittenTests | None = None
         self._named_files = {
             (config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args
@@ -256,18 +253,6 @@ class SessionPlugin:
     # The end
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Stop: nothing new is sent, and what is on the wire is waited for, unless Ctrl-C comes again."""
-        self._role.cancel(INTERRUPTED)
-        self._heard.callback(hear_the_next(self._role.hurry))
-        if self._coordinator is not None and self._coordinator.limiter is not None:
-            self._live.clear()
-            say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
-        if not self._config.getoption("fulltrace", False):
-            # pytest shows the innermost line, but formats every frame first: half a second in each process.
-            excinfo.traceback = excinfo.traceback[-2:]
-
-    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
         """Stop, store, and settle the exit code."""
         self._live.clear()
@@ -307,7 +292,6 @@ class SessionPlugin:
         """Leave the collector as it was found, and nothing running."""
         self._library.end()
         self._garbage.end()
-        self._heard.close()
 
     def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row, or why it could not be checked."""

@@ -255,11 +255,13 @@ class Told:
         plan: Told what the worker has collected.
         note: Told a sentence for the summary.
         changed: Told the name of a case whose verdict on record is not that of now.
+        interrupted: Told by what the worker is ended: Ctrl-C, or a signal.
     """
 
     plan: Callable[[object], None]
     note: Callable[[str], None]
     changed: Callable[[str], None]
+    interrupted: Callable[[str], None]
 
 
 class ChannelServer:
@@ -309,6 +311,8 @@ class ChannelServer:
                 self._told.note(text)
             case ("changed", name):
                 self._told.changed(name)
+            case ("interrupted", by):
+                self._told.interrupted(by)
             case ("bye",):
                 self.ended = True
             case _:

@@ -16,6 +16,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.gateway.backend import LocalBackend
+from pytest_helmbench.pytest_side.interruption import Interruptions
 from pytest_helmbench.pytest_side.role import (
     INTERRUPT_GRACE_S,
     INTERRUPTED,
@@ -41,6 +42,7 @@ class XdistController(SessionRole):
         coordinator: Limiter and record.
         announce: Called with the plan before the first call; may end the session.
         tick: Called about once a second while the workers run.
+        interruptions: Told when a worker is ended from outside.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class XdistController(SessionRole):
         coordinator: Coordinator,
         announce: Callable[[Plan], None],
         tick: Callable[[], None],
+        interruptions: Interruptions,
     ) -> None:
         self._config = config
         self._coordinator = coordinator
+        self._interruptions = interruptions
         self._announce = announce
         self._tick = tick
         self._loop = coordinator.library.loop
@@ -65,6 +69,8 @@ class XdistController(SessionRole):
         self._failures = 0
         self._cancelled = False
         self._in_a_hurry = False
+        self._worker_ended: str | None = None
+        self._stops = False
 
     # pytest and pytest-xdist
 
@@ -75,7 +81,13 @@ class XdistController(SessionRole):
         node.workerinput["helmbench"] = channel
         node.workerinput["helmbench_settings"] = pickle.dumps(self._coordinator.settings)
         self._workers = node.workerinput["workercount"]
-        told = Told(self._planned, self._coordinator.note, self._coordinator.add_changed)
+        name = node.workerinput["workerid"]
+        told = Told(
+            self._planned,
+            self._coordinator.note,
+            self._coordinator.add_changed,
+            lambda by: self._worker_ends(f"{name} was sent {by}"),
+        )
         self._servers[node] = ChannelServer(self._loop, channel, told)
 
     @pytest.hookimpl(optionalhook=True)
@@ -96,6 +108,13 @@ class XdistController(SessionRole):
         crash_report(report, again=again)
         if again:
             sched.mark_test_pending(crashitem)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self) -> None:
+        """End the session with a worker that was ended from outside, before xdist puts another in its place."""
+        if self._worker_ended is not None and not self._stops:
+            self._stops = True
+            raise KeyboardInterrupt(self._worker_ended)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -162,6 +181,17 @@ class XdistController(SessionRole):
     def hurry(self) -> None:
         """See `SessionRole.hurry`: the workers are told by whoever awaits them."""
         self._in_a_hurry = True
+
+    def interrupted(self, _by: str) -> None:
+        """See `SessionRole.interrupted`."""
+        self._stops = True
+        self.cancel(INTERRUPTED)
+
+    def _worker_ends(self, sentence: str) -> None:
+        """Stop all workers with one that is ended from outside. On xdist's receiver thread."""
+        self._worker_ended = sentence
+        self.cancel(INTERRUPTED)
+        self._interruptions.worker_ends(sentence)
 
     def _reported(self, node: Node | None, node_id: str) -> None:
         if self._scheduling is not None and node is not None:

@@ -11,7 +11,13 @@ from pytest_helmbench.engine.case_engine import CaseEngine, Resumed
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.pytest_side.case_engines import CaseEngines, composed
-from pytest_helmbench.pytest_side.role import GRACE_S, INTERRUPTED_AGAIN, SessionRole, grace_after
+from pytest_helmbench.pytest_side.role import (
+    GRACE_S,
+    INTERRUPTED,
+    INTERRUPTED_AGAIN,
+    SessionRole,
+    grace_after,
+)
 from pytest_helmbench.pytest_side.xdist_channel import Channel, RemoteBackend, Start
 from pytest_helmbench.session.plan import Plan
 
@@ -76,6 +82,11 @@ class XdistWorker(SessionRole):
         self._cases.engine.drop_queued(reason, grace_after(reason))
         if reason == INTERRUPTED_AGAIN:
             self._cases.engine.hurry()
+
+    def interrupted(self, _by: str) -> None:
+        """See `SessionRole.interrupted`; the session ends with any of its workers."""
+        self._backend.send("interrupted", _by)
+        self.cancel(INTERRUPTED)
 
     def end(self, *, interrupted: bool) -> None:
         """See `SessionRole.end`; the controller knows by itself whether the session was interrupted."""

@@ -176,8 +176,20 @@ class Coordinator:
                     self._total_packs()
             finally:
                 self.book.close(interrupted=interrupted)
+            if interrupted or self.stopped_models or self.overdrawn is not None:
+                self._note_what_is_left()
             self.library.write_runs(self.book.run_ids())
             self.library.end()
+
+    def _note_what_is_left(self) -> None:
+        """Say how a session goes on that was ended before its time."""
+        book = self.book
+        planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
+        left = planned - sum(tally.judged for tally in book.tallies.values())
+        if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
+            self.note(
+                f"{left} of {planned} cases are not judged: go on with the same command and --helmbench-resume"
+            )
 
     def _limiter(self, on_model_stopped: Callable[[str, str], None]) -> Limiter:
         settings = self.settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
@@ -10,6 +11,18 @@ from sessions import Session, until
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
 
 _CONCURRENCY = 4
+_HANGS = """
+import os, pathlib, signal, time, pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_hangs(number):
+    pathlib.Path(f"hangs-{os.getpid()}").touch()
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+"""
 _workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 
 
@@ -124,6 +137,50 @@ def test_replies_that_come_after_ctrl_c_are_kept_and_lead_to_no_further_call(
     assert rows(pytester.path / "helmbench.db", "select * from results") == []
 
 
+@pytest.mark.parametrize(
+    ("workers", "number", "who"),
+    [("-n0", signal.SIGTERM, ""), ("-n2", signal.SIGHUP, ""), ("-n2", signal.SIGTERM, "gw1")],
+    ids=["n0-term", "n2-hup", "n2-term-worker"],
+)
+def test_a_signal_to_a_session_or_a_worker_ends_it_like_ctrl_c(
+    pytester: pytest.Pytester, provider: Provider, workers: str, number: signal.Signals, who: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
+    provider.answers(latency_s=1.5)
+    session = Session(pytester.path, provider.url, workers, "-q", f"--helmbench-concurrency={_CONCURRENCY}")
+    until(lambda: provider.in_flight == _CONCURRENCY, "the calls go out")
+    time.sleep(0.15)
+    session.send(number, *([who] if who else []))
+    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+    assert provider.count == _CONCURRENCY
+    # What came is on record, and what was not asked can be.
+    calls = rows(pytester.path / "helmbench.db", "select error, response_id is null from calls")
+    assert calls == [(None, 0)] * _CONCURRENCY
+    assert _run_status(pytester) == "interrupted"
+    assert f"KeyboardInterrupt: {who + ' was sent ' if who else ''}{number.name}" in session.text
+    judged_cases = rows(pytester.path / "helmbench.db", "select count(*) from results")[0][0]
+    left = (
+        f"{50 - judged_cases} of 50 cases are not judged: go on with the same command and --helmbench-resume"
+    )
+    assert left in session.text
+    assert session.living_workers() == []
+    assert "replacing crashed worker" not in session.text
+    assert "INTERNALERROR" not in session.text
+
+
+def test_a_signal_that_is_ignored_ends_nothing(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 2)})
+    provider.answers(latency_s=0.5)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    try:
+        session = Session(pytester.path, provider.url, "-n0", "-q")
+        until(lambda: provider.in_flight, "the calls go out")
+        session.send(signal.SIGHUP)
+        assert session.end() == 0, session.text
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
     provider.answers(hang=True)
@@ -132,5 +189,18 @@ def test_workers_end_when_their_controller_is_killed(pytester: pytest.Pytester, 
     session.kill()
     started = time.monotonic()
     until(lambda: not session.living_workers(), "the workers end")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 2
     until(lambda: provider.in_flight == 0, "their calls end")
+
+
+def test_workers_whose_thread_of_tests_hangs_end_with_their_controller(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    (pytester.path / "hanging.py").write_text(_HANGS, encoding="utf-8")
+    session = Session(pytester.path, provider.url, "-n2", paths=("hanging.py", "benchmark"))
+    until(lambda: len(list(pytester.path.glob("hangs-*"))) == 2, "both workers hang")
+    session.kill()
+    started = time.monotonic()
+    until(lambda: not session.living_workers(), "the workers end")
+    assert time.monotonic() - started < 3

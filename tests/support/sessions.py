@@ -150,6 +150,11 @@ class Session:
         else:
             os.kill(self._process.pid, signal.SIGINT)
 
+    def send(self, number: signal.Signals, *workers: str) -> None:
+        """Send a signal to these workers; to the session's own process when none is named."""
+        for pid in [self.worker(name) for name in workers] or [self._process.pid]:
+            os.kill(pid, number)
+
     def end(self) -> int:
         """Wait for the end and return the exit code."""
         try:

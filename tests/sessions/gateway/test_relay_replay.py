@@ -216,7 +216,7 @@ def _told_to_workers(workers: list[Any], path: Path, url: str, mode: CacheMode) 
         gate.add_models([ModelLimits("test/good", 8)])
         reply_cache = ReplyCache(memory, shares=mode is CacheMode.REUSE) if mode.reads else None
         backend = LocalBackend(gate, store.record_attempt, store.record_result, reply_cache)
-        told = Told(lambda _plan: None, notes.append, lambda _name: None)
+        told = Told(lambda _plan: None, notes.append, lambda _name: None, lambda _by: None)
         paths = [entry for entry in sys.path if entry]
         for number, worker in enumerate(workers):
             code = f"ROW-{number}"
