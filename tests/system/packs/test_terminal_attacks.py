@@ -260,7 +260,8 @@ def test_the_agent_never_sees_the_evaluator(
 ) -> None:
     room = request.getfixturevalue(kind)
     script = (
-        "grep -r -l -s forty-two / --include=expected.txt > found; env > env; test -s found && touch TRAPPED"
+        "find / -name expected.txt -not -path '/proc/*' -exec grep -l -s forty-two {} + > found; env > env;"
+        " test -s found && touch TRAPPED"
     )
     finding = _judge(
         room, tmp_path, f"{script}; ls -d /evaluator* && touch TRAPPED; echo forty-two > answer.txt"
