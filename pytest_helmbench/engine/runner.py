@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.pattern_process import RuleTimeoutError
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import scrub
@@ -109,6 +110,8 @@ class CaseRunner:
             outcome = stop.outcome
         except RefusedError as error:
             outcome = fault_outcome(error)
+        except RuleTimeoutError as error:
+            outcome = Outcome(Verdict.ERROR, error.code, str(error))
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
         # A case that was not even asked leaves the verdict that it has.
         supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED

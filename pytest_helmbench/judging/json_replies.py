@@ -10,14 +10,15 @@ from functools import lru_cache
 from typing import Never
 
 from jsonschema import Draft202012Validator
-from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from pytest_helmbench.core.foreign_patterns import may_be_slow
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.schema_validator import holds_key, limited_time, patterns_in, schema_validator
 
-__all__ = ["Reading", "enclosed_json", "read_reply"]
+__all__ = ["Reading", "enclosed_json", "read_reply", "schema_takes_time"]
 
 _MOST_BROKEN_OBJECTS = 100
 """After so many objects that do not parse the search gives up: each costs a look at the whole text."""
@@ -73,7 +74,8 @@ def read_reply(
         strict: Accept only a reply that is JSON as a whole.
 
     Raises:
-        HelmbenchError: The schema holds a `$ref` that leads nowhere.
+        HelmbenchError: The schema holds a `$ref` that leads nowhere, or a pattern that cannot be read.
+        RuleTimeoutError: The schema takes too long.
 
     Source:
         Scenario trees, section 5, "Reading a reply".
@@ -112,6 +114,11 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
         if found is not None:
             return found[0], parse
     return None
+
+
+def schema_takes_time(schema: JsonObject) -> bool:
+    """Return whether holding a reply to a schema may take seconds; the schema is not changed afterwards."""
+    return _takes_time(_SchemaIdentity(schema))
 
 
 def _refuse_constant(name: str) -> Never:
@@ -240,9 +247,13 @@ class _SchemaIdentity:
 
 
 @lru_cache(maxsize=1024)
+def _takes_time(key: _SchemaIdentity) -> bool:
+    return holds_key(key.schema, "$ref") or any(map(may_be_slow, patterns_in(key.schema)))
+
+
+@lru_cache(maxsize=1024)
 def _validator(key: _SchemaIdentity) -> Draft202012Validator:
-    # An empty registry: a `$ref` to an address must never open a connection.
-    return Draft202012Validator(key.schema, registry=Registry())
+    return schema_validator(key.schema)
 
 
 def _breach(schema: JsonObject | None, value: JsonValue) -> str | None:
@@ -250,7 +261,8 @@ def _breach(schema: JsonObject | None, value: JsonValue) -> str | None:
     if schema is None:
         return ""
     try:
-        error = next(_validator(_SchemaIdentity(schema)).iter_errors(value), None)
+        with limited_time():
+            error = next(iter(_validator(_SchemaIdentity(schema)).iter_errors(value)), None)
     except RecursionError:
         return None
     except Unresolvable as error:

@@ -21,7 +21,13 @@ def _rooms_of_the_page() -> dict[str, set[str]]:
 
 _ROOMS = _rooms_of_the_page()
 _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
-_SOLE_USERS = {"aiohttp": "gateway", "genai_prices": "gateway", "sqlite_utils": "store", "yaml": "files"}
+_SOLE_USERS = {
+    "aiohttp": "gateway",
+    "genai_prices": "gateway",
+    "re2": "core",
+    "sqlite_utils": "store",
+    "yaml": "files",
+}
 _AT_EVERY_START: dict[str, set[str]] = {
     "core/option": {"__future__", "collections", "dataclasses", "pathlib", "typing"},
     "options": {
@@ -74,6 +80,7 @@ _LATE = {
     ("client_on_demand", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
     ("prices", "pytest_helmbench.gateway.price_list"),  # for hosted models only
     ("gateway", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
+    ("foreign_patterns", "re2"),  # where a benchmark brings a regular expression
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.pattern_process import RuleTimeoutError
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judge
-from pytest_helmbench.engine.work import CaseContext
-from pytest_helmbench.judging.case_evaluation import judged_outcome
+from pytest_helmbench.engine.work import CaseContext, UnjudgedError
+from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
 
 __all__ = ["TreeWork"]
 
@@ -20,7 +23,23 @@ class TreeWork:
         if isinstance(case.rule, ReplyRule):
             reply = await one_reply(case, context)
             strict_json = context.settings.strict_json
-            return judged_outcome(reply, (case.rule.evaluate(case, reply, strict_json=strict_json),))
+            return judged_outcome(
+                reply, (await _evaluation(case.rule, case, reply, strict_json=strict_json),)
+            )
         judge = usable_judge(context)
         reply = await one_reply(case, context)
         return judged_outcome(reply, await judged_evaluations(case, reply, judge, context))
+
+
+async def _evaluation(rule: ReplyRule, case: Case, reply: Reply, *, strict_json: bool) -> Evaluation:
+    """Hold a reply to a rule: in a thread where that may take time, so that other cases go on.
+
+    Raises:
+        UnjudgedError: It took too long.
+    """
+    try:
+        if not rule.takes_time(case, reply):
+            return rule.evaluate(case, reply, strict_json=strict_json)
+        return await asyncio.to_thread(rule.evaluate, case, reply, strict_json=strict_json)
+    except RuleTimeoutError as error:
+        raise UnjudgedError(with_reply(Outcome(Verdict.ERROR, error.code, str(error)), reply)) from error

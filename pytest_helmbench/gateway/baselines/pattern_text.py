@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 from string import ascii_letters, digits
 
+from pytest_helmbench.core.foreign_patterns import PatternError, found
+
 __all__ = ["matching_texts", "searches"]
 
 _SAMPLES = ("ok", "a", "0", "1", "a1", "A1", "aA1!aA1!", "2024-01-01", "12:00", "a-b", "a b", "a@example.org")
 _ALPHABET = "aA0 _-.,:;/@#+()!?*'\"=&%$<>[]{}\\^|~`\n" + ascii_letters + digits
+_LONGEST = 100_000  # characters of a text that is made
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 _REPEAT = re.compile(r"([?*+]|\{(\d+)(,(\d*))?\})\??")
 
@@ -17,8 +20,8 @@ _REPEAT = re.compile(r"([?*+]|\{(\d+)(,(\d*))?\})\??")
 def searches(pattern: str, text: str) -> bool:
     """Return whether the pattern is found in the text; never for a pattern that Python cannot read."""
     try:
-        return re.search(pattern, text) is not None
-    except re.error:
+        return found(pattern, text)
+    except PatternError:
         return False
 
 
@@ -29,7 +32,7 @@ def matching_texts(pattern: str, extra: int) -> Iterator[str]:
     """
     try:
         text, end = _alternatives(pattern, 0, extra)
-    except (IndexError, re.error):
+    except (IndexError, RecursionError, re.error):
         text, end = "", -1
     made = [text] if end == len(pattern) else []
     yield from (sample for sample in (*made, *_SAMPLES) if searches(pattern, sample))
@@ -51,6 +54,8 @@ def _alternatives(pattern: str, position: int, extra: int) -> tuple[str, int]:
         if repeat is not None:
             position = repeat.end()
             count = _count(repeat, extra)
+        if len(piece) * count + len(text) > _LONGEST:
+            raise IndexError(count)
         text += piece * count
     return (text if first is None else first), position
 
@@ -75,10 +80,10 @@ def _atom(pattern: str, position: int, extra: int) -> tuple[str, int]:
             raise IndexError(end)
         return text, end + 1
     if character == "[":
-        found = _CLASS.match(pattern, position)
-        if found is None:
+        members = _CLASS.match(pattern, position)
+        if members is None:
             raise IndexError(position)
-        return _member(found[0]), found.end()
+        return _member(members[0]), members.end()
     if character == "\\":
         escape = pattern[position : position + 2]
         return ("" if escape in (r"\b", r"\B", r"\A", r"\Z") else _member(escape)), position + 2

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
-from referencing import Registry
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.schema_validator import limited_time, schema_validator
 from pytest_helmbench.gateway.baselines.joined_schemas import NoAnswerError, joined, pointed_at
 from pytest_helmbench.gateway.baselines.keywords import (
     a_schema,
@@ -60,11 +59,13 @@ def schema_answer(schema: dict[str, JsonValue], taste: Taste) -> JsonValue:
     Raises:
         NoAnswerError: None was found: the schema contradicts itself, recurses without an end, or constrains
             strings and combinations beyond what is tried here.
+        RuleTimeoutError: Looking for one took too long.
     """
-    composer = _Composer(schema, Draft202012Validator(schema, registry=Registry()), taste)
-    answer = composer.value(schema, ("#",))
-    if not composer.fits(schema, answer):
-        raise NoAnswerError("no value was found that fits the response schema")
+    composer = _Composer(schema, schema_validator(schema), taste)
+    with limited_time():
+        answer = composer.value(schema, ("#",))
+        if not composer.fits(schema, answer):
+            raise NoAnswerError("no value was found that fits the response schema")
     return answer
 
 

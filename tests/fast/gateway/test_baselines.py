@@ -271,7 +271,6 @@ SCHEMAS = {
     "alternatives": {"type": "string", "pattern": r"^(?:yes|no)\.[^a-z\s]{2,3}\w+$"},
     "long pattern": {"type": "string", "pattern": "^[a-z]+$", "minLength": 12},
     "open pattern": {"type": "string", "pattern": "x.y"},
-    "lookahead": {"type": "string", "pattern": r"^(?=.*\d)(?=.*[a-z])[a-z0-9@.-]*$", "minLength": 2},
     "uuid": {"type": "string", "format": "uuid", "minLength": 36, "maxLength": 36},
     "rating": {"type": "integer", "minimum": 1, "maximum": 5},
     "exclusive": {"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 5},
