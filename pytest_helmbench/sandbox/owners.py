@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
@@ -19,7 +22,10 @@ from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 __all__ = ["Owner", "new_folder", "remove_leftover_folders", "this_process"]
 
 _FOLDER = "helmbench-"
+_USUAL_PLACE = Path("/tmp")
 _MARK = re.compile(r"([0-9a-f]{16})\.(\d+)\.(\d+)\.([0-9a-f]+)")
+
+_MARK_IN_PATH = re.compile(rb"/helmbench-([0-9a-f]{16}\.[0-9.]+\.[0-9a-f]+)-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +87,25 @@ def new_folder() -> Path:
         SandboxError: The disk refuses.
     """
     try:
-        return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{this_process().mark}-"))
+        folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{this_process().mark}-"))
     except OSError as error:
         raise SandboxError(
             f"{tempfile.gettempdir()}: no folder for a sandbox can be made ({error.strerror})\n"
             "  hint: TMPDIR may name another place"
         ) from error
+    _note_place(folder.parent)
+    return folder
 
 
 def remove_leftover_folders() -> None:
-    """Remove the folders of processes that were killed, and nothing else."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+    """Remove the folders of processes that were killed, and nothing else, wherever their TMPDIR was.
+
+    A sandbox over such a folder is ended first. It ends by itself as a rule; somebody may have killed half of it.
+    """
+    for pid in _leftover_sandboxes():
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    for path in chain.from_iterable(place.glob(f"{_FOLDER}*") for place in _places()):
         owner = Owner.read(path.name.removeprefix(_FOLDER).rpartition("-")[0])
         if owner is None or not owner.is_gone():
             continue
@@ -100,6 +114,45 @@ def remove_leftover_folders() -> None:
         with suppress(OSError):
             path.rename(mine)
             remove_tree(mine)
+
+
+def _leftover_sandboxes() -> Iterable[int]:
+    """Yield the processes of bubblewrap that name a folder of a process that was killed."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            program, *words = path.read_bytes().split(b"\0")
+            mark = _MARK_IN_PATH.search(b"\0".join(words)) if program.endswith(b"bwrap") else None
+            owner = Owner.read(mark[1].decode()) if mark else None
+            if owner is not None and owner.is_gone():
+                yield int(path.parent.name)
+
+
+def _note_place(place: Path) -> None:
+    """Remember a folder of temporary files that is not the usual one: the next start may have another TMPDIR."""
+    if place == _USUAL_PLACE:
+        return
+    notes = _notes()
+    # Without a home folder that can be written, the place is looked at by those who use it.
+    with suppress(OSError, RuntimeError):
+        notes.mkdir(parents=True, exist_ok=True)
+        (notes / sha256(os.fsencode(place)).hexdigest()[:16]).symlink_to(place)
+
+
+def _places() -> Iterable[Path]:
+    found = {_USUAL_PLACE, Path(tempfile.gettempdir())}
+    with suppress(OSError, RuntimeError):
+        for note in _notes().iterdir():
+            place = note.readlink()
+            if place.is_dir():
+                found.add(place)
+            else:
+                note.unlink()
+    return sorted(found)
+
+
+def _notes() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache, "helmbench", "sandboxes")
 
 
 def _machine() -> str:

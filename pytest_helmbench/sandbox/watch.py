@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_helmbench.sandbox.box import Limits, disk_breach
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["HAS_PROC", "watch_disk", "watch_family"]
+__all__ = ["HAS_PROC", "children_of", "watch_disk", "watch_family"]
 
 HAS_PROC = Path("/proc/self/smaps_rollup").exists()
 """Whether processes can be looked at from outside."""
@@ -61,6 +61,16 @@ async def watch_disk(workspace: Workspace, limits: Limits) -> str:
         pause_s = max(_DISK_EVERY_S, _DISK_SHARE * (time.monotonic() - started))
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process, those of all its threads."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found += map(int, (task / "children").read_bytes().split())
+    return found
+
+
 def _uses(pid: int) -> Iterator[_Use]:
     """Yield a process and all below it; those that end meanwhile are left out."""
     open_pids = [pid]
@@ -76,10 +86,7 @@ def _uses(pid: int) -> Iterator[_Use]:
                 cpu_s=ticks / os.sysconf("SC_CLK_TCK"),
                 resident_bytes=pages * os.sysconf("SC_PAGE_SIZE"),
             )
-        with suppress(OSError):
-            for task in Path(f"/proc/{one}/task").iterdir():
-                with suppress(OSError):
-                    open_pids += map(int, (task / "children").read_bytes().split())
+        open_pids += children_of(one)
 
 
 def _proportional_bytes(use: _Use) -> int:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ from pytest_helmbench.sandbox.local import (
 )
 from pytest_helmbench.sandbox.processes import Launch, kill_one, supervise
 from pytest_helmbench.sandbox.seccomp import filter_program
-from pytest_helmbench.sandbox.watch import watch_disk, watch_family
+from pytest_helmbench.sandbox.watch import children_of, watch_disk, watch_family
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 __all__ = ["ENGINE", "BubblewrapEngine", "Way", "ways"]
@@ -47,7 +48,9 @@ _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"
 _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 _FIRST_UID = 0x70000000  # above every range that distributions hand out
 _UIDS_PER_PROCESS = 1024
+_LET_GO_S = 2.0
 _INIT_DEATH_S = 2.0
+_STATUS_BYTES = 4096
 # From 5.14 on, processes are counted per namespace of users; before, with all others of the user.
 _COUNTS_PIDS = sys.platform == "linux" and tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (
     5,
@@ -111,14 +114,14 @@ class BubblewrapEngine(LocalEngine):
         """Run a command in fresh namespaces."""
         limits = command.limits or spec.limits
         status = _Status()
-        descriptors = [status.write_end]
+        descriptors = [status.file, status.lifeline]
         try:
-            argv = [self._way.program, *self._way.flags, "--json-status-fd", str(status.write_end)]
+            argv = [self._way.program, *self._way.flags, "--json-status-fd", str(status.file)]
             if self._seccomp is not None:
                 descriptors.append(os.open(self._seccomp, os.O_RDONLY | os.O_CLOEXEC))
                 argv += ["--seccomp", str(descriptors[-1])]
             argv += [*self._system, *_own_view(spec, workspace, command, limits)]
-            settings = limits_text(limits, count_pids=_COUNTS_PIDS)
+            settings = f"lifeline={status.lifeline}," + limits_text(limits, count_pids=_COUNTS_PIDS)
             if workspace.uid is not None:
                 settings += f",uid={workspace.uid}"
             folder = command.workdir or spec.workdir
@@ -137,12 +140,14 @@ class BubblewrapEngine(LocalEngine):
             return ended
         finally:
             status.close()
-            for descriptor in descriptors[1:]:
+            for descriptor in descriptors[2:]:
                 os.close(descriptor)
 
     def _system_flags(self) -> Iterable[str]:
         """Return what every box sees of this machine."""
-        yield from ("--die-with-parent", "--new-session", "--clearenv", "--proc", "/proc", "--dev", "/dev")
+        yield from ("--as-pid-1", "--new-session", "--clearenv")
+        # What is written to /proc reaches into other processes: into `mem` of a parent that judges.
+        yield from ("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
         for name in _SYSTEM:
             path = Path(name)
             if path.is_symlink():
@@ -162,24 +167,42 @@ class BubblewrapEngine(LocalEngine):
 
 
 class _Status:
-    """What bubblewrap says of a box: the number of its first process, and that the command ended."""
+    """What bubblewrap says of a box: the number of its first process, and that the command ended.
+
+    The first process of a box holds one end of a lifeline, and we alone the other: it ends when we let go of it, or
+    are killed, at whatever point of its start. Bubblewrap itself is not told to die with us: its first half does so
+    while the second waits for it, for good. For the same reason it writes to a file, which nobody has to read.
+    """
 
     def __init__(self) -> None:
-        self._read_end, self.write_end = os.pipe()
-        os.set_blocking(self._read_end, False)
-        self._text = b""
+        self.file = os.memfd_create("helmbench-status")
+        self.lifeline, self._held = os.pipe()
+        self._holds = True
 
     def close(self) -> None:
-        """Close both ends."""
-        os.close(self._read_end)
-        os.close(self.write_end)
+        """Close all ends."""
+        self._let_go()
+        for end in (self.file, self.lifeline):
+            os.close(end)
 
     async def kill(self, process: Process) -> None:
-        """Kill bubblewrap, with it the first process of the box, and with that, all; wait until they are gone."""
+        """End the first process of the box, with it all in it, and bubblewrap; wait until they are gone."""
+        self._let_go()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _LET_GO_S)
+        if process.returncode is None:
+            for child in children_of(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
         await kill_one(process)
         pid = self._said("child-pid")
         if pid is not None:
             await _gone(pid)
+
+    def _let_go(self) -> None:
+        if self._holds:
+            os.close(self._held)
+        self._holds = False
 
     def check(self, ended: Ended) -> None:
         """Make sure that it was the command that ended.
@@ -192,10 +215,7 @@ class _Status:
             raise SandboxError(f"bwrap: no sandbox could be made ({said[-1] if said else 'it said nothing'})")
 
     def _said(self, name: str) -> int | None:
-        with suppress(BlockingIOError):
-            while chunk := os.read(self._read_end, 4096):
-                self._text += chunk
-        for line in self._text.splitlines():
+        for line in os.pread(self.file, _STATUS_BYTES, 0).splitlines():
             with suppress(ValueError):
                 value = json.loads(line).get(name)
                 if isinstance(value, int):

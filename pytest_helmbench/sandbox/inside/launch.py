@@ -1,8 +1,14 @@
 """The first program in a sandbox: takes the limits on, drops privileges, then becomes the command.
 
 Arguments: limits as `name=value` joined by commas, the folder to start in, then the command. Names are those of the
-RLIMIT constants, and `uid` (the user to become) and `reap` (the process that starts us: stay, kill what the command
-leaves behind, and end with that process).
+RLIMIT constants, and
+
+* `uid`: the user to become;
+* `join`: a descriptor of a `cgroup.procs` to write ourselves into; it may be named several times;
+* `lifeline`: a descriptor. We are the first process of a namespace: stay, and end, and with us all in it, when the
+  command has ended or nobody holds the other end any more;
+* `reap`: the process that starts us. There is no namespace: stay, kill what the command leaves behind, and end with
+  that process.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ __all__ = ["take_on"]
 
 _OWN_FLAGS = "-ISE"
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _CODE_BEHIND = 16  # bytes of header in a compiled file
 
@@ -28,7 +35,10 @@ def take_on(text: str) -> dict[str, int]:
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         kind = getattr(resource, "RLIMIT_" + name, None)
-        if kind is None:
+        if name == "join":
+            os.write(int(value), b"0")
+            os.close(int(value))
+        elif kind is None:
             rest[name] = int(value)
         else:
             limits.append((kind, int(value)))
@@ -78,6 +88,53 @@ def _run_compiled(argv: list[str]) -> None:
     exec(code, {"__name__": "__main__", "__builtins__": __builtins__})
 
 
+def _stand_over(folder: str, argv: list[str], lifeline: int) -> None:
+    """Run the command below us, the first process of a namespace: all in it ends with us, and we with the lifeline."""
+    command = 0
+
+    def look(*_: object) -> None:
+        """Take note of what has ended; as the first process we are the parent of whoever has none."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == command:
+                _end_as(status)
+
+    _close_to_others()
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+    signal.signal(signal.SIGCHLD, look)
+    command = os.fork()
+    if command == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
+        os.close(lifeline)
+        _become(folder, argv)
+        os._exit(0)
+    for stream in (0, 1, 2):
+        os.close(stream)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
+    os.read(lifeline, 1)
+    os._exit(128 + signal.SIGKILL)
+
+
+def _end_as(status: int) -> None:
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(128 - code if code < 0 else code)
+
+
+def _close_to_others() -> None:
+    """Keep others of our user out of our memory, from where they could say how the command has ended."""
+    # Who has become another user is closed already, unless this machine says otherwise. `ctypes` is dear to import.
+    with open("/proc/sys/fs/suid_dumpable") as file:
+        is_closed = "uid=" in sys.argv[1] and file.read().strip() != "1"
+    if not is_closed:
+        __import__("ctypes").CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 def _stay(folder: str, argv: list[str], parent: int) -> None:
     """Run the command as a child and adopt what it leaves behind, then kill that."""
     signal.signal(signal.SIGTERM, _give_up)
@@ -91,8 +148,7 @@ def _stay(folder: str, argv: list[str], parent: int) -> None:
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     _kill_children()
-    code = os.waitstatus_to_exitcode(status)
-    os._exit(128 - code if code < 0 else code)
+    _end_as(status)
 
 
 def _give_up(*_: object) -> None:
@@ -130,8 +186,10 @@ def _children() -> list[int]:
 
 
 if __name__ == "__main__":
-    reap = take_on(sys.argv[1]).get("reap")
-    if reap:
-        _stay(sys.argv[2], sys.argv[3:], reap)
+    settings = take_on(sys.argv[1])
+    if "lifeline" in settings:
+        _stand_over(sys.argv[2], sys.argv[3:], settings["lifeline"])
+    elif "reap" in settings:
+        _stay(sys.argv[2], sys.argv[3:], settings["reap"])
     else:
         _become(sys.argv[2], sys.argv[3:])

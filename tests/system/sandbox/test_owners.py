@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from asyncio import run_coroutine_threadsafe
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,13 +60,15 @@ def _start_session(room: Running, mode: str) -> None:
 
 
 def _command_lives(mark: str) -> bool:
+    return f"sleep\0{mark}\0".encode() in _command_lines()
+
+
+def _command_lines() -> list[bytes]:
+    found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if path.read_bytes() == f"sleep\0{mark}\0".encode():
-                return True
-        except OSError:
-            continue
-    return False
+        with suppress(OSError):
+            found.append(path.read_bytes())
+    return found
 
 
 def _ends(mark: str) -> bool:
@@ -145,6 +150,112 @@ def test_only_folders_of_dead_owners_are_removed(tmp_path: Path, monkeypatch: py
     remove_leftover_folders()
 
     assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+def test_the_next_start_finds_the_folder_whatever_its_own_tmpdir_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    code = "from pytest_helmbench.sandbox.owners import new_folder; print(new_folder())"
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(tmp_path / "one")},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    folder = Path(made.stdout.strip())
+    assert folder.parent == tmp_path / "one"
+    assert folder.is_dir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "other"))
+
+    remove_leftover_folders()
+
+    assert not folder.exists()
+
+
+_SLOW = """#!{shell}
+echo started >> {log}
+sleep 1
+exec {bwrap} "$@"
+"""
+
+
+def test_a_session_killed_while_a_sandbox_starts_leaves_nothing(bwrap: Running, tmp_path: Path) -> None:
+    """Bubblewrap asks for a signal at its parent's death when it has started: too late here."""
+    log, mark = tmp_path / "log", f"602.{os.getpid()}"
+    program = tmp_path / "bwrap"
+    program.write_text(_SLOW.format(shell=shutil.which("sh"), log=log, bwrap=shutil.which("bwrap")))
+    program.chmod(0o755)
+    session = subprocess.Popen(
+        [sys.executable, "-c", _SESSION, "bwrap", "", mark],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+    while not log.exists() or log.read_text().count("\n") < 2:  # the first one only tries whether it works
+        time.sleep(0.01)
+    session.kill()
+    session.wait()
+
+    time.sleep(1.5)  # it goes on starting
+
+    assert not [one for one in _command_lines() if str(tmp_path).encode() in one or mark.encode() in one]
+
+
+def test_the_next_start_ends_a_sandbox_of_which_somebody_has_killed_half() -> None:
+    def half(mark: str) -> subprocess.Popen[bytes]:
+        words = ("bwrap", "-c", "import time; time.sleep(600)", f"/tmp/helmbench-{mark}-abc/workspaces/x")
+        return subprocess.Popen(words, executable=sys.executable)
+
+    gone, ours = half(replace(this_process(), start="1").mark), half(this_process().mark)
+    try:
+        time.sleep(0.2)
+        remove_leftover_folders()
+        assert gone.wait(5) == -signal.SIGKILL
+        assert ours.poll() is None
+    finally:
+        ours.kill()
+        ours.wait()
+
+
+_BUSY = """
+import asyncio, sys
+from pytest_helmbench.sandbox.box import BoxSpec, Command
+from pytest_helmbench.sandbox.detection import find_engine
+
+async def main(mark):
+    engine = await find_engine("bwrap", pull=False)
+    print("ready", flush=True)
+    async with await engine.open(BoxSpec()) as box:
+        async def one():
+            while True:
+                await box.run(Command(("sh", "-c", f"sleep 0.0{mark} & setsid sleep {mark} & sleep 0.02")))
+        await asyncio.gather(*(one() for _ in range(3)))
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_sessions_that_are_killed_at_any_moment_leave_no_process(bwrap: Running) -> None:
+    mark = f"603{os.getpid()}"
+    for number in range(8):
+        session = subprocess.Popen([sys.executable, "-c", _BUSY, mark], stdout=subprocess.PIPE)
+        assert session.stdout is not None
+        session.stdout.readline()
+        time.sleep(0.03 * number)
+        session.kill()
+        session.wait()
+        session.stdout.close()
+
+    def left() -> list[bytes]:
+        return [line for line in _command_lines() if mark.encode() in line]
+
+    deadline = time.monotonic() + 10
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert left() == []
 
 
 def test_a_folder_that_cannot_be_made_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
