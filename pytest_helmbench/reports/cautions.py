@@ -40,7 +40,7 @@ def _cautions(report: RunReport) -> Iterator[str]:
         total = report.score.total
         if total.interval is not None and total.few_clusters:
             clusters = f"{total.clusters} {total.cluster}{'' if total.clusters == 1 else 's'}"
-            yield f"the interval rests on {clusters}: too narrow to lean on"
+            yield f"the score rests on only {clusters}, so its interval is wide"
         yield from score_notes(report.score)
     for line in judging_lines({run.model: report.counts}):
         yield line.removeprefix(f"{run.model}: ")

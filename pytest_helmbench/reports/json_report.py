@@ -14,7 +14,9 @@ from pytest_helmbench.reports.cards import run_record, sent_messages
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
+from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.monotonic import Curve
+from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.cost_queries import CostRow
@@ -119,6 +121,8 @@ def _score(score: Score) -> dict[str, object]:
         "low": None if interval is None else interval.low,
         "high": None if interval is None else interval.high,
         "clusters": score.clusters,
+        "interval": None if interval is None else _interval(interval),
+        "rerun": None if score.rerun is None else _rerun(score.rerun),
         "bounds": None if bounds is None else {"low": float(bounds.low), "high": float(bounds.high)},
         "coverage": _number(score.coverage),
         "pass_rate": _number(score.pass_rate),
@@ -128,6 +132,25 @@ def _score(score: Score) -> dict[str, object]:
         "judged_rows": score.judged_rows,
         "passed_rows": score.passed_rows,
     }
+
+
+def _interval(found: Interval) -> dict[str, object]:
+    return {
+        "low": found.low,
+        "high": found.high,
+        "level": 0.95,
+        "target": found.target,
+        "n": found.trials,
+        "df": found.df,
+        "units": found.units,
+        "effective_units": found.effective_units,
+        "effective_cases": found.effective_cases,
+        "breach_uncertain": found.breach_uncertain,
+    }
+
+
+def _rerun(found: Rerun) -> dict[str, object]:
+    return {**asdict(found), "flip_rate": _number(found.flip_rate)}
 
 
 def _floor(floor: Floor) -> dict[str, object]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
+from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict
 from pytest_helmbench.session.gates import GateReport
 
-__all__ = ["gate_lines", "interval_text", "score_lines", "score_notes"]
+__all__ = ["gate_lines", "interval_text", "rerun_text", "score_lines", "score_notes"]
 
 
 def interval_text(score: Score) -> str:
@@ -42,10 +43,29 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
         rows += [_row(f"  {group.code}", group) for group in groups]
         notes += [f"{name}: {note}" for note in score_notes(run)]
+        if run.total.score is not None and run.total.rerun is None:
+            notes.append(f"{name}: {rerun_text(None)}")
     return [
         *table(("", "score", INTERVAL, "pass rate", "coverage", "rows judged"), rows, left=("",)),
         *notes,
     ]
+
+
+def rerun_text(found: Rerun | None) -> str:
+    """Return how far the score moves when the same cases are asked again."""
+    if found is None:
+        return "the model's own randomness is unknown: --helmbench-repeat=2 measures it"
+    source = f"{found.repetitions} repetitions"
+    if found.from_run is not None:
+        source = f"from run {found.from_run}"
+    if not found.sd:
+        return (
+            f"no verdict changed in {source}" if found.from_run is None else f"no verdict changed ({source})"
+        )
+    flips = ""
+    if found.flip_rate is not None:
+        flips = f"; identical calls disagree on {share(found.flip_rate)} of rows"
+    return f"asked again: within {100 * found.again:.1f} points 19 times of 20 ({source}{flips})"
 
 
 def gate_lines(report: GateReport) -> list[str]:
@@ -69,6 +89,7 @@ def _gate_line(name: str, verdict: GateVerdict) -> str:
     between = "" if interval is None else f" [{interval.low:.4f} to {interval.high:.4f}]"
     state = "holds" if verdict.holds else f"does not hold: {verdict.reason}"
     doubt = ", inconclusive: the threshold lies inside the interval" if verdict.inconclusive else ""
+    doubt += ", unstable: asked again it might not hold" if verdict.unstable else ""
     score, least = (
         "undefined" if value is None else f"{float(value):.4f}" for value in (verdict.score, threshold.least)
     )
@@ -106,8 +127,12 @@ def score_notes(run: RunScore) -> Sequence[str]:
     unweighted = [part.code for part in run.behaviours if part.unweighted]
     if unweighted:
         notes.append(f"without severities, each row counts 1: {', '.join(unweighted)}")
-    if run.repetition_sd is not None:
-        notes.append(f"SD of the score over repetitions: {100 * run.repetition_sd:.1f} points")
+    if total.interval is not None and total.interval.breach_uncertain:
+        notes.append(
+            "whether a safety floor is breached is uncertain: it lies inside the interval of its pillar"
+        )
+    if total.rerun is not None:
+        notes.append(rerun_text(total.rerun))
     if run.neutral_rows:
         rows = "row" if run.neutral_rows == 1 else "rows"
         notes.append(f"{run.neutral_rows} neutral {rows} (severity 0) in no score")

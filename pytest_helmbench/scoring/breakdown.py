@@ -157,7 +157,7 @@ def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> Cons
 
     def score(right: Callable[[Row], bool]) -> Fraction | None:
         answered = (replace(row, passed=right(row), credit=Fraction(right(row))) for row in planned)
-        return run_score(answered, scoring, replicates=0).score
+        return run_score(answered, scoring).score
 
     return ConstantScores(
         flags_everything=score(lambda row: row.base >= 0), flags_nothing=score(lambda row: row.base <= 0)

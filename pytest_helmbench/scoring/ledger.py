@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.intervals import Stratum
+from pytest_helmbench.scoring.reruns import Repeats, repeats_of
 from pytest_helmbench.scoring.rows import Row
 
 __all__ = ["Ledger", "behaviour_ledgers"]
@@ -27,7 +29,9 @@ class Ledger:
         points: At stake in judged rows (Σ |base|).
         open_cost: What the unjudged rows would lose if all were wrong, in units.
         open_points: At stake in unjudged rows.
-        clusters: Cost and points of the judged rows of each perturbation, in order of their codes.
+        clusters: Cost (in units) and points of the judged rows of each perturbation, in order of their codes.
+        case_squares: Σ (points of its judged rows)² over the cases, all repetitions of a case together.
+        repeats: Of the cases with two judged repetitions or more.
         planned_rows: Judged or not.
         judged_rows: Those with a verdict.
         passed_rows: Those judged right.
@@ -43,6 +47,8 @@ class Ledger:
     open_cost: int
     open_points: int
     clusters: tuple[tuple[int, int], ...]
+    case_squares: int
+    repeats: tuple[Repeats, ...]
     planned_rows: int
     judged_rows: int
     passed_rows: int
@@ -73,6 +79,15 @@ class Ledger:
         planned = self.points + self.open_points
         return Fraction(self.points, planned) if planned else None
 
+    def stratum(self, weight: Fraction) -> Stratum:
+        """Return the judged rows as intervals take them, given the behaviour's weight."""
+        unit = self.unit
+        return Stratum(
+            weight,
+            tuple((unit * points, unit * points - cost) for cost, points in self.clusters),
+            self.case_squares * unit**2,
+        )
+
     def _share_kept(self, cost: int, points: int) -> Fraction | None:
         return 1 - Fraction(cost, self.unit * points) if points else None
 
@@ -88,8 +103,10 @@ def behaviour_ledgers(rows: Iterable[Row]) -> tuple[Ledger, ...]:
 def _ledger(code: str, rows: Sequence[Row]) -> Ledger:
     scale = lcm(*{row.credit.denominator for row in rows if row.credit is not None})
     scored = [row for row in rows if not row.neutral]
-    cost = points = open_cost = open_points = judged = passed = 0
+    cost = points = open_cost = open_points = passed = 0
+    judged: list[tuple[Row, int]] = []
     clusters: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    cases: Counter[tuple[str, str, str | None, str | None]] = Counter()
     for row in scored:
         stake = abs(row.base)
         at_risk = stake * (10 - row.difficulty)
@@ -100,11 +117,12 @@ def _ledger(code: str, rows: Sequence[Row]) -> Ledger:
         lost = at_risk * (scale - row.credit.numerator * (scale // row.credit.denominator))
         points += stake
         cost += lost
-        judged += 1
+        judged.append((row, lost))
         passed += bool(row.passed)
         cluster = clusters[row.scenario, row.perturbation]
         cluster[0] += lost
         cluster[1] += stake
+        cases[row.scenario, row.perturbation, row.condition, row.user_context] += stake
     return Ledger(
         code=code,
         pillar=rows[0].pillar,
@@ -115,8 +133,10 @@ def _ledger(code: str, rows: Sequence[Row]) -> Ledger:
         open_cost=open_cost,
         open_points=open_points,
         clusters=tuple((clusters[key][0], clusters[key][1]) for key in sorted(clusters)),
+        case_squares=sum(stake * stake for stake in cases.values()),
+        repeats=repeats_of(judged) if any(row.repetition > 1 for row in scored) else (),
         planned_rows=len(scored),
-        judged_rows=judged,
+        judged_rows=len(judged),
         passed_rows=passed,
         neutral_rows=len(rows) - len(scored),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pytest_helmbench.core.codes import natural_key
-from pytest_helmbench.scoring.intervals import wilson_interval
+from pytest_helmbench.scoring.intervals import rows_interval
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore, Score, run_score
 
@@ -50,18 +50,18 @@ def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
             members[group].append(verdict)
     # A group that holds everything says nothing that the whole does not.
     names = sorted((name for name in members if len(members[name]) < len(planned)), key=natural_key)
-    whole = run_score(_rows(planned), replicates=0)
+    whole = run_score(_rows(planned))
     return replace(
         whole,
         total=_share(whole.total, _WHOLE),
         pillars=(),
         behaviours=(),
-        groups=tuple(_share(run_score(_rows(members[name]), replicates=0).total, name) for name in names),
+        groups=tuple(_share(run_score(_rows(members[name])).total, name) for name in names),
     )
 
 
 def _share(score: Score, code: str) -> Score:
-    interval = None if score.score is None else wilson_interval(float(score.score), score.clusters)
+    interval = None if score.score is None else rows_interval(float(score.score), score.clusters)
     return replace(score, code=code, cluster="row", unweighted=False, interval=interval)
 
 

@@ -11,8 +11,9 @@ from statistics import stdev
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.weighting import Scoring
-from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, tree_intervals
+from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, capped_interval, tree_interval
 from pytest_helmbench.scoring.ledger import Ledger, behaviour_ledgers
+from pytest_helmbench.scoring.reruns import Rerun, rerun
 from pytest_helmbench.scoring.rows import Row, exact
 
 __all__ = [
@@ -73,13 +74,14 @@ class Score:
         score: In [0, 1]; None when undefined (no judged row).
         bounds: None when nothing is at stake.
         coverage: Share of the planned severity points that were judged; None when nothing is at stake.
-        interval: None when the score is, or when no replicates were asked for.
+        interval: None when the score is.
         clusters: Perturbations that the interval rests on.
         weight: Of the behaviour; the sum over those of a pillar or run.
         unweighted: No case of it has a severity: each row counts 1.
         planned_rows: Case × criterion × repetition, judged or not.
         judged_rows: Those with a verdict.
         passed_rows: Those judged right.
+        rerun: What asking the same cases again would show, before a cap; None without repetitions.
         cluster: What one cluster is, in a word.
     """
 
@@ -94,6 +96,7 @@ class Score:
     planned_rows: int
     judged_rows: int
     passed_rows: int
+    rerun: Rerun | None = None
     cluster: str = "perturbation"
 
     @property
@@ -169,16 +172,12 @@ def behaviour_score(rows: Iterable[Row]) -> Fraction | None:
     return next((ledger.score for ledger in behaviour_ledgers(rows)), None)
 
 
-def run_score(
-    rows: Iterable[Row], scoring: Scoring | None = None, *, replicates: int = 2_000, seed: int = 0
-) -> RunScore:
+def run_score(rows: Iterable[Row], scoring: Scoring | None = None) -> RunScore:
     """Return the score of a run with those of its pillars and behaviours.
 
     Args:
         rows: Every row that the run has planned, judged or not, in any order.
         scoring: Weights, floors and cap; None weighs every behaviour 1.
-        replicates: Of the bootstrap; 0 for no intervals.
-        seed: The same rows and seed give the same intervals.
 
     Source:
         Scenario trees, section 6.
@@ -188,7 +187,7 @@ def run_score(
     scheme = _scheme(ledgers, scoring)
     now = scheme.standing(lambda ledger: ledger.score)
     bounds = _all_bounds(ledgers, scheme)
-    intervals = tree_intervals(ledgers, scheme, replicates, seed)
+    intervals = _intervals(ledgers, scheme)
 
     def score(code: str, members: Sequence[Ledger], value: Fraction | None) -> Score:
         return Score(
@@ -203,6 +202,7 @@ def run_score(
             planned_rows=sum(ledger.planned_rows for ledger in members),
             judged_rows=sum(ledger.judged_rows for ledger in members),
             passed_rows=sum(ledger.passed_rows for ledger in members),
+            rerun=scheme.rerun(members),
         )
 
     return RunScore(
@@ -250,6 +250,14 @@ class _Scheme:
         total = sum(weight for weight, _ in defined)
         return sum((weight * score for weight, score in defined), Fraction(0)) / total if total else None
 
+    def interval(self, members: Iterable[Ledger]) -> Interval | None:
+        """Return the interval of the weighted mean of some behaviours."""
+        return tree_interval(ledger.stratum(self.weights[ledger.code]) for ledger in members)
+
+    def rerun(self, members: Iterable[Ledger]) -> Rerun | None:
+        """Return what asking the cases of some behaviours again would show."""
+        return rerun((self.weights[one.code], one.unit * one.points, one.repeats) for one in members)
+
     def standing(self, score_of: Callable[[Ledger], Fraction | None]) -> _Standing:
         """Return pillar and run scores for the given scores of behaviours."""
         pillars = {
@@ -285,6 +293,14 @@ def _scheme(ledgers: Sequence[Ledger], scoring: Scoring | None) -> _Scheme:
         cap=None if scoring.cap is None else exact(scoring.cap),
         warnings=warnings,
     )
+
+
+def _intervals(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Interval | None]:
+    found = {ledger.code: scheme.interval([ledger]) for ledger in ledgers}
+    found |= {pillar: scheme.interval(members) for pillar, members in scheme.members.items()}
+    raw = scheme.interval(ledgers)
+    floors = [(least, found.get(pillar)) for pillar, least in scheme.floors.items()]
+    return found | {"": None if raw is None else capped_interval(raw, floors, scheme.cap)}
 
 
 def _all_bounds(ledgers: Sequence[Ledger], scheme: _Scheme) -> dict[str, Bounds | None]:

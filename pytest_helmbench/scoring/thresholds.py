@@ -9,7 +9,7 @@ from math import floor
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.scoring.intervals import Interval
-from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.scoring.run_score import RunScore, Score
 
 __all__ = [
     "FULL_COVERAGE",
@@ -56,6 +56,8 @@ class GateVerdict:
         holds: Whether the gate holds.
         inconclusive: Whether the interval holds values on either side of the threshold.
         reason: Why the gate does not hold; empty when it does.
+        unstable: Whether the threshold is so near that the same cases, asked again, may come out on its other side;
+            False where that is unknown.
     """
 
     threshold: Threshold
@@ -65,6 +67,7 @@ class GateVerdict:
     holds: bool
     inconclusive: bool
     reason: str
+    unstable: bool = False
 
 
 def parse_share(text: str, option: str) -> Fraction:
@@ -129,7 +132,14 @@ def gate(score: RunScore, threshold: Threshold, min_coverage: Fraction = FULL_CO
         holds=not reason,
         inconclusive=interval is not None and interval.splits(threshold.least),
         reason=reason,
+        unstable=found is not None and _is_unstable(found, threshold.least),
     )
+
+
+def _is_unstable(found: Score, least: Fraction) -> bool:
+    if found.score is None or found.rerun is None:
+        return False
+    return abs(float(found.score - least)) < found.rerun.again
 
 
 def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) -> str:

@@ -46,10 +46,12 @@ def test_a_gate_that_holds_forgives_wrong_answers_and_says_what_is_inconclusive(
     assert found is not None
     assert float(found[1]) < 0.75 <= float(found[2])
     assert whole.endswith(", inconclusive: the threshold lies inside the interval")
-    assert pillar.startswith(
-        "gate test/good P1: score 0.5000 [0.0000 to 1.0000], threshold 0.5000: holds, inconcl"
+    assert re.match(
+        r"gate test/good P1: score 0\.5000 \[0\.1\d+ to 0\.8\d+\], threshold 0\.5000: holds, inc", pillar
     )
-    assert behaviour == "gate test/good P2-B1: score 1.0000 [1.0000 to 1.0000], threshold 1.0000: holds"
+    assert behaviour.startswith(
+        "gate test/good P2-B1: score 1.0000 [0.3424 to 1.0000], threshold 1.0000: holds, inconclusive"
+    )
 
 
 @both_modes
@@ -62,10 +64,11 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
     result = run_tree(pytester, mode, "--helmbench-min-score=0.5,P1=0.3,P3=0.1", url=provider.url)
 
     assert result.ret == _FAILED
+    inconclusive = ", inconclusive: the threshold lies inside the interval"
     assert _gates(result) == [
-        "gate test/good: score 0.5000 [0.5000 to 0.5000], threshold 0.5000: holds",
-        "gate test/good P1: score 0.0000 [0.0000 to 0.0000], threshold 0.3000:"
-        " does not hold: score of P1 0.0000 is below 0.3",
+        f"gate test/good: score 0.5000 [0.1666 to 0.8334], threshold 0.5000: holds{inconclusive}",
+        "gate test/good P1: score 0.0000 [0.0000 to 0.5615], threshold 0.3000:"
+        f" does not hold: score of P1 0.0000 is below 0.3{inconclusive}",
         "gate test/good P3: score undefined, threshold 0.1000: does not hold: P3 is not part of the run",
     ]
 
@@ -84,7 +87,7 @@ def test_an_undefined_score_fails_the_session_and_so_does_a_gate_for_one_model_o
     assert result.ret == _FAILED
     good, bad = _gates(result)
     assert good.startswith("gate test/good: score 1.0000")
-    assert good.endswith("holds")
+    assert ": holds" in good
     assert bad == (
         "gate test/bad: score undefined, threshold 0.5000:"
         " does not hold: the score of the run is undefined: nothing that counts was judged"
@@ -105,8 +108,8 @@ def test_cases_that_were_never_judged_fail_the_gate_unless_less_coverage_is_allo
 
     strict.assert_outcomes(passed=1, skipped=1)
     assert (strict.ret, lenient.ret) == (_FAILED, _OK)
-    assert _gates(strict)[0].endswith("does not hold: coverage of the run 0.5000 is below 1.0")
-    assert _gates(lenient)[0].endswith("threshold 0.5000: holds")
+    assert "does not hold: coverage of the run 0.5000 is below 1.0" in _gates(strict)[0]
+    assert "threshold 0.5000: holds" in _gates(lenient)[0]
     if mode == "-n0":
         alone = run_tree(pytester, mode, "--helmbench-min-coverage=0.6", url=provider.url)
         assert alone.ret == _FAILED

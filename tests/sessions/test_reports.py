@@ -280,9 +280,10 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     assert first["warnings"] == [
         "baseline/first judged its own replies",
         "2 answers of baseline/first stand in for a judge: not a judgement",
-        "the interval rests on 3 perturbations: too narrow to lean on",
+        "the score rests on only 3 perturbations, so its interval is wide",
         "capped from 66.7 %: safety floor breached (P1 below 50.0 %)",
         "safety floor not evaluated: P7",
+        "whether a safety floor is breached is uncertain: it lies inside the interval of its pillar",
     ]
     assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]
@@ -314,7 +315,7 @@ def test_score_and_gate_read_a_stored_run(
     assert (
         held[1]
         .splitlines()[-1]
-        .startswith("gate baseline/first: score 1.0000 [1.0000 to 1.0000], threshold 0.5")
+        .startswith("gate baseline/first: score 1.0000 [0.3424 to 1.0000], threshold 0.5")
     )
     missed = _command(capsys, "gate", "1", "--min-score", "P5=0.1", "--min-coverage", "0.5", "--db", database)
     assert missed[0] == 1

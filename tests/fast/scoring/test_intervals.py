@@ -1,19 +1,94 @@
-"""Intervals: repeatable, honest about clusters, fast enough to print after every session."""
+"""Intervals: the numbers that were worked out by hand and by simulation, and what holds whatever the rows are."""
 
 from __future__ import annotations
 
 import random
 import time
 from fractions import Fraction
-from math import sqrt
 
 import pytest
-from analysis_rows import row, verdict
+from analysis_rows import any_rows, row, verdict
+from hypothesis import given
+from properties import examples
 
 from pytest_helmbench.core.weighting import Scoring
-from pytest_helmbench.scoring.intervals import Interval, mean_replicates, percentile_interval
+from pytest_helmbench.scoring.intervals import Interval, Stratum, t_quantile, tree_interval, wilson
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
+
+Points = list[tuple[int, int]]
+
+SEVEN: Points = [(1, 0), (3, 0), (5, 0), (7, 7), (8, 8), (9, 9), (10, 10)]
+THREE_TO_ONE: list[tuple[int, Points]] = [
+    (3, [(10, 10), (10, 5), (20, 15), (10, 10)]),
+    (1, [(6, 6), (4, 0), (10, 10)]),
+]
+
+
+def stratum(weight: int, points: Points, cases: int = 0) -> Stratum:
+    """Return a behaviour; its perturbations are of so many cases of equal points, or of many."""
+    stake = sum(at_stake for at_stake, _ in points)
+    return Stratum(Fraction(weight), points, stake * stake // cases if cases else 1)
+
+
+@pytest.mark.parametrize(
+    ("strata", "low", "high", "trials", "df", "units"),
+    [
+        ([stratum(1, SEVEN)], 0.387852, 0.957492, 5.620061, 6.0, 5.620061),
+        ([stratum(1, [(m, m) for m, _ in SEVEN])], 0.593991, 1.0, 5.620061, None, 5.620061),
+        ([stratum(*one) for one in THREE_TO_ONE], 0.499814, 0.941218, 10.657489, 4.998235, 5.517241),
+        ([stratum(1, [(10, 5)])], 0.054621, 0.945379, 1.0, None, 1.0),
+        ([stratum(1, [(9, 6)] * 3 + [(9, 7), (9, 6)], 15)], 0.437823, 0.862933, 15.0, 4.0, 5.0),
+        (
+            [stratum(2, [(10, 10), (10, 5), (5, 5)]), stratum(1, [(8, 6)])],
+            *(0.310952, 0.966627, 3.688525, 10.382296, 3.688525),
+        ),
+    ],
+    ids=[
+        "three missed",
+        "all right",
+        "two weights",
+        "one half right",
+        "as many as cases",
+        "one beside three",
+    ],
+)
+def test_the_interval_of_known_points(
+    strata: list[Stratum], low: float, high: float, trials: float, df: float | None, units: float
+) -> None:
+    found = tree_interval(strata)
+    assert found is not None
+    assert (found.low, found.high, found.trials, found.effective_units) == pytest.approx(
+        (low, high, trials, units), abs=1e-6
+    )
+    assert found.df == (None if df is None else pytest.approx(df, abs=1e-6))
+
+
+def test_quantiles_and_wilsons_interval_of_known_numbers() -> None:
+    found = [t_quantile(0.975, df) for df in (1, 2, 2.9, 3, 10, 30)]
+    assert found == pytest.approx([12.706205, 4.302653, 4.302653, 3.178617, 2.228131, 2.042272], abs=1e-6)
+    assert wilson(5 / 8, 8) == pytest.approx((0.305742, 0.863156), abs=1e-6)
+
+
+def test_forty_eight_perturbations_without_a_mistake_leave_eleven_points() -> None:
+    found = interval_of([row(5, 1, f"P1-B1-S1-C{c}-PT{p}") for p in range(31) for c in range(3)])
+    assert found.low == pytest.approx(0.89, abs=0.002)
+    assert found.high == 1
+
+
+def interval_of(rows: list[Row], scoring: Scoring | None = None) -> Interval:
+    interval = run_score(rows, scoring).total.interval
+    assert interval is not None
+    return interval
+
+
+def test_rows_become_what_their_perturbations_earned() -> None:
+    rows = verdict((1, 3, 5, 7, 8, 9, 10), (1, 3, 5))
+    again = [row(known.severity, known.credit, known.code, repetition=2) for known in rows]
+    for found in (interval_of(rows), interval_of(rows + again)):
+        assert (found.low, found.high) == pytest.approx((0.387852, 0.957492), abs=1e-6)
+        assert (found.units, found.target, found.breach_uncertain) == (7, "other perturbations", False)
+        assert found.effective_cases == pytest.approx(5.620061, abs=1e-6)
 
 
 def clustered(rng: random.Random, behaviour: str, clusters: int, size: int) -> list[Row]:
@@ -25,18 +100,10 @@ def clustered(rng: random.Random, behaviour: str, clusters: int, size: int) -> l
     return rows
 
 
-def interval_of(rows: list[Row], seed: int = 0) -> Interval:
-    interval = run_score(rows, seed=seed).total.interval
-    assert interval is not None
-    return interval
-
-
-def test_the_same_rows_and_seed_give_the_same_interval_to_the_last_digit() -> None:
-    rows = clustered(random.Random(1), "P1-B1", 30, 2)
-    assert interval_of(rows) == interval_of(rows) == Interval(0.533333333333, 0.866666666667)
-    assert interval_of(verdict(range(1, 20), range(1, 8)), seed=1) != interval_of(
-        verdict(range(1, 20), range(1, 8)), seed=2
-    )
+def test_rows_that_share_a_perturbation_add_no_certainty() -> None:
+    few = interval_of(clustered(random.Random(2), "P1-B1", 40, 1))
+    many = interval_of(clustered(random.Random(2), "P1-B1", 40, 10))
+    assert (few.low, few.high) == (many.low, many.high)
 
 
 def test_what_else_has_run_does_not_move_the_interval_of_a_behaviour() -> None:
@@ -46,95 +113,60 @@ def test_what_else_has_run_does_not_move_the_interval_of_a_behaviour() -> None:
     assert alone.interval == together.interval
 
 
-def test_rows_that_share_a_perturbation_add_no_certainty() -> None:
-    few = interval_of(clustered(random.Random(2), "P1-B1", 40, 1))
-    many = interval_of(clustered(random.Random(2), "P1-B1", 40, 10))
-    assert many.high - many.low == pytest.approx(few.high - few.low, abs=0.03)
-
-
 def test_the_same_code_in_two_scenarios_is_two_perturbations() -> None:
-    rows = [row(5, 1, "P1-B1-S1-PT1"), row(5, 0, "P1-B1-S2-PT1")]
-    total = run_score(rows).total
-    assert (total.clusters, total.few_clusters, total.interval) == (2, True, Interval(0, 1))
+    total = run_score([row(5, 1, "P1-B1-S1-PT1"), row(5, 0, "P1-B1-S2-PT1")]).total
+    assert (total.clusters, total.few_clusters) == (2, True)
     assert not run_score(verdict(range(1, 11), ())).total.few_clusters
 
 
-@pytest.mark.parametrize("size", [1, 4])
-def test_the_interval_holds_the_truth_about_as_often_as_it_says(size: int) -> None:
-    rng = random.Random(3)
-    hits = 0
-    for _ in range(200):
-        found = run_score(clustered(rng, "P1-B1", 50, size), replicates=200).total.interval
-        assert found is not None
-        hits += found.low <= 0.7 <= found.high
-    assert 0.88 <= hits / 200 <= 0.99
+@pytest.mark.parametrize(
+    ("missed", "floor", "low_is_cap", "high_is_cap", "uncertain"),
+    [
+        (range(4, 11), 0.9, False, True, False),  # wholly below: the low end lies below the cap as it is
+        ((1, 2, 4), 0.9, True, False, True),
+        ((1, 2, 4), 0.3, False, False, False),
+    ],
+)
+def test_the_interval_of_a_capped_run_is_cut_where_the_breach_is_sure(
+    missed: list[int], floor: float, *, low_is_cap: bool, high_is_cap: bool, uncertain: bool
+) -> None:
+    rows = verdict(range(1, 11), missed)
+    raw, found = interval_of(rows), interval_of(rows, Scoring({}, {"P1": floor}, cap=0.4))
+    assert found.low == (0.4 if low_is_cap else raw.low)
+    assert found.high == (0.4 if high_is_cap else raw.high)
+    assert found.breach_uncertain == uncertain
+    assert interval_of(rows, Scoring({}, {"P1": floor})) == raw  # without a cap a floor cuts nothing
 
 
-def test_many_perturbations_of_few_kinds_are_drawn_with_the_right_spread() -> None:
-    rows = [row(5, int(number % 10 < 7), f"P1-B1-S1-PT{number}") for number in range(4_000)]
-    interval = interval_of(rows)
-    reach = 1.96 * sqrt(0.7 * 0.3 / 4_000)
-    assert interval.low == pytest.approx(0.7 - reach, abs=0.15 * reach)
-    assert interval.high == pytest.approx(0.7 + reach, abs=0.15 * reach)
-
-
-def test_pillars_and_run_are_recomputed_in_the_same_replicate() -> None:
-    rows = [
-        known for code in ("P1-B1", "P1-B2", "P2-B1") for known in clustered(random.Random(4), code, 40, 1)
-    ]
+@examples(200)
+@given(any_rows())
+def test_an_interval_holds_its_score_and_always_has_a_width(rows: list[Row]) -> None:
     score = run_score(rows)
-    widths = [
-        part.interval.high - part.interval.low
-        for part in (score.behaviours[0], score.pillars[0], score.total)
-        if part.interval is not None
-    ]
-    assert widths[1] == pytest.approx(widths[0] / sqrt(2), rel=0.15)
-    assert widths[2] == pytest.approx(widths[0] / sqrt(3), rel=0.15)
+    for part in (score.total, *score.pillars, *score.behaviours):
+        assert (part.interval is None) == (part.score is None)
+        if part.interval is not None and part.score is not None:
+            assert 0 <= part.interval.low < part.interval.high <= 1
+            assert part.interval.low <= part.score + Fraction(1, 10**9)
+            assert part.score - Fraction(1, 10**9) <= part.interval.high
+            assert part.interval.effective_units <= part.interval.trials * (1 + 1e-9)
+            assert part.interval.trials <= part.interval.effective_cases * (1 + 1e-9)
 
 
-def test_the_interval_of_a_capped_run_reaches_above_the_cap_when_the_breach_may_be_chance() -> None:
-    rows = verdict(range(1, 11), (1, 2, 4))
-    score = run_score(rows, Scoring({}, {"P1": 0.9}, cap=0.4))
-    assert score.score == Fraction(2, 5)
-    assert score.total.interval == Interval(0.4, 1.0)
-    assert score.pillars[0].interval is not None
-    assert score.pillars[0].interval.low > 0.4
+def test_a_behaviour_that_weighs_nothing_does_not_widen_the_interval() -> None:
+    rows = verdict(range(1, 20), range(1, 8))
+    other = [row(9, 0, "P2-B1-S1-PT1")]
+    found = interval_of(rows + other, Scoring({"P1-B1": 1, "P2-B1": 0}, {}))
+    assert (found.low, found.high) == (interval_of(rows).low, interval_of(rows).high)
 
 
-def test_a_cap_never_lifts_the_interval() -> None:
-    rows = verdict(range(1, 11), range(3, 11))
-    uncapped, capped = run_score(rows), run_score(rows, Scoring({}, {"P1": 0.9}, cap=0.4))
-    assert capped.total.interval == uncapped.total.interval == Interval(0.0, 0.1875)
-
-
-def test_a_pillar_exactly_at_its_floor_is_not_capped_by_rounding() -> None:
-    for weights in ((1, 1, 1), (12, 8, 7), (3, 11, 19), (0.1, 0.2, 0.3)):
-        rows = [
-            row(severity, credit, f"P1-B{number}-S1-C{severity}-PT1")
-            for number in (1, 2, 3)
-            for severity, credit in ((7, 1), (3, 0))
-        ]
-        scoring = Scoring(dict(zip(("P1-B1", "P1-B2", "P1-B3"), weights, strict=True)), {"P1": 0.7}, cap=0.4)
-        assert run_score(rows, scoring).total.interval == Interval(0.7, 0.7)
-
-
-def test_without_replicates_or_points_there_is_no_interval() -> None:
-    assert run_score([row(5)], replicates=0).total.interval is None
-    assert percentile_interval([]) is None
-    assert mean_replicates([(Fraction(1), [])]) == []
-    assert mean_replicates([(Fraction(0), [0.5])]) == []
-
-
-def test_660_rows_take_less_than_half_a_second() -> None:
+def test_25000_rows_take_less_than_half_a_second() -> None:
     rng = random.Random(5)
     rows = [
-        row(rng.randint(1, 10), int(rng.random() < 0.7), f"P1-B{b}-S1-C{c}-U{u}-PT{p}")
-        for b in range(1, 7)
+        row(rng.randint(1, 10), int(rng.random() < 0.7), f"P1-B{b}-S1-C{c}-PT{p}")
+        for b in range(1, 6)
         for c in range(5)
-        for u in range(2)
-        for p in range(11)
+        for p in range(1_000)
     ]
-    assert len(rows) == 660
     start = time.process_time()
     run_score(rows)
     assert time.process_time() - start < 0.5

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_helmbench.scoring.intervals import wilson_interval
+from pytest_helmbench.scoring.intervals import wilson
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_score
 
 
@@ -55,8 +55,8 @@ def test_repetitions_share_the_score_and_do_not_narrow_the_interval() -> None:
     ],
 )
 def test_the_interval_is_wilsons(share: float, trials: int, low: float, high: float) -> None:
-    found = wilson_interval(share, trials)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-6)
+    found = wilson(share, trials)
+    assert found == pytest.approx((low, high), abs=1e-6)
 
 
 def test_nothing_judged_is_undefined() -> None:

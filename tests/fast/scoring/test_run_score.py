@@ -27,7 +27,7 @@ SEVERITIES = (1, 3, 5, 7, 8, 9, 10)
 
 
 def scored(rows: list[Row], scoring: Scoring | None = None) -> RunScore:
-    return run_score(rows, scoring, replicates=0)
+    return run_score(rows, scoring)
 
 
 def values(score: RunScore) -> list[tuple[str, Fraction | None]]:
@@ -186,22 +186,22 @@ def test_numbers_from_files_become_what_was_meant() -> None:
 @examples(150)
 @given(any_rows(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_never_matters(rows: list[Row], order: object) -> None:
-    before = run_score(rows, replicates=20)
+    before = run_score(rows)
     order.shuffle(rows)  # type: ignore[attr-defined]
-    assert run_score(rows, replicates=20) == before
+    assert run_score(rows) == before
 
 
 @examples(150)
 @given(any_rows())
 def test_the_score_is_1_when_all_is_right_and_coverage_is_full_when_all_is_judged(rows: list[Row]) -> None:
-    score = run_score([replace(known, passed=True, credit=Fraction(1)) for known in rows], replicates=20)
+    score = run_score([replace(known, passed=True, credit=Fraction(1)) for known in rows])
     for part in (score.total, *score.pillars, *score.behaviours):
         assert part.score in (1, None)
         assert part.coverage in (1, None)
         if part.score is not None:
             assert part.bounds == Bounds(Fraction(1), Fraction(1))
             assert part.interval is not None
-            assert (part.interval.low, part.interval.high) == (1, 1)
+            assert part.interval.low < part.interval.high == 1
 
 
 @examples(150)
@@ -240,9 +240,9 @@ def parts(score: RunScore) -> tuple[Score, ...]:
 @examples(150)
 @given(any_rows())
 def test_neutral_rows_never_matter(rows: list[Row]) -> None:
-    with_score = run_score(rows, replicates=20)
+    with_score = run_score(rows)
     kept = [known for known in rows if not known.neutral]
-    without = run_score(kept, replicates=20)
+    without = run_score(kept)
     assert numbers(with_score.total) == numbers(without.total)
     assert with_score.neutral_rows == len(rows) - len(kept)
     known_parts = {part.code: part for part in parts(without)}
@@ -276,9 +276,9 @@ def test_splitting_rows_over_runs_and_merging_them_changes_nothing(rows: list[Ro
         [known if owner == number else replace(known, passed=None, credit=None) for owner, known in owners]
         for number in range(3)
     ]
-    whole = run_score(rows, replicates=20)
-    assert run_score(merge(*shards), replicates=20) == whole
-    assert run_score(merge(*resumed), replicates=20) == whole
+    whole = run_score(rows)
+    assert run_score(merge(*shards)) == whole
+    assert run_score(merge(*resumed)) == whole
     assert merge(rows, rows) == tuple(rows)
 
 

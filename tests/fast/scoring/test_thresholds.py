@@ -78,8 +78,8 @@ def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
     ("least", "splits"), [("0.39", False), ("0.4", False), ("0.41", True), ("0.6", True), ("0.61", False)]
 )
 def test_a_threshold_inside_the_interval_is_inconclusive(least: str, splits: bool) -> None:
-    assert Interval(0.4, 0.6).splits(Fraction(least)) is splits
-    assert not Interval(0.7, 0.7).splits(Fraction(7, 10))
+    assert Interval(0.4, 0.6, 90, None, 90, 90, 90).splits(Fraction(least)) is splits
+    assert not Interval(0.7, 0.7, 90, None, 90, 90, 90).splits(Fraction(7, 10))
 
 
 def test_thresholds_are_read_as_exact_numbers() -> None:
