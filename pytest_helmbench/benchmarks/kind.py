@@ -188,8 +188,8 @@ class RunFollower(Protocol):
     def store_totals(self, store: Store, run_ids: RunIds) -> None:
         """Take note that no more results come; what was recorded is on disk by now."""
 
-    def write_runs(self, run_ids: RunIds) -> None:
-        """Take note that the runs are closed."""
+    def write_runs(self, run_ids: RunIds, db: Path) -> None:
+        """Take note that the runs are closed, and where they are: a database that was taken away is another one."""
 
 
 @runtime_checkable

@@ -77,7 +77,7 @@ class ExitRule:
             lost = f": {dropped} rows are lost" if dropped else ""
             reasons.append(f"not everything was stored{lost} (see above)")
         if coordinator.book.store is not None and coordinator.book.store.displaced is not None:
-            reasons.append("the session was stopped: its database was taken away (see above)")
+            reasons.append("the session was stopped: its database could not be written any more (see above)")
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
         return reasons

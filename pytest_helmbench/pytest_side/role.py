@@ -83,7 +83,7 @@ class SessionRole(ABC):
         self.cancel(INTERRUPTED)
 
     def hurry(self) -> None:
-        """Let calls on the wire have no more grace."""
+        """Let calls on the wire have no more grace, and the disk no more than a moment. In a signal's handler."""
         if self.engine is not None:
             self.engine.hurry()
 

@@ -83,7 +83,12 @@ class SingleProcess(SessionRole):
         if self._cases is not None:
             self._cases.end("the session has ended", GRACE_S)
             self._cases = None
-        self._coordinator.close(interrupted=interrupted)
+        self._coordinator.close(interrupted=interrupted, tick=self._tick)
+
+    def hurry(self) -> None:
+        """See `SessionRole.hurry`."""
+        super().hurry()
+        self._coordinator.hurry()
 
     def _stop_model(self, model: str, sentence: str) -> None:
         if self._cases is not None:

@@ -164,7 +164,7 @@ class XdistController(SessionRole):
         if self._cancelled:
             self._await_workers(INTERRUPT_GRACE_S if interrupted else 0.0)
         self._catch_up()
-        self._coordinator.close(interrupted=interrupted)
+        self._coordinator.close(interrupted=interrupted, tick=self._tick)
 
     def _await_workers(self, grace_s: float) -> None:
         """Wait until the workers have nothing more to say; Ctrl-C cuts the grace of their calls short."""
@@ -181,6 +181,7 @@ class XdistController(SessionRole):
     def hurry(self) -> None:
         """See `SessionRole.hurry`: the workers are told by whoever awaits them."""
         self._in_a_hurry = True
+        self._coordinator.hurry()
 
     def interrupted(self, _by: str) -> None:
         """See `SessionRole.interrupted`."""

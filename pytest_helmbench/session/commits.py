@@ -15,6 +15,7 @@ from pytest_helmbench.store.writer import Store
 __all__ = ["Commits"]
 
 _LONG_S = 10.0
+_LONG_AT_THE_END_S = 2.0
 
 
 class Commits:
@@ -47,6 +48,7 @@ class Commits:
         self._last_commit = clock()
         self._said = False
         self._told = False
+        self._ends_at: float | None = None
         store.listen(lambda: loop.soon(self._settled))
 
     def add_reply(self) -> None:
@@ -80,7 +82,12 @@ class Commits:
             self._check()
 
     def slow_sentence(self) -> str | None:
-        """Return, once per standstill, what is said when nothing has come to the disk for 10 s. From any thread."""
+        """Return, once per standstill, what is said when nothing has come to the disk for 10 s. From any thread.
+
+        At the end of a session, when 2 s were not enough for what is left.
+        """
+        if self._ends_at is not None:
+            return self._last_sentence(self._ends_at)
         waiting = len(self._replies)
         if not waiting or self._clock() - self._last_commit < _LONG_S:
             self._said = False
@@ -91,6 +98,26 @@ class Commits:
         return (
             f"nothing could be written to {self._store.path} for {_LONG_S:.0f} s: {waiting} replies wait for the"
             f" disk, and while more than {self._most_waiting} do, nothing new is sent"
+        )
+
+    def session_ends(self) -> None:
+        """Take note that somebody waits for all that is left. From any thread."""
+        self._ends_at = self._clock()
+        self._said = False
+
+    def _last_sentence(self, ends_at: float) -> str | None:
+        queued, settled, fault = self._store.progress()
+        if (
+            self._said
+            or fault is not None
+            or settled >= queued
+            or self._clock() - ends_at < _LONG_AT_THE_END_S
+        ):
+            return None
+        self._said = True
+        return (
+            f"waiting for {self._store.path}: {queued - settled} records are not on disk yet; another process may hold"
+            " it. Ctrl-C writes everything to helmbench-recovered.db beside it, and ends"
         )
 
     def _settled(self) -> None:

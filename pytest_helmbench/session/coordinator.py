@@ -163,9 +163,21 @@ class Coordinator:
         """What the summary says, sentence by sentence."""
         return self._notes.sentences
 
-    def close(self, *, interrupted: bool) -> None:
-        """Close runs, database and loop."""
+    def hurry(self) -> None:
+        """Wait no longer than a moment for the disk. From any thread."""
+        if self.book.store is not None:
+            self.book.store.hurry()
+
+    def close(self, *, interrupted: bool, tick: Callable[[], object] = lambda: None) -> None:
+        """Close runs, database and loop.
+
+        Args:
+            interrupted: The session did not come to its end.
+            tick: Called twice a second while the disk takes time.
+        """
         if self.ended is None:
+            if self.commits is not None:
+                self.commits.session_ends()
             self.ended = time.perf_counter()
             if self.changed:
                 self.note(changed_text(tuple(self.changed)))
@@ -173,12 +185,12 @@ class Coordinator:
                 self._recorded_replies.close()
             try:
                 if not interrupted:
-                    self._total_packs()
+                    self._total_packs(tick)
             finally:
-                self.book.close(interrupted=interrupted)
+                self.book.close(interrupted=interrupted, tick=tick)
             if interrupted or self.stopped_models or self.overdrawn is not None:
                 self._note_what_is_left()
-            self.library.write_runs(self.book.run_ids())
+            self.library.write_runs(self.book.run_ids(), self.book.db)
             self.library.end()
 
     def _note_what_is_left(self) -> None:
@@ -232,10 +244,10 @@ class Coordinator:
         runs = ", ".join(map(str, sorted(resumption.runs.values())))
         return f"went on with run {runs}: {len(resumption.judged)} judged cases were on record"
 
-    def _total_packs(self) -> None:
+    def _total_packs(self, tick: Callable[[], object]) -> None:
         store = self.book.store
         if store is not None and store.fault is None:
-            store.flush()
+            store.flush(tick)
             self.library.store_totals(store, self.book.run_ids())
 
     def _set_overdrawn(self, sentence: str) -> None:

@@ -149,10 +149,10 @@ class Library:
         for follower in self._followers():
             follower.store_totals(store, run_ids)
 
-    def write_runs(self, run_ids: RunIds) -> None:
-        """Tell the kinds that follow runs that these are closed."""
+    def write_runs(self, run_ids: RunIds, db: Path) -> None:
+        """Tell the kinds that follow runs that these are closed, in this database."""
         for follower in self._followers():
-            follower.write_runs(run_ids)
+            follower.write_runs(run_ids, db)
 
     def end(self) -> None:
         """Close what a session has left open that never ran, or was broken off."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -177,11 +177,16 @@ class RunBook:
         if self._store is not None:
             self._store.record_result(record)
 
-    def close(self, *, interrupted: bool) -> None:
-        """Close every run and the database."""
+    def close(self, *, interrupted: bool, tick: Callable[[], object] = lambda: None) -> None:
+        """Close every run and the database.
+
+        Args:
+            interrupted: The session did not come to its end.
+            tick: Called twice a second while the disk takes time.
+        """
         if self._store is None:
             return
-        self._store.flush()
+        self._store.flush(tick)
         for run_id in self.tallies:
             scored = scored_run(self._store.path, run_id) if self._store.fault is None else None
             complete = scored is not None and scored.facts.complete and self._has_seen_all(run_id)
@@ -190,7 +195,7 @@ class RunBook:
             if scored is not None:
                 self.scored[run_id], score = scored, scored.score
             self._store.close_run(run_id, run_totals(status, utc_now(), score))
-        self._store.close()
+        self._store.close(tick)
 
     def _has_seen_all(self, run_id: int) -> bool:
         """Return whether no verdict on record is left that this session should have looked at, and has not."""

@@ -42,9 +42,14 @@ class FilePlace:
             self._log = {path: found for path in paths if (found := _identity(path)) is not None}
 
     def recovered(
-        self, conn: sqlite3.Connection, busy_timeout_s: float
+        self, conn: sqlite3.Connection, what: str, busy_timeout_s: float
     ) -> tuple[Database, FilePlace, StoreError]:
         """Write all that an open file holds, whatever stands at its place, to a new one beside it, and open that.
+
+        Args:
+            conn: To the open file.
+            what: Has happened to it, for people.
+            busy_timeout_s: See `open_database`.
 
         Returns:
             The new file, its place, and what has happened, for people.
@@ -52,7 +57,7 @@ class FilePlace:
         Raises:
             StoreError: It cannot be written.
         """
-        what = f"{self.path.name} was deleted, moved or replaced while it was written"
+        what = f"{self.path.name} {what}"
         try:
             beside = self._free_path()
             with contextlib.closing(sqlite3.connect(beside)) as copy:
@@ -79,7 +84,10 @@ class FilePlace:
 
         SQLite leaves the log of a file that has moved, and whoever opens another file at its place would read it.
         """
+        is_kept = self.is_kept
         conn.close()
+        if is_kept:
+            return
         for path, identity in self._log.items():
             if _identity(path) == identity:
                 path.unlink(missing_ok=True)

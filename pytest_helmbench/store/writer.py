@@ -6,8 +6,8 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections import ChainMap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -16,34 +16,32 @@ from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
 from pytest_helmbench.store.batch import Batch, Beat, Closing, Happened, Job, Stated, Task, is_loss
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
-from pytest_helmbench.store.database_file import FilePlace, open_database, transaction
+from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
-from pytest_helmbench.store.leases import LEASE_S, Leases, RunHeldError, seconds_since_boot
-from pytest_helmbench.store.recorded_rows import (
-    RecordTables,
-    write_attempts,
-    write_event,
-    write_results,
-    write_run_statement,
-)
+from pytest_helmbench.store.leases import LEASE_S, RunHeldError
+from pytest_helmbench.store.record_file import HEARTBEAT_S, RecordFile, RunsInFile
 from pytest_helmbench.store.run_rows import (
     RunRecord,
     RunTotals,
-    beat,
     interrupt_dead_runs,
     iso_time,
     reopen_run,
     settings_json,
     write_run,
-    write_totals,
 )
 
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 
 _BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
-_HEARTBEAT_S = 10.0
 _OLD_LEASE_S = LEASE_S - 10.0
 _SLICE_S = 0.5  # waits are cut in slices, since Windows hears no Ctrl-C inside one
+_PATIENCE_S = 125.0
+_LAST_S = 2.0
+"""How long a lock is still waited for when the user no longer waits; a disk that does not answer, as long again."""
+
+
+def _nothing() -> None:
+    """Nobody listens."""
 
 
 class Store:
@@ -59,35 +57,25 @@ class Store:
         path: Path,
         *,
         busy_timeout_s: float,
-        retry_pauses_s: Sequence[float],
+        patience_s: float,
         now: Callable[[], float],
     ) -> None:
-        self.path = path
-        """Of the file; of the one beside it once it was displaced."""
-        self._busy_timeout_s = busy_timeout_s
-        self._conn = db.conn
-        self._tables = RecordTables(db.conn)
-        self._retry_pauses_s = tuple(retry_pauses_s)
+        self._patience_s = patience_s
+        self._hurried_s: float | None = None
         self._now = now
         self._wake = threading.Condition()
         # Guarded by _wake:
         self._jobs: list[Job] = []
+        self._writing: Sequence[Job] = ()
         self._accepted = 0
         self._settled = 0
         self._closing = False
         self._fault: StoreError | None = None
-        self._displaced: StoreError | None = None
         self._dropped = 0
         self._on_settled: Callable[[], object] = _nothing
-        self._catalogues: dict[int, CatalogueIds] = {}
-        self._open_runs: frozenset[int] = frozenset()
-        self._leased: frozenset[int] = frozenset()
-        # Only the writer's own:
-        self._place = FilePlace(path)
-        self._leases = Leases(now)
-        self._replies: dict[str, int] = {}
-        self._last_beat_s = 0.0
-        self._renewed_s = seconds_since_boot()
+        self._runs = RunsInFile()
+        # Written by the writer alone:
+        self._file = RecordFile(db, path, busy_timeout_s, now)
         self._thread = threading.Thread(target=self._run, name="helmbench-store", daemon=True)
         self._thread.start()
 
@@ -97,15 +85,15 @@ class Store:
         path: Path,
         *,
         busy_timeout_s: float = 30.0,
-        retry_pauses_s: Sequence[float] = (0.2, 1.0, 3.0),
+        patience_s: float = _PATIENCE_S,
         now: Callable[[], float] = time.time,
     ) -> Store:
         """Open a results file, create it or bring it to the newest form, and start its writer.
 
         Args:
             path: The file; its folder must exist.
-            busy_timeout_s: How long to wait for another process's transaction.
-            retry_pauses_s: Pauses before a batch is tried again that found the file locked.
+            busy_timeout_s: How long to wait for another process's transaction while it is opened.
+            patience_s: How long later, before everything is written to another file beside it.
             now: Seconds since the epoch.
 
         Raises:
@@ -113,9 +101,14 @@ class Store:
         """
         try:
             db = open_database(path, busy_timeout_s)
-            return cls(db, path, busy_timeout_s=busy_timeout_s, retry_pauses_s=retry_pauses_s, now=now)
+            return cls(db, path, busy_timeout_s=busy_timeout_s, patience_s=patience_s, now=now)
         except sqlite3.Error as error:
             raise store_error(path, error) from error
+
+    @property
+    def path(self) -> Path:
+        """Of the file; of the one beside it once it was displaced."""
+        return self._file.path
 
     @property
     def fault(self) -> StoreError | None:
@@ -125,9 +118,8 @@ class Store:
 
     @property
     def displaced(self) -> StoreError | None:
-        """That the file was deleted, moved or replaced; what comes is then written to another beside it."""
-        with self._wake:
-            return self._displaced
+        """That the file was deleted, moved, replaced, or stays locked; what comes is written to another beside it."""
+        return self._file.displaced
 
     def progress(self) -> tuple[int, int, StoreError | None]:
         """Return how much was queued, how much of that is on disk or dropped, and the first failure to write."""
@@ -166,14 +158,15 @@ class Store:
                     opened[write_run(conn, values, run)] = codes
                 else:
                     opened[reopen_run(conn, run.continues, values, run)] = codes
-            self._leases.take(conn, opened)
+            self._file.leases.take(conn, opened)
             return tuple(opened)
 
         run_ids = self._ask(write)
         with self._wake:
-            self._catalogues = {**self._catalogues, **opened}
-            self._open_runs = self._open_runs | opened.keys()
-            self._leased = self._leased | opened.keys()
+            known = self._runs
+            self._runs = RunsInFile(
+                {**known.catalogues, **opened}, known.open | opened.keys(), known.leased | opened.keys()
+            )
         return run_ids
 
     def take_session(self, run_id: int | None, *, take_over: bool) -> tuple[int, ...]:
@@ -190,7 +183,7 @@ class Store:
         held: list[str] = []
 
         def take(conn: sqlite3.Connection) -> tuple[int, ...]:
-            run_ids, sentence = self._leases.taken_session(conn, run_id, take_over=take_over)
+            run_ids, sentence = self._file.leases.taken_session(conn, run_id, take_over=take_over)
             held[:] = [] if sentence is None else [sentence]
             return run_ids
 
@@ -198,13 +191,13 @@ class Store:
         if held:
             raise RunHeldError(held[0])
         with self._wake:
-            self._leased = self._leased | set(run_ids)
+            self._runs = replace(self._runs, leased=self._runs.leased | set(run_ids))
         return run_ids
 
     @property
     def lease_is_old(self) -> bool:
         """Whether so much of the lease is over that nothing should be sent before it is renewed."""
-        return seconds_since_boot() - self._renewed_s > _OLD_LEASE_S
+        return self._file.lease_age_s > _OLD_LEASE_S
 
     def record_attempt(self, record: AttemptRecord) -> None:
         """Keep a call with its request and its reply."""
@@ -242,19 +235,51 @@ class Store:
         """
         return self._ask(lambda conn: interrupt_dead_runs(conn, self._now(), silent_s))
 
-    def flush(self) -> None:
-        """Wait until everything queued so far is on disk, or has been dropped because of a fault."""
+    def hurry(self) -> None:
+        """Wait no longer than a moment for a file that is locked, or a disk that does not answer. From any thread."""
+        self._hurried_s = (
+            self._hurried_s or time.monotonic()
+        )  # no lock: a signal may have come while it was held
+
+    def flush(self, tick: Callable[[], object] = _nothing) -> None:
+        """Wait until everything queued so far is on disk, or has been dropped because of a fault.
+
+        Args:
+            tick: Called twice a second meanwhile.
+        """
         with self._wake:
             wanted = self._accepted
-            while self._settled < wanted and self._thread.is_alive():
-                self._wake.wait(_SLICE_S)
+        while not self._is_settled(wanted):
+            tick()
 
-    def close(self) -> None:
-        """Write what is queued, fold the log into the file and close it. Twice does no harm."""
+    def _is_settled(self, wanted: int) -> bool:
+        """Wait a moment; return whether so much is on disk, or dropped, or given up."""
+        with self._wake:
+            if self._settled < wanted and self._thread.is_alive() and not self._is_given_up():
+                self._wake.wait(_SLICE_S)
+            return self._settled >= wanted or not self._thread.is_alive() or self._is_given_up()
+
+    def _is_given_up(self) -> bool:
+        """Return whether the disk has not answered in the time that the user gave it; what waits is lost then."""
+        if self._hurried_s is None or time.monotonic() - self._hurried_s < 2 * _LAST_S + _SLICE_S:
+            return False
+        if self._settled < self._accepted and self._fault is None:
+            self._fault = StoreError(self.path, "the disk did not answer", "what was stored before is intact")
+            self._dropped += sum(map(is_loss, (*self._writing, *self._jobs)))
+        return self._fault is not None
+
+    def close(self, tick: Callable[[], object] = _nothing) -> None:
+        """Write what is queued, fold the log into the file and close it. Twice does no harm.
+
+        Args:
+            tick: Called twice a second while that takes time.
+        """
         with self._wake:
             self._closing = True
             self._wake.notify_all()
-        while self._thread.is_alive():
+        self._thread.join(_SLICE_S)
+        while self._thread.is_alive() and not self._is_given_up():
+            tick()
             self._thread.join(_SLICE_S)
 
     def _put(self, job: Job) -> None:
@@ -288,10 +313,8 @@ class Store:
         finally:
             # Checkpointing is a courtesy: another session may still have the file open.
             with contextlib.suppress(sqlite3.Error):
-                if self._leased and self._fault is None:
-                    self._leases.drop(self._conn)
-                self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self._conn.close()
+                self._file.end(drop_leases=bool(self._runs.leased) and self._fault is None)
+            self._file.close()
             with self._wake:
                 self._fault = self._fault or fault
                 self._wake.notify_all()
@@ -302,10 +325,11 @@ class Store:
         """Wait for jobs and take them; empty when the store closes."""
         with self._wake:
             while not self._jobs and not self._closing:
-                if not self._wake.wait(_HEARTBEAT_S) and self._leased and self._fault is None:
+                if not self._wake.wait(HEARTBEAT_S) and self._runs.leased and self._fault is None:
                     self._jobs.append(Beat())
                     self._accepted += 1
             jobs, self._jobs = self._jobs[:_BATCH], self._jobs[_BATCH:]
+            self._writing = jobs
             return jobs
 
     def _settle(self, jobs: Sequence[Job]) -> None:
@@ -327,66 +351,29 @@ class Store:
         on_settled()
 
     def _write_with_patience(self, batch: Batch) -> None:
-        for pause_s in self._retry_pauses_s:
+        """Write; while another process holds the lock, try again, and in the end write beside it."""
+        began = time.monotonic()
+        while True:
             try:
                 return self._write(batch)
             except sqlite3.Error as error:
                 if not is_locked(error):
                     raise
-            time.sleep(pause_s)
-        return self._write(batch)
+                if self._may_wait(began):
+                    continue
+                # A run that is not open yet is opened nowhere else.
+                if batch.tasks or not self._runs.open:
+                    raise
+            self._file.go_on_beside(f"was locked by another process for {time.monotonic() - began:.0f} s")
+
+    def _may_wait(self, began: float) -> bool:
+        hurried_s, now = self._hurried_s, time.monotonic()
+        return now - began < self._patience_s and (hurried_s is None or now - hurried_s < _LAST_S)
 
     def _write(self, batch: Batch) -> None:
-        now_s, since_boot_s = self._now(), seconds_since_boot()
-        beats = self._beat_is_due(now_s, since_boot_s)
-        if not self._place.is_kept:
-            self._go_on_beside()
-        tables = self._tables
-        with transaction(self._conn):
-            self._leases.check(self._conn, self._leased, self.path)
-            replies = write_attempts(self._conn, tables, batch.attempts) if batch.attempts else {}
-            if batch.results:
-                known = ChainMap(replies, self._replies)
-                write_results(self._conn, tables, batch.results, self._catalogues, known)
-            for happened in batch.happened:
-                write_event(self._conn, tables, happened.run_id, happened.event)
-            for stated in batch.stated:
-                write_run_statement(self._conn, stated.run_id, stated.statement)
-            for closing in batch.closings:
-                write_totals(self._conn, closing.run_id, closing.totals)
-                self._leases.drop(self._conn, closing.run_id)
-            answers = [task.action(self._conn) for task in batch.tasks]
-            if beats:
-                beat(self._conn, self._open_runs, iso_time(now_s))
-                self._leases.renew(self._conn)
-        self._place.has_log()
-        # Only now is it true: a rolled back batch must leave no trace in memory either.
-        if beats:
-            self._last_beat_s, self._renewed_s = now_s, since_boot_s
-        self._replies.update(replies)
-        for result in batch.results:
-            self._replies.pop(result.outcome.reply_key or "", None)
-        for task, answer in zip(batch.tasks, answers, strict=True):
-            task.settle(answer)
+        with self._wake:
+            runs = self._runs
+        self._file.write(batch, runs)
         with self._wake:
             closed = {closing.run_id for closing in batch.closings}
-            self._open_runs, self._leased = self._open_runs - closed, self._leased - closed
-
-    def _beat_is_due(self, now_s: float, since_boot_s: float) -> bool:
-        """Return whether 10 s have passed, by either clock: one of them may have been set."""
-        return bool(self._leased) and (
-            now_s - self._last_beat_s >= _HEARTBEAT_S or since_boot_s - self._renewed_s >= _HEARTBEAT_S
-        )
-
-    def _go_on_beside(self) -> None:
-        """Save what the open file holds: its own place is somebody else's, or nobody's."""
-        db, place, displaced = self._place.recovered(self._conn, self._busy_timeout_s)
-        self._place.leave(self._conn)
-        self._conn, self._tables, self._place = db.conn, RecordTables(db.conn), place
-        with self._wake:
-            self.path = place.path
-            self._displaced = displaced
-
-
-def _nothing() -> None:
-    """Nobody listens."""
+            self._runs = replace(self._runs, open=self._runs.open - closed, leased=self._runs.leased - closed)

@@ -62,7 +62,7 @@ def test_the_session_stops_and_saves_what_it_holds_beside(
     recovered = pytester.path / "helmbench-recovered.db"
     assert f"STOPPED: {database}: helmbench.db was deleted, moved or replaced while it was written" in said
     assert f"hint: all that was answered is in {recovered}: go on with --helmbench-db={recovered}" in said
-    assert "the session was stopped: its database was taken away (see above)" in said
+    assert "the session was stopped: its database could not be written any more (see above)" in said
     assert "INTERNALERROR" not in said
     # Few were sent before the next commit; everything that was answered is there.
     assert len(provider.requests) <= asked + 3 * _CONCURRENCY

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,53 +121,96 @@ from pytest_helmbench.store.writer import Store
 class Impatient:
     @staticmethod
     def open(path):
-        return Store.open(path, busy_timeout_s=1.0, retry_pauses_s=(0.2,))
+        return Store.open(path, patience_s=2.0)
 
 book.Store = Impatient
 """
 
 
 @_workers
-def test_a_database_that_stays_locked_ends_the_session_with_what_is_known(
+def test_a_database_that_stays_locked_ends_the_session_and_all_is_written_beside_it(
     folder: Path, provider: Provider, workers: str
 ) -> None:
-    database = folder / "helmbench.db"
+    database, recovered = folder / "helmbench.db", folder / "helmbench-recovered.db"
     (folder / "impatient.py").write_text(_IMPATIENT, encoding="utf-8")
     session = Session(folder, provider.url, workers, "-p", "impatient", *_OPTIONS)
     until(lambda: len(provider.requests) >= 20, "some are asked")
     with _locked(database):
         stored = len(answered_hashes(database))
         assert session.end() == pytest.ExitCode.TESTS_FAILED
-    assert "another process holds the write lock" in session.text
-    assert "replies cannot be stored, so nothing more is asked" in session.text
+    assert f"STOPPED: {database}: helmbench.db was locked by another process for" in session.text
+    assert f"go on with --helmbench-db={recovered} --helmbench-resume" in session.text
+    assert "the session was stopped: its database could not be written any more (see above)" in session.text
     assert "INTERNALERROR" not in session.text
     assert len(provider.requests) <= stored + _most_unstored(workers)
     assert len(answered_hashes(database)) == stored
-
-
-_SLOW = """
-import time
-import pytest_helmbench.store.writer as writer
-
-original = writer.write_attempts
-
-def write_attempts(conn, tables, attempts):
-    for _ in attempts:
-        time.sleep(0.03)
-    return original(conn, tables, attempts)
-
-writer.write_attempts = write_attempts
-"""
+    assert len(answered_hashes(recovered)) == len(provider.requests)
 
 
 @_workers
-def test_a_slow_disk_slows_the_calls_down_and_a_kill_costs_no_more_than_may_wait(
+def test_an_end_that_waits_for_the_disk_says_so_and_a_second_ctrl_c_writes_all_beside_it(
     folder: Path, provider: Provider, workers: str
 ) -> None:
-    database = folder / "helmbench.db"
-    (folder / "slow.py").write_text(_SLOW, encoding="utf-8")
-    session = Session(folder, provider.url, workers, "-p", "slow", *_OPTIONS)
+    database, recovered = folder / "helmbench.db", folder / "helmbench-recovered.db"
+    session = Session(folder, provider.url, workers, *_OPTIONS)
+    until(lambda: len(provider.requests) >= 20, "some are asked")
+    with _locked(database):
+        time.sleep(0.5)
+        session.interrupt(everybody=False)
+        until(lambda: "records are not on disk yet" in session.text, "it says what it waits for")
+        asked = len(provider.requests)
+        session.interrupt(everybody=False)
+        started = time.monotonic()
+        assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+        assert time.monotonic() - started < 20
+    assert f"helmbench: waiting for {database}: " in session.text
+    assert f"--helmbench-db={recovered} --helmbench-resume" in session.text
+    assert len(provider.requests) == asked
+    assert len(answered_hashes(recovered)) == asked
+
+
+_SLOW = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Every page takes a millisecond; the file that is made says that it was so. */
+static void slow(void) {
+    int made = open(getenv("SLOWED"), O_CREAT | O_WRONLY, 0600);
+    if (made >= 0) close(made);
+    usleep(1000);
+}
+#define SLOWED(name) \
+    ssize_t name(int file, const void *data, size_t size, off_t at) { \
+        static ssize_t (*real)(int, const void *, size_t, off_t); \
+        if (!real) real = (ssize_t (*)(int, const void *, size_t, off_t)) dlsym(RTLD_NEXT, #name); \
+        slow(); \
+        return real(file, data, size, at); \
+    }
+SLOWED(pwrite)
+SLOWED(pwrite64)
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+@pytest.mark.skipif(sys.platform != "linux", reason="a library is preloaded")
+@_workers
+def test_a_slow_disk_slows_the_calls_down_and_a_kill_costs_no_more_than_may_wait(
+    folder: Path, provider: Provider, workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "slow.c").write_text(_SLOW, encoding="utf-8")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "slow.so", "slow.c", "-ldl"], cwd=folder, check=True)
+    monkeypatch.setenv("SLOWED", str(folder / "slowed"))
+    monkeypatch.setenv("LD_PRELOAD", str(folder / "slow.so"))
+    provider.latency_s = 0.0
+    session = Session(folder, provider.url, workers, "-v", *_OPTIONS[1:])
+    monkeypatch.delenv("LD_PRELOAD")
     until(lambda: len(provider.requests) >= 60, "some are asked")
     asked = len(provider.requests)
     assert session.kill_all()
-    assert asked - len(answered_hashes(database)) <= _most_unstored(workers)
+    assert (folder / "slowed").exists()
+    assert asked - len(answered_hashes(folder / "helmbench.db")) <= _most_unstored(workers)
+    # Nobody was shown a verdict that is not on record.
+    assert session.text.count("PASSED") <= rows(folder / "helmbench.db", "SELECT count(*) FROM results")[0][0]

@@ -130,13 +130,11 @@ class BenchPackLoader:
         for sentence in wrong:
             self._note(sentence)
 
-    def write_runs(self, run_ids: RunIds) -> None:
+    def write_runs(self, run_ids: RunIds, db: Path) -> None:
         """Write the runs as the BenchLocal app stores them, where that is asked for; they are closed by now."""
         folder = self._settings.bench_packs.benchlocal_dir
         if folder is not None:
-            write_benchlocal(
-                folder, self._settings.db, [run_id for *_, run_id in self._runs(run_ids)], self._note
-            )
+            write_benchlocal(folder, db, [run_id for *_, run_id in self._runs(run_ids)], self._note)
 
     def scores(
         self, manifest: BenchPackManifest, groups: Sequence[Sequence[JsonObject]]

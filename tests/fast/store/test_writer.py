@@ -502,7 +502,8 @@ def test_the_documentation_lists_every_table_and_column_in_order(ask: PermitRequ
 def test_a_lease_is_renewed_while_nothing_is_written_and_given_back_at_the_end(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_helmbench.store.writer._HEARTBEAT_S", 0.02)
+    for module in ("writer", "record_file"):
+        monkeypatch.setattr(f"pytest_helmbench.store.{module}.HEARTBEAT_S", 0.02)
     with contextlib.closing(sqlite3.connect(path)) as conn:
 
         def leases() -> list[tuple[int, float]]:

@@ -193,7 +193,7 @@ def _cases(path: Path) -> int:
 
 
 def test_a_short_lock_is_waited_out(path: Path) -> None:
-    with contextlib.closing(Store.open(path, busy_timeout_s=0.1, retry_pauses_s=(0.5, 2.0, 30.0))) as store:
+    with contextlib.closing(Store.open(path, busy_timeout_s=0.1, patience_s=30.0)) as store:
         run_id = open_run(store)
         with child("hold_lock", path, 0.4) as locker:
             assert locker.stdout is not None
@@ -204,10 +204,8 @@ def test_a_short_lock_is_waited_out(path: Path) -> None:
     assert count(path, "results") == 1
 
 
-def test_after_a_lock_beyond_patience_records_are_dropped_and_counted(path: Path) -> None:
-    hint = "close the program that has a transaction open, or give another file with --helmbench-db=PATH"
-    words = f"{path}: another process holds the write lock (database is locked)\n  hint: {hint}"
-    with contextlib.closing(Store.open(path, busy_timeout_s=0.05, retry_pauses_s=(0.01,))) as store:
+def test_after_a_lock_beyond_patience_it_goes_on_in_a_file_beside(path: Path) -> None:
+    with contextlib.closing(Store.open(path, busy_timeout_s=0.05, patience_s=0.1)) as store:
         run_id = open_run(store)
         record_case(store, run_id, 1)
         store.flush()
@@ -216,18 +214,46 @@ def test_after_a_lock_beyond_patience_records_are_dropped_and_counted(path: Path
             assert locker.stdout.readline() == "locked\n"
             record_case(store, run_id, 2)
             store.flush()
+            record_case(store, run_id, 3)
+            store.flush()
+            locker.kill()
+        assert (store.fault, store.dropped) == (None, 0)
+        assert store.path == path.with_name("helmbench-recovered.db")
+        assert f"{path}: {path.name} was locked by another process for 0 s" in str(store.displaced)
+        assert (count(path, "results"), count(store.path, "results")) == (1, 3)
+    # Its log is not that of a file which was taken away.
+    assert count(path, "results") == 1
+
+
+def test_a_user_who_waits_no_longer_has_it_written_beside(path: Path) -> None:
+    with contextlib.closing(Store.open(path)) as store:
+        run_id = open_run(store)
+        with child("hold_lock", path, 60) as locker:
+            assert locker.stdout is not None
+            assert locker.stdout.readline() == "locked\n"
+            record_case(store, run_id, 1)
+            started = time.monotonic()
+            store.flush(store.hurry)
+            assert time.monotonic() - started < 30
+            locker.kill()
+        assert (store.fault, count(store.path, "results")) == (None, 1)
+        assert store.path != path
+
+
+def test_no_run_begins_in_a_file_that_is_locked(path: Path) -> None:
+    hint = "close the program that has a transaction open, or give another file with --helmbench-db=PATH"
+    words = f"{path}: another process holds the write lock (database is locked)\n  hint: {hint}"
+    with contextlib.closing(Store.open(path, busy_timeout_s=0.05, patience_s=0.1)) as store:
+        with child("hold_lock", path, 60) as locker:
+            assert locker.stdout is not None
+            assert locker.stdout.readline() == "locked\n"
             with pytest.raises(StoreError) as at_open:
                 Store.open(path, busy_timeout_s=0.05)
+            with pytest.raises(StoreError) as at_run:
+                open_run(store)
             locker.kill()
-        record_case(store, run_id, 3)
-        store.flush()
-
-        assert str(store.fault) == str(at_open.value) == words
-        assert store.dropped == 4
-        assert count(path, "results") == 1
-        with pytest.raises(StoreError) as later:
-            open_run(store)
-        assert later.value is store.fault
+        assert str(at_run.value) == str(at_open.value) == words
+        assert at_run.value is store.fault
 
 
 # --- full disks ---

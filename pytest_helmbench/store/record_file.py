@@ -1,0 +1,145 @@
+"""The open results file of a writer: its transactions, its leases, and the file beside it where it goes on."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from pytest_helmbench.store.batch import Batch
+from pytest_helmbench.store.catalogue import CatalogueIds
+from pytest_helmbench.store.database_file import FilePlace, transaction
+from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.leases import Leases, seconds_since_boot
+from pytest_helmbench.store.recorded_rows import (
+    RecordTables,
+    write_attempts,
+    write_event,
+    write_results,
+    write_run_statement,
+)
+from pytest_helmbench.store.run_rows import beat, iso_time, write_totals
+
+__all__ = ["HEARTBEAT_S", "RecordFile", "RunsInFile"]
+
+HEARTBEAT_S = 10.0
+_LONGEST_LOOK_S = 0.5  # for a lock at a time: between two of them the writer hears that nobody waits any more
+
+
+@dataclass(frozen=True, slots=True)
+class RunsInFile:
+    """The runs that a writer has opened in its file.
+
+    Args:
+        catalogues: Ids of what they refer to, by run.
+        open: Those that have not ended.
+        leased: Those that are its own.
+    """
+
+    catalogues: Mapping[int, CatalogueIds] = field(default_factory=dict)
+    open: frozenset[int] = frozenset()
+    leased: frozenset[int] = frozenset()
+
+
+class RecordFile:
+    """Writes batches; used by one thread.
+
+    Args:
+        db: The open file.
+        path: Its path.
+        busy_timeout_s: See `Store.open`.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, db: Database, path: Path, busy_timeout_s: float, now: Callable[[], float]) -> None:
+        self.path = path
+        self.displaced: StoreError | None = None
+        self.leases = Leases(now)
+        self._now = now
+        self._busy_timeout_s = busy_timeout_s
+        self._place = FilePlace(path)
+        self._replies: dict[str, int] = {}
+        self._last_beat_s = 0.0
+        self._renewed_s = seconds_since_boot()
+        self._use(db)
+
+    @property
+    def lease_age_s(self) -> float:
+        """How long ago the leases were renewed."""
+        return seconds_since_boot() - self._renewed_s
+
+    def write(self, batch: Batch, runs: RunsInFile) -> None:
+        """Write a batch in one transaction, and the heartbeat with it when that is due.
+
+        Raises:
+            StoreError: A run was taken over, or the file is gone and nothing can be written beside it.
+            sqlite3.Error: It cannot be written.
+        """
+        now_s, since_boot_s = self._now(), seconds_since_boot()
+        beats = bool(runs.leased) and self._beat_is_due(now_s, since_boot_s)
+        if not self._place.is_kept:
+            self.go_on_beside("was deleted, moved or replaced while it was written")
+        tables = self._tables
+        with transaction(self._conn):
+            self.leases.check(self._conn, runs.leased, self.path)
+            replies = write_attempts(self._conn, tables, batch.attempts) if batch.attempts else {}
+            if batch.results:
+                known = ChainMap(replies, self._replies)
+                write_results(self._conn, tables, batch.results, runs.catalogues, known)
+            for happened in batch.happened:
+                write_event(self._conn, tables, happened.run_id, happened.event)
+            for stated in batch.stated:
+                write_run_statement(self._conn, stated.run_id, stated.statement)
+            for closing in batch.closings:
+                write_totals(self._conn, closing.run_id, closing.totals)
+                self.leases.drop(self._conn, closing.run_id)
+            answers = [task.action(self._conn) for task in batch.tasks]
+            if beats:
+                beat(self._conn, runs.open, iso_time(now_s))
+                self.leases.renew(self._conn)
+        self._place.has_log()
+        # Only now is it true: a rolled back batch must leave no trace in memory either.
+        if beats:
+            self._last_beat_s, self._renewed_s = now_s, since_boot_s
+        self._replies.update(replies)
+        for result in batch.results:
+            self._replies.pop(result.outcome.reply_key or "", None)
+        for task, answer in zip(batch.tasks, answers, strict=True):
+            task.settle(answer)
+
+    def go_on_beside(self, what: str) -> None:
+        """Save what the open file holds: its own place is somebody else's, or nobody's, or cannot be written.
+
+        Args:
+            what: Has happened to it, for people.
+
+        Raises:
+            StoreError: Nothing can be written beside it.
+        """
+        db, place, displaced = self._place.recovered(self._conn, what, self._busy_timeout_s)
+        self._place.leave(self._conn)
+        self._place = place
+        self._use(db)
+        self.displaced = displaced
+        self.path = place.path
+
+    def end(self, *, drop_leases: bool) -> None:
+        """Fold the log into the file; give the runs back."""
+        if drop_leases:
+            self.leases.drop(self._conn)
+        self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._conn.close()
+
+    def _use(self, db: Database) -> None:
+        self._conn, self._tables = db.conn, RecordTables(db.conn)
+        self._conn.execute(f"PRAGMA busy_timeout = {int(min(self._busy_timeout_s, _LONGEST_LOOK_S) * 1000)}")
+
+    def _beat_is_due(self, now_s: float, since_boot_s: float) -> bool:
+        """Return whether 10 s have passed, by either clock: one of them may have been set."""
+        return now_s - self._last_beat_s >= HEARTBEAT_S or since_boot_s - self._renewed_s >= HEARTBEAT_S
