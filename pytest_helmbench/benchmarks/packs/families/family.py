@@ -59,6 +59,7 @@ class Family(ABC):
     Attributes:
         name: As rows and manifests name it.
         rules_version: Enters every rule hash: it rises when the verdict of the same reply could change.
+        parity_version: The same for `parity`; None where it is that of the default rules.
         runs_code: Judging a row takes a sandbox.
         is_one_question: A row's prompt is all that its model is asked; else an agent asks what it likes.
         input_fields: Of `input`, all of them public.
@@ -71,6 +72,7 @@ class Family(ABC):
 
     name: ClassVar[str]
     rules_version: ClassVar[int] = 1
+    parity_version: ClassVar[int | None] = None
     runs_code: ClassVar[bool]
     is_one_question: ClassVar[bool]
     input_fields: ClassVar[Fields]
@@ -180,7 +182,7 @@ class Family(ABC):
         task = rule.task
         decisive = [
             _HASH_FORM,
-            self.rules_version,
+            self.parity_version if rule.parity and self.parity_version else self.rules_version,
             self.name,
             rule.parity,
             task.redacted(),

@@ -41,6 +41,26 @@ def test_both_rules_give_the_verdicts_of_the_table(family: str, group: dict[str,
     assert not wrong
 
 
+# Replies that no rule of ours reads as a person does: what the number counts stands in other words.
+_MISREAD = {
+    "71% is land",
+    "I'd need to see the recipe to say; 250 pages could hold it.",
+    "3,000 more than last year's 12,500",
+}
+
+
+def test_habits_of_models_are_read_as_a_person_reads_them() -> None:
+    rows = [(group, *row) for group in groups("short_answer_habits") for row in group["replies"]]
+    wrong = {
+        reply
+        for group, person, reply in rows
+        if evaluate_answer("short_answer", group["input"], group["eval"], reply, parity=False).passed
+        is not person
+    }
+    assert len(rows) > 370
+    assert wrong == _MISREAD
+
+
 @pytest.mark.parametrize("family", _FAMILIES)
 def test_tables_are_large_and_repeat_nothing(family: str) -> None:
     rows = [

@@ -22,6 +22,8 @@ class ShortAnswer(TextFamily):
     """See `Family`."""
 
     name = "short_answer"
+    rules_version = 2
+    parity_version = 1
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     answer_field = "accepted_answers"

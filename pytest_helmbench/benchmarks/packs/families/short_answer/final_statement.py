@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import SENTENCE_WORDS
 from pytest_helmbench.benchmarks.packs.families.text.cues import (
     ANSWER_NOUNS,
     Cue,
@@ -56,6 +57,25 @@ _LEFT_OF_NOUN = re.compile(
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
 
 
+_TAKEN_BACK = re.compile(
+    r"(?<!\w)(?:(?:wait|hmm|oops|sorry|actually),?\sno\b|no,?\swait\b|scratch\sthat\b|correction:|i\smeant\b)[\s,.:;!—-]*",
+    re.IGNORECASE,
+)
+_CLAUSE = r"(?:before|after|like|unlike|while|whereas|where|who|which|whose|since|because|although|though|when|if|as)\s"
+_HEAD = re.compile(
+    rf"(?P<head>[^,;\n]{{1,{_BARE_LENGTH}}})(?:;\s+(?P<sentence>[^\n]+)|,\s+(?:{_CLAUSE}|(?:an?|the)\s(?P<noun>[^\n]+)))"
+)
+_VERBS = word_set(
+    "is are was were be been has have had do does did can could will would should may might must"
+)
+_NO_HEAD = word_set("well so actually indeed today now not again however originally historically officially")
+_SO = re.compile(
+    r"[,;.]\s+(?:so|therefore|thus|hence),?\s+(?:the answer is\s+|it(?:'s| is| must be)\s+)?"
+    r"(?P<value>[^,;.:=\d]{1,60})[.!]?$",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A text that may be the final statement.
@@ -78,10 +98,11 @@ def candidates(own: str) -> list[Candidate]:
     Args:
         own: The reply without reasoning and without what it repeats, markup and all.
     """
+    own = _kept(own)
     text = plain(own)
     announced = _announced(text, lowered(text))
     if announced:
-        return [Candidate(announced, alone=True)]
+        return [Candidate(_head(announced), alone=True)]
     lines = _lines(text)
     if not lines:
         return []
@@ -90,15 +111,38 @@ def candidates(own: str) -> list[Candidate]:
     found = [Candidate(bold) for bold in _only_bold(own)]
     first, last = lines[0], lines[-1]
     if _is_bare(last):
-        found.append(Candidate(last, alone=_is_value(last)))
+        found.append(Candidate(_head(last), alone=_is_value(last)))
     if len(lines) > 1 and _is_bare(first):
-        found.append(Candidate(first, alone=_is_value(first)))
+        found.append(Candidate(_head(first), alone=_is_value(first)))
     if not _is_bare(last):
-        found.append(Candidate(last))
+        concluded = _SO.search(last[-200:])
+        if concluded is not None and _is_bare(concluded["value"]):
+            return [Candidate(concluded["value"], alone=True)]
+        found.append(Candidate(_head(last)))
     whole = " \n".join(lines)
     if len(lines) > 1 and len(whole) <= _SHORT:
         found.append(Candidate(whole))
     return found
+
+
+def _kept(own: str) -> str:
+    """Return a reply without what it takes back, as long as something follows."""
+    ends = [found.end() for found in _TAKEN_BACK.finditer(own)]
+    return own[ends[-1] :] if ends and any(map(str.isalnum, own[ends[-1] :])) else own
+
+
+def _head(statement: str) -> str:
+    """Return the value that a statement begins with where a sentence or a clause about something else follows it."""
+    found = _HEAD.match(statement)
+    if found is None or not _is_bare(found["head"]) or _NO_HEAD.intersection(words(lowered(found["head"]))):
+        return statement
+    noun = found["noun"]
+    if noun is not None and any(word in _VERBS for word in words(lowered(noun))):
+        return statement
+    sentence = found["sentence"]
+    if sentence is not None and not any(word in SENTENCE_WORDS for word in words(lowered(sentence))):
+        return statement
+    return found["head"]
 
 
 def _lines(text: str) -> list[str]:

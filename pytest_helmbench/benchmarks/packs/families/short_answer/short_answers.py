@@ -9,34 +9,48 @@ the last line; else the whole reply when it is short. Around that, where the spe
 * Numbers: the last one of the statement, but neither what stands in brackets behind it, nor what follows `because`,
   `since`, `out of` and the like, nor a number that the question gives (`14 pens`). Equal is equal in value (`3/4`,
   `0.75`, `75 %`); `50 %` is 50 or 0.5. `1.5 million` is 1,500,000, or 1.5 where the question speaks of millions. A
-  range, or a number joined to another by `and`, `or`, is a list. Number words (`twelve`) are no numbers.
+  range, or a number joined to another by `and`, `or`, is a list. Number words (`twelve`) count
+  where there are no digits, and a number that a statement begins with where only a description follows a comma.
+* Units that are known (lengths, weights, times, volumes, speeds) are converted to the one that the answer has, or the
+  question asks for: `0.33 km` is `330 m`, `250 kg` is no answer to how many grams. Money and temperatures are not.
+* Dates, times of day, multiples of π, names with the family name first, and lists joined by `and` are compared as such.
 * An accepted answer that is a number is compared as a number, never as a piece of text, so 42 is not 42.5. One with a
   unit (`12 km`) wants its unit unless the row has a tolerance; a unit behind the reply's number never hurts.
-* A value beside the accepted one is harmless when it is accepted too, or stands alone behind it and a comma and either
-  is named by the question (`Paris, France` where it asks about France) or begins with `a` or `an`.
-* `yes` and `no` count only as first or last word.
+* A value beside the accepted one is harmless when it is accepted too, when it is of another kind (a year, words in
+  small letters behind a name, the larger place around a place), is named by the question, or begins with `a` or `an`.
+* `yes` and `no` count only as first or last word; whatever follows `yes` or `no` explains it.
+* What a reply asks (`Canberra? No, Sydney.`) or takes back (`Wait, no`) is not said.
 * A statement quoted from the context counts while it is not much longer than the answer (20 words).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import candidates
-from pytest_helmbench.benchmarks.packs.families.short_answer.final_values import (
-    NumberFound,
-    last_number,
-    names_several,
-)
+from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import members, names_several
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import (
+    continues_formula,
+    is_expression,
+    is_other_half,
+    is_turned_name,
+    last_pi,
+    only_pi,
+    written_alike,
+)
+from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
 from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
+from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, is_same_amount, quantity
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
     FUNCTION_WORDS,
@@ -52,6 +66,10 @@ __all__ = ["judge_short"]
 
 _LONGEST_QUOTE = 20
 _MOST_PLACES = 50
+_QUESTIONED = re.compile(
+    r"(?:^|(?<=[.!?]\s))[^.!?]{1,200}+\?(?=\s+(?!yes|yep|correct|right|indeed|exactly)\S)"
+)
+"""A question that the reply asks and then goes on, not to affirm it."""
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
 # What a capital abbreviation (`US`, `IT`, `WHO`) reads like when it is folded.
 _SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
@@ -63,10 +81,14 @@ class _Accepted:
 
     Args:
         index: Of the answer.
-        written: As the row has it.
+        written: As the row has it, dates and the like in one form.
         text: Folded.
         number: Its value when it is a number and nothing else; None else.
         near: The number that the tolerance concerns; None without tolerance or number.
+        amount: Its number and unit when it is both and nothing else; its number and the unit that the question asks
+            for when it is a number.
+        pi: Factor and power when it is a multiple of π.
+        members: What it lists, when it lists several that may come in any order; else empty.
     """
 
     index: int
@@ -74,6 +96,9 @@ class _Accepted:
     text: str
     number: Number | None
     near: Number | None
+    amount: tuple[Number, Unit] | None = None
+    pi: tuple[Fraction, int] | None = None
+    members: frozenset[str] = frozenset()
 
 
 def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
@@ -81,8 +106,9 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     text = spoken(reply)
     if not text.strip():
         return AnswerFinding(passed=False, reason="empty")
-    accepted = tuple(_prepared(index, answer, row) for index, answer in enumerate(row.accepted))
-    whole = folded(text) if len(text) <= 4 * max(len(answer.text) for answer in accepted) + 200 else ""
+    alike = written_alike(map(str, row.accepted))
+    accepted = tuple(_prepared(index, answer, row, alike) for index, answer in enumerate(row.accepted))
+    whole = folded(alike(text)) if len(text) <= 4 * max(len(answer.text) for answer in accepted) + 200 else ""
     for answer in accepted:
         if whole and comma_free(whole) == comma_free(answer.text):
             return AnswerFinding(
@@ -94,18 +120,32 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     own = spoken(own)
     if not own.strip() or is_dump(text, row.context):
         return AnswerFinding(passed=False, statement=shown(text), reason="echo")
-    return _judged(row, accepted, own)
+    return _judged(row, accepted, alike(own))
 
 
-def _prepared(index: int, answer: str | int | float, row: ShortRow) -> _Accepted:
+def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callable[[str], str]) -> _Accepted:
     number = from_value(answer)
     near = number
+    amount = quantity(answer) if isinstance(answer, str) else None
+    if amount is None and number is not None:
+        asked = asked_unit(lowered(row.question))
+        amount = None if asked is None else (number, asked)
     if row.tolerance is None:
         near = None
     elif number is None and isinstance(answer, str):
         found = [*numbers(plain(answer))]
         near = found[-1] if len(found) == 1 else None
-    return _Accepted(index, str(answer), folded(str(answer)), number, near)
+    written = alike(str(answer))
+    return _Accepted(
+        index,
+        written,
+        folded(written),
+        number,
+        near,
+        amount,
+        only_pi(written),
+        members(written, row.question),
+    )
 
 
 def _judged(row: ShortRow, accepted: Sequence[_Accepted], own: str) -> AnswerFinding:
@@ -151,20 +191,44 @@ def _met(
 ) -> tuple[int, str] | None:
     """Return the accepted answer that a statement meets and how; `several` when it meets it among others."""
     text = folded(statement)
+    listed = members(statement, row.question, bare=True)
     several: int | None = None
     for answer in accepted:
-        if comma_free(text) == comma_free(answer.text):
+        if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"
-        if number.number is not None:
-            if answer.near is not None and answer.near.equals(number.number, row.tolerance or 0.0):
-                return answer.index, "numeric_tolerance"
-            if answer.number is not None and answer.number.equals(number.number):
-                return answer.index, "numeric_exact"
-        if answer.number is None and several is None and _says(statement, text, answer, accepted):
-            if not names_several(text, [other.text for other in accepted], row.question):
+        if answer.members and answer.members == listed:
+            return answer.index, "same_list"
+        if answer.pi is not None and answer.pi == last_pi(statement):
+            return answer.index, "numeric_exact"
+        how = _number_met(number, answer, row.tolerance)
+        if how is not None:
+            return answer.index, how
+        is_text = answer.number is None and answer.pi is None
+        if is_text and several is None and _says(statement, text, answer, accepted):
+            if answer.text in _YES_AND_NO or not names_several(
+                statement, answer.written, [other.text for other in accepted], row.question
+            ):
                 return answer.index, "answer_span"
             several = answer.index
     return None if several is None else (several, "several")
+
+
+def _number_met(found: NumberFound, answer: _Accepted, tolerance: float | None) -> str | None:
+    """Return how a number meets an answer; None when it does not."""
+    number = found.number
+    if number is None or found.bound:
+        return None
+    if found.unit is not None and answer.amount is not None:
+        wanted, unit = answer.amount
+        if found.unit.kind == unit.kind:
+            if not is_same_amount(number, found.unit, wanted, unit, tolerance or 0.0):
+                return None
+            return "numeric_exact" if tolerance is None else "numeric_tolerance"
+    if answer.near is not None and answer.near.equals(number, tolerance or 0.0):
+        return "numeric_tolerance"
+    if answer.number is not None and answer.number.equals(number):
+        return "numeric_exact"
+    return None
 
 
 def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Accepted]) -> bool:
@@ -178,6 +242,7 @@ def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Acce
         return False
     if not _is_abbreviation(statement, answer):
         return False
+    text = _QUESTIONED.sub("", text)
     places = [*islice(whole_places(text, answer.text), _MOST_PLACES)]
     if not places:
         text = comma_free(text)
@@ -189,8 +254,13 @@ def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Acce
         for place in islice(whole_places(text, other), _MOST_PLACES)
         if is_denied(text, *place)
     ]
+    formula = is_expression(answer.written)
+    times = [other.text for other in accepted]
     return any(
-        not is_denied(text, *place) and not any(is_within(place, other) for other in denied)
+        not is_denied(text, *place)
+        and not any(is_within(place, other) for other in denied)
+        and not (formula and continues_formula(text, *place))
+        and not (answer.text[-1:].isdigit() and is_other_half(text, place[1], times))
         for place in places
     )
 

@@ -1,7 +1,7 @@
 """Numbers as replies write them: separators, exponents, fractions, percent, scale words, units behind them.
 
-Number words (`twelve`) are no numbers: a pack that takes them lists them among its accepted answers. Digits of a
-version, a time, a date or a name (`B12`, `H2O`, `1.2.3`, `10:30`) are none either.
+Number words (`twelve`) are found by `number_words`. Digits of a version, a time, a date or a name (`B12`, `H2O`,
+`1.2.3`, `10:30`) are no numbers.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _SCALES = {
     "trillion": 12,
 }
 _MYRIADS = {"万": 4, "亿": 8}
+_LETTERS = {"M": 10**6, "B": 10**9, "T": 10**12}
 _NUMBER = re.compile(
     r"(?:(?<!\w)(?P<minus>minus|negative|moins|menos)\s+)?"
     rf"(?<!{_LETTER_OR_DIGIT})(?<![\^_])(?<!\d[.:,])(?<![^\W\d]-)(?<!\^-)"
@@ -60,7 +61,7 @@ _NUMBER = re.compile(
     r"|\s?(?:\^|\*\*)\s?[({]?(?P<power>[-+]?\d{1,9}+)[)}]?"
     r")?"
     r"(?P<percent>\s?(?:%|per\s?cent\b|pct\b|prozent\b|por\s?ciento\b|pour\s?cent\b|процент))?"
-    rf"(?:(?P<kilo>k)\b|\s(?P<scale>{one_of(_SCALES)})\b|\s?(?P<myriad>{one_of(_MYRIADS)}))?",
+    rf"(?:(?P<kilo>k)\b|(?P<letter>(?-i:M|B|T))(?!\w)|\s(?P<scale>{one_of(_SCALES)})\b|\s?(?P<myriad>{one_of(_MYRIADS)}))?",
     re.IGNORECASE,
 )
 # Three numbers with slashes, dates, times, versions, addresses: digits that count nothing.
@@ -155,6 +156,8 @@ def _values(found: re.Match[str]) -> tuple[Fraction, ...] | None:
         return value, value / 100
     if found["kilo"]:
         return value * 1000, value
+    if found["letter"]:
+        return value * _LETTERS[found["letter"]], value
     scale = found["scale"] or found["myriad"]
     return (value * 10 ** (_SCALES | _MYRIADS)[scale.lower()], value) if scale else (value,)
 

@@ -144,7 +144,7 @@ def _continues(text: str, place: int, edge: str, *, before: bool) -> bool:
         beyond = place - 1 if before else place + 1
         return 0 <= beyond < len(text) and text[beyond].isalnum()
     if not before:
-        if beside in "+#" and edge.isalnum():
+        if beside in "+#^" and edge.isalnum():
             return True
         return (
             edge.isdigit()

@@ -1,0 +1,198 @@
+"""Values that a short_answer statement names: one and words that describe it, a list, or several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS
+from pytest_helmbench.benchmarks.packs.families.text.regions import is_region, lies_elsewhere
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
+from pytest_helmbench.benchmarks.packs.families.text.wording import (
+    FUNCTION_WORDS,
+    folded,
+    sentences,
+    whole_places,
+    words,
+)
+
+__all__ = ["SENTENCE_WORDS", "members", "names_several"]
+
+_VALUE_WORDS = 4
+_SPRAY_WORDS = 4
+_MOST_PLACES = 50
+_MASK = "§"
+
+_JOINING = any_of("and/or and or und oder et ou y o e и или as_well_as nor")
+_SEPARATED = re.compile(
+    rf"\s*[,;、，|]\s*(?:{_JOINING}\s+)?|\s+{_JOINING}\s+|\s*&\s*|(?<=[^\W\d]|{_MASK})\s*/\s*(?=[^\W\d]|{_MASK})"
+    r"|\s*(?:和|或|以及|及)\s*"
+)
+_LABELLED = re.compile(rf"\A[^{_MASK}:]{{1,40}}:\s")
+_OR_AFTER = re.compile(
+    r"\s*,?\s*(?:or|oder|ou|или|或)\s*(?!(?:simply|rather|more|in other|else|so|just|less)\b)(?P<other>\S+)"
+)
+_OR_BEFORE = re.compile(r"(?P<other>\S+)\s*,?\s*(?:\bor|\boder|\bou|\bили|或)\s*(?:the\s|an?\s)?$")
+_HEDGE = re.compile(rf"(?<!\w){any_of('could might may possibly perhaps maybe')}(?!\w)")
+
+_FILLER = word_set(
+    "of course obviously definitely certainly probably surely yes indeed likely clearly simply exactly please thanks"
+)
+SENTENCE_WORDS = FUNCTION_WORDS | word_set(
+    "through across near between around under over into via along within without toward towards among against upon"
+)
+_PLACES = word_set("where city town place located born")
+_RANGE = re.compile(
+    rf"{_MASK}\s*(?:-|~|to\s|until\s|till\s|through\s)\s*[$€£]?\d"
+    rf"|(?<!\d)\d[^\s,;]{{0,12}}(?:\s[ap]m)?\s?(?:-|~|\sto|\suntil)\s?{_MASK}"
+)
+_NUMBERED = re.compile(r"\A\d{1,2}[.)]\s+")
+_LISTED = re.compile(r"(?:\s(?:are|is|were|was)|:)\s")
+_RESTATED = re.compile(r"(?<!\w)(?:i\.?e\.?|that is(?: to say)?|namely|in other words)[,:]?\s")
+_ALIAS = re.compile(
+    r",?\s(?:or|known as|called)\s[^,;]{1,40}?\sin\s(?:english|german|french|spanish|italian|latin|greek|russian"
+    r"|chinese|japanese|arabic|dutch|polish|portuguese|hebrew|hindi|turkish|korean|full|short)(?!\w)"
+)
+_ORDERED = re.compile(
+    r"(?<!\w)(?:order|ordered|sort|sorted|sequence|rank|ranked|respectively|first|last|next|steps?|ascending|descending)(?!\w)"
+)
+_AND = re.compile(r"\s(?:and|und|et|y)\s|\s?&\s?")
+_OR = re.compile(r"\s(?:or|oder|ou)\s")
+_POSSESSIVE = re.compile(r"'s?(?!\w)")
+
+
+def members(text: str, question: str, *, bare: bool = False) -> frozenset[str]:
+    """Return what a text lists, where the question asks for no order; empty where it lists nothing.
+
+    Args:
+        text: An accepted answer, or a statement.
+        question: As asked.
+        bare: Commas alone make a list; else it takes an `and`.
+    """
+    if (not bare and _AND.search(text) is None) or _OR.search(text) is not None or len(text) > 400:
+        return frozenset()
+    if _ORDERED.search(question.lower()) is not None:
+        return frozenset()
+    low = folded(text)
+    for listed in (low, _LISTED.split(low)[-1]):
+        elements = [folded(_NUMBERED.sub("", part)) for part in _SEPARATED.split(listed) if part.strip()]
+        if len(elements) > 1 and all(map(_is_valuelike, elements)):
+            return frozenset(elements)
+    return frozenset()
+
+
+def names_several(statement: str, answer: str, accepted: Sequence[str], question: str) -> bool:
+    """Return whether a statement names other values beside an accepted one: a list, alternatives, a spray of words.
+
+    Args:
+        statement: As written.
+        answer: The accepted answer that it holds, as the row has it.
+        accepted: All of them, folded.
+        question: As asked.
+    """
+    masked = folded(statement)
+    is_name = answer[:1].isupper() and _has_capital(statement, answer.partition(" ")[0])
+    for other in sorted(accepted, key=len, reverse=True):
+        for start, end in reversed([*whole_places(masked, other)][:_MOST_PLACES]):
+            masked = f"{masked[:start]}{_MASK}{masked[end:]}"
+    restated = [*_RESTATED.finditer(masked)]
+    if restated and _MASK in masked[restated[-1].end() :]:
+        masked = masked[restated[-1].end() :]
+    masked = _ALIAS.sub("", masked)
+    question = folded(question)
+    asked = frozenset(words(_POSSESSIVE.sub("", question)))
+    elements = [
+        value
+        for element in _SEPARATED.split(masked)
+        if (value := _LABELLED.sub("", element).strip(" .:'\"()"))
+        and (_MASK in value or not _FILLER.issuperset(words(value)))
+    ]
+    if _RANGE.search(masked) is not None:
+        return True
+    if all(map(_is_valuelike, elements)):
+        others = [
+            element
+            for element in elements
+            if _MASK not in element and not _describes(element, statement, accepted, asked, is_name=is_name)
+        ]
+        if others and not _is_address(elements, asked):
+            in_question = any(next(whole_places(question, answer), None) is not None for answer in accepted)
+            return in_question or len(others) > 1 or not _qualifies(masked, others[0], asked)
+    return _has_alternative(masked) or _is_spray(masked, asked)
+
+
+def _is_valuelike(element: str) -> bool:
+    found = words(element.replace(_MASK, ""))
+    most = 1 if _MASK in element else _VALUE_WORDS
+    return len(found) <= most and not any(word in SENTENCE_WORDS for word in found)
+
+
+def _describes(
+    element: str, statement: str, accepted: Sequence[str], asked: frozenset[str], *, is_name: bool
+) -> bool:
+    """Return whether an element is of another kind than the answer: a year, a name out of the question, small words.
+
+    Words in small letters behind an answer with a capital one (`Mars, planet of war`) are no other answer.
+    """
+    found = words(element)
+    if not found:
+        return True
+    has_digits = any(word[0].isdigit() for word in found)
+    small = not _has_capital(statement, found[0])
+    if has_digits and not any(character.isdigit() for answer in accepted for character in answer):
+        return (
+            small or bool(asked & _PLACES) or all(word[0].isdigit() or word[:3] in MONTHS for word in found)
+        )
+    if small and not has_digits and is_name:
+        return True
+    shared = [len(word) > 3 and word in asked and word not in SENTENCE_WORDS for word in found]
+    return any(shared) and not all(shared)
+
+
+def _has_capital(statement: str, word: str) -> bool:
+    found = re.search(re.escape(word), statement, re.IGNORECASE)
+    return found is not None and not found[0][0].islower()
+
+
+def _is_address(elements: Sequence[str], asked: frozenset[str]) -> bool:
+    """Return whether elements are one place: its name, then larger and larger parts of the world."""
+    inner, last = elements[:-1], elements[-1]
+    if not inner or len(elements) > 4 or _MASK in last or not is_region(last) or lies_elsewhere(last, asked):
+        return (
+            _MASK in last
+            and 0 < len(inner) < 4
+            and last == _MASK
+            and not any(map(is_region, inner))
+            and ("country" in asked or "state" in asked)
+        )
+    return _MASK in elements[0] and not any(map(is_region, inner[:-1])) and not is_region(elements[0])
+
+
+def _qualifies(masked: str, element: str, asked: Collection[str]) -> bool:
+    """Return whether an element only describes the value before it: words of the question, or `a city`."""
+    if re.search(rf"{_MASK}\W*,\s*{re.escape(element)}", masked) is None:
+        return False
+    return element.startswith(("a ", "an ")) or all(
+        word in asked or word in ("the", "of") for word in words(element)
+    )
+
+
+def _has_alternative(masked: str) -> bool:
+    """Return whether another value is offered in place of the accepted one: `either X or Y`, `maybe X. Maybe Y.`"""
+    place = masked.find(_MASK)
+    after = _OR_AFTER.match(masked, place + 1)
+    before = _OR_BEFORE.search(masked, max(0, place - 60), place)
+    if any(found is not None and _MASK not in found["other"] for found in (after, before)):
+        return True
+    guesses = [sentence for sentence in sentences(masked) if _HEDGE.search(sentence) is not None]
+    return len({_MASK in sentence for sentence in guesses}) > 1
+
+
+def _is_spray(masked: str, asked: Collection[str]) -> bool:
+    """Return whether words are strung together without any that make a sentence."""
+    said = words(masked.replace(_MASK, ""))
+    if any(word in FUNCTION_WORDS or word in ("the", "of", "to", "and") for word in said):
+        return False
+    return (
+        sum(word not in asked for word in said) >= _SPRAY_WORDS and re.search(r"[.,:;(\"-]", masked) is None
+    )

@@ -1,0 +1,129 @@
+"""Numbers written as English words: `ninety`, `two hundred and fifty`, `one and a half million`, `two thirds`.
+
+`one` alone is a number only where a text begins with it: elsewhere it is a pronoun.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
+
+__all__ = ["number_words"]
+
+_SMALL_WORDS = (
+    *(
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS_WORDS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_PART_WORDS = ("half", "third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_SMALL = {word: value for value, word in enumerate(_SMALL_WORDS)}
+_TENS = {word: 10 * value for value, word in enumerate(_TENS_WORDS, 2)}
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_WORD = re.compile(
+    rf"(?<![\w-])(?:{'|'.join([*_SMALL, *_TENS])}|a(?=\s(?:hundred|thousand|million|billion|trillion|dozen)\b))(?!\w)"
+)
+_NEXT = re.compile(
+    rf"[\s-]+(?P<and>and\s+)?(?P<word>{'|'.join([*_SMALL, *_TENS, 'hundred', 'dozen', *_SCALES])})(?![\w-]*-eyed)(?!\w)"
+)
+_HALF = re.compile(r"\s+and\s+a\s+half(?!\w)")
+_POINT = re.compile(rf"\s+point(?P<digits>(?:\s+(?:{'|'.join(list(_SMALL)[:10])})(?!\w))+)")
+_PARTS = {word: value for value, word in enumerate(_PART_WORDS, 2)} | {"fourth": 4, "halve": 2}
+_PART = re.compile(rf"[\s-]+(?P<part>{'|'.join(_PARTS)})s?(?!\w)")
+_MINUS = re.compile(r"(?:minus|negative)\s+$")
+_PERCENT = re.compile(r"\s?(?:%|per\s?cent\b)")
+
+
+def number_words(low: str) -> Iterator[Number]:
+    """Yield the numbers that a text in lower case has as words, in order."""
+    position = 0
+    while (found := _WORD.search(low, position)) is not None:
+        value, end = _value(low, found)
+        position = end
+        alone = found[0] == "one" and end == found.end() and _PART.match(low, end) is None
+        if alone and low[: found.start()].strip(" \"'*("):
+            continue
+        start = found.start()
+        minus = _MINUS.search(low, max(0, start - 12), start)
+        if minus is not None:
+            start, value = minus.start(), -value
+        part = _PART.match(low, end)
+        if part is not None and value.denominator == 1:
+            value, position = value / _PARTS[part["part"]], part.end()
+            end = position
+        percent = _PERCENT.match(low, end)
+        if percent is not None:
+            yield Number((value, value / 100), start, percent.end())
+        else:
+            yield Number((value,), start, end)
+
+
+def _value(low: str, first: re.Match[str]) -> tuple[Fraction, int]:
+    """Return the value of the words that begin at a place, and where they end."""
+    total, least = Fraction(0), 10**15
+    current: Fraction | None = Fraction(1 if first[0] == "a" else (_SMALL | _TENS)[first[0]])
+    end = first.end()
+    while True:
+        half = _HALF.match(low, end)
+        if half is not None and current is not None:
+            current += Fraction(1, 2)
+            end = half.end()
+        point = _POINT.match(low, end)
+        if point is not None and current is not None:
+            digits = "".join(str(_SMALL[word]) for word in point["digits"].split())
+            current += Fraction(int(digits), 10 ** len(digits))
+            end = point.end()
+        found = _NEXT.match(low, end)
+        if found is None:
+            break
+        word = found["word"]
+        if word in _SCALES and current is not None and _SCALES[word] < least:
+            least = _SCALES[word]
+            total, current = total + current * least, None
+        else:
+            joined = _joined(current, word, bool(found["and"]), began=bool(total))
+            if joined is None:
+                break
+            current = joined
+        end = found.end()
+    return total + (current or 0), end
+
+
+def _joined(current: Fraction | None, word: str, has_and: bool, *, began: bool) -> Fraction | None:
+    """Return the value of words below a thousand and one more; None where it begins another number."""
+    if word in _SCALES:
+        return None
+    if word in ("hundred", "dozen"):
+        if current is None or has_and or not 0 < current < 20:
+            return None
+        return current * (100 if word == "hundred" else 12)
+    value = (_SMALL | _TENS)[word]
+    if current is None:
+        return Fraction(value)
+    if current.denominator != 1:
+        return None
+    if current > 0 and current % 100 == 0:
+        return current + value
+    if has_and:
+        return None
+    if value < 10 and current >= 20 and current % 10 == 0:
+        return current + value
+    if not began and 12 < current <= 20 and value >= 10:  # nineteen eighty
+        return current * 100 + value
+    return None

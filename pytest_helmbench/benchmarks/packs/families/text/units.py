@@ -1,0 +1,143 @@
+"""Units behind numbers, as far as the same amount is written in another one: `0.33 km` is `330 m`, `1,083 feet` nearly.
+
+Of units that stand together only speeds are known: `m²` is none of these.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of, word_set
+
+__all__ = ["Unit", "asked_unit", "is_same_amount", "quantity", "unit_of"]
+
+_NEARLY = Fraction(5, 1000)
+"""What a conversion between systems of units may round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit.
+
+    Args:
+        kind: What it measures.
+        system: Within one, amounts are converted exactly; money and temperatures are never converted.
+        factor: How much of the kind's first unit it is.
+    """
+
+    kind: str
+    system: str
+    factor: Fraction
+
+
+# Kind, system, factor, spellings that stand for it anywhere, spellings that do so only behind a number.
+_LIST: tuple[tuple[str, str, str, str, str], ...] = (
+    ("length", "metric", "0.001", "millimetre millimetres millimeter millimeters", "mm"),
+    ("length", "metric", "0.01", "centimetre centimetres centimeter centimeters cm", ""),
+    ("length", "metric", "1", "metre metres meter meters", "m"),
+    ("length", "metric", "1000", "kilometre kilometres kilometer kilometers km kms", ""),
+    ("length", "imperial", "0.0254", "inch inches", '"'),
+    ("length", "imperial", "0.3048", "foot feet", "ft"),
+    ("length", "imperial", "0.9144", "yards", "yard yd"),
+    ("length", "imperial", "1609.344", "mile miles", "mi"),
+    ("mass", "metric", "0.001", "milligram milligrams mg", ""),
+    ("mass", "metric", "1", "gram grams gramme grammes", "g"),
+    ("mass", "metric", "1000", "kilogram kilograms kg kgs", ""),
+    ("mass", "metric", "1000000", "tonne tonnes", "t"),
+    ("mass", "imperial", "28.349523125", "ounce ounces", "oz"),
+    ("mass", "imperial", "453.59237", "", "pound pounds lb lbs"),
+    ("time", "metric", "0.001", "millisecond milliseconds", "ms"),
+    ("time", "metric", "1", "seconds", "second sec secs s"),
+    ("time", "metric", "60", "minutes", "minute min mins"),
+    ("time", "metric", "3600", "hours", "hour hr hrs h"),
+    ("time", "metric", "86400", "days", "day"),
+    ("time", "metric", "604800", "weeks", "week"),
+    ("volume", "metric", "0.001", "millilitre millilitres milliliter milliliters ml", ""),
+    ("volume", "metric", "1", "litre litres liter liters", "l"),
+    ("speed", "metric", "1", "m/s mps metres_per_second meters_per_second", ""),
+    ("speed", "metric", "5/18", "km/h kph kmh km/hr kilometres_per_hour kilometers_per_hour km_per_hour", ""),
+    ("speed", "imperial", "0.44704", "mph mi/h miles_per_hour", ""),
+    ("money", "usd", "1", "dollars usd", "dollar $"),
+    ("money", "eur", "1", "euros eur", "euro €"),
+    ("money", "gbp", "1", "sterling gbp", "£"),
+    ("money", "jpy", "1", "yen jpy", "¥"),
+    ("money", "inr", "1", "rupees inr", "rupee ₹"),
+)
+_CELSIUS = Unit("temperature", "celsius", Fraction(1))
+_FAHRENHEIT = Unit("temperature", "fahrenheit", Fraction(1))
+_KELVIN = Unit("temperature", "kelvin", Fraction(1))
+_NAMED: dict[str, Unit] = {}
+_BEHIND: dict[str, Unit] = {"°c": _CELSIUS, "°f": _FAHRENHEIT, "c": _CELSIUS, "f": _FAHRENHEIT, "k": _KELVIN}
+for _kind, _system, _factor, _names, _short in _LIST:
+    _unit = Unit(_kind, _system, Fraction(_factor))
+    _NAMED.update(dict.fromkeys(word_set(_names), _unit))
+    _BEHIND.update(dict.fromkeys(word_set(_short), _unit))
+for _name, _unit in (("celsius", _CELSIUS), ("fahrenheit", _FAHRENHEIT), ("kelvin", _KELVIN)):
+    _NAMED[_name] = _BEHIND[f"degrees {_name}"] = _BEHIND[f"°{_name}"] = _unit
+_BEHIND |= _NAMED
+_COMPOUND = r"(?!\w)(?!\s?(?:/|\^|per\b|·|\*|²|³))"
+_BEHIND_NUMBER = re.compile(rf"\s?-?(?P<unit>{one_of(_BEHIND)})(?<!\d){_COMPOUND}")
+_IN_QUESTION = re.compile(rf"(?<![\w/])(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
+_SIGNS = {"€": "euros", "£": "gbp", "¥": "yen", "₹": "rupees"}
+
+
+def unit_of(low: str, number: Number) -> Unit | None:
+    """Return the unit that a number of a text in lower case has; None for none that is known."""
+    sign = _SIGNS.get(low[max(0, number.start - 1) : number.start]) or _SIGNS.get(
+        low[number.start : number.start + 1]
+    )
+    if sign is not None:
+        return _NAMED[sign]
+    found = _BEHIND_NUMBER.match(low, number.end)
+    return None if found is None else _BEHIND[found["unit"]]
+
+
+def asked_unit(question: str) -> Unit | None:
+    """Return the unit that a question in lower case asks for; None where it names none, or several."""
+    named = {_NAMED[found["unit"]] for found in _IN_QUESTION.finditer(question)}
+    return named.pop() if len(named) == 1 else None
+
+
+def quantity(text: str) -> tuple[Number, Unit] | None:
+    """Return the number and unit that a text consists of; None for any other text."""
+    low = text.strip(" .").lower()
+    money = low.startswith("$")
+    low = low.lstrip("$ ")
+    found = next(numbers(low), None)
+    if found is None or low[: found.start].strip("€£¥₹ "):
+        return None
+    if money and found.end == len(low):
+        return found, _NAMED["dollars"]
+    unit = unit_of(low, found)
+    behind = _BEHIND_NUMBER.match(low, found.end)
+    if (
+        unit is None
+        or (behind is None and found.end < len(low))
+        or (behind is not None and behind.end() < len(low))
+    ):
+        return None
+    return found, unit
+
+
+def is_same_amount(
+    number: Number, unit: Unit, wanted: Number, wanted_unit: Unit, tolerance: float = 0.0
+) -> bool:
+    """Return whether two amounts are one, in whatever unit; between systems of units half a per cent is rounding.
+
+    Source:
+        |a − b| ≤ max(tolerance, 1e-9 × max(|a|, |b|)) in the unit that is wanted; 5e-3 between systems.
+    """
+    if unit == wanted_unit:
+        return number.equals(wanted, tolerance)
+    if unit.kind != wanted_unit.kind or unit.kind in ("money", "temperature"):
+        return False
+    value = number.values[0] * unit.factor / wanted_unit.factor
+    target = wanted.values[0]
+    rounding = _NEARLY if unit.system != wanted_unit.system else Fraction(1, 10**9)
+    bound = (
+        max(Fraction(str(tolerance)), max(abs(value), abs(target)) * rounding) if tolerance < 1e300 else None
+    )
+    return bound is None or abs(value - target) <= bound
