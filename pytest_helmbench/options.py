@@ -161,6 +161,13 @@ class PackOptions:
     )
     show_hidden: bool = _PACKS(_FLAG, False, "show hidden values (answers) in failures and reports")
     self_check: bool = _PACKS(_FLAG, False, "check the rows against their own answers; no model is asked")
+    cluster: str | None = _PACKS(
+        _text("KEY"),
+        None,
+        "metadata key whose rows stand or fall together (a passage): intervals count its values, not rows",
+        absent="the manifest's `cluster`",
+        use="judges",
+    )
     agent: str | None = _PACKS(
         _COMMAND,
         None,

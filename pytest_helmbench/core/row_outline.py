@@ -25,6 +25,7 @@ class RowRef:
         skip_reason: Why it cannot be run, in a sentence; None for a row that can.
         groups: Short values of its metadata that it shares with other rows: `(("subject", "algebra"),)`.
         judged: Its rubric is in words: a marking model decides.
+        cluster: What it stands or falls with, a passage for example; None for nothing.
     """
 
     id: str
@@ -36,6 +37,7 @@ class RowRef:
     skip_reason: str | None
     groups: tuple[tuple[str, str], ...]
     judged: bool = False
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +52,8 @@ class RowOutline:
         hash: SHA-256 (hex) over everything that can change a case or a verdict.
         rows: Healthy rows by id.
         kind: Name of the kind.
+        cluster: Metadata key that `RowRef.cluster` is a value of; None for none.
+        own_cluster: The key that the benchmark itself names; None for none.
     """
 
     root: Path
@@ -59,15 +63,19 @@ class RowOutline:
     hash: str
     rows: Mapping[str, RowRef]
     kind: str
+    cluster: str | None = None
+    own_cluster: str | None = None
 
     def catalogue(self, codes: Iterable[str]) -> Catalogue:
         """Return the planned rows: a benchmark may have a hundred thousand."""
-        return Catalogue(_entry(self.rows[code]) for code in codes if code in self.rows)
+        return Catalogue(self._entry(self.rows[code]) for code in codes if code in self.rows)
 
     def axes(self, code: str) -> CaseAxes:
         """Return the row itself."""
         return CaseAxes(scenario=code)
 
-
-def _entry(ref: RowRef) -> ScenarioEntry:
-    return ScenarioEntry(ref.id, ref.id, ref.family, {"type": "row", "groups": dict(ref.groups)})
+    def _entry(self, ref: RowRef) -> ScenarioEntry:
+        about: dict[str, object] = {"type": "row", "groups": dict(ref.groups)}
+        if self.cluster is not None:
+            about |= {"cluster": self.own_cluster, "clusters": {self.cluster: ref.cluster}}
+        return ScenarioEntry(ref.id, ref.id, ref.family, about)

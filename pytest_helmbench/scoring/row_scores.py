@@ -26,19 +26,21 @@ class PackVerdict:
         repetition: From 1.
         passed: None when unjudged.
         groups: Names of what it counts in: its family, `subject=algebra`.
+        cluster: What it stands or falls with; None for a row by itself.
     """
 
     row: str
     repetition: int
     passed: bool | None
     groups: tuple[str, ...]
+    cluster: str | None = None
 
 
 def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
     """Return the share passed of a run, with its families and groups in natural order.
 
     Every row counts 1. The 95 % interval is Wilson's with as many trials as there are judged rows: repetitions
-    of a row do not narrow it.
+    of a row do not narrow it. Where rows have clusters, these stand for the perturbations of one behaviour.
 
     Args:
         verdicts: Every row × repetition that the run has planned, in any order.
@@ -50,19 +52,25 @@ def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
             members[group].append(verdict)
     # A group that holds everything says nothing that the whole does not.
     names = sorted((name for name in members if len(members[name]) < len(planned)), key=natural_key)
+    clustered = any(verdict.cluster is not None for verdict in planned)
     whole = run_score(_rows(planned))
     return replace(
         whole,
-        total=_share(whole.total, _WHOLE),
+        total=_share(whole.total, _WHOLE, clustered=clustered),
         pillars=(),
         behaviours=(),
-        groups=tuple(_share(run_score(_rows(members[name])).total, name) for name in names),
+        groups=tuple(
+            _share(run_score(_rows(members[name])).total, name, clustered=clustered) for name in names
+        ),
     )
 
 
-def _share(score: Score, code: str) -> Score:
-    interval = None if score.score is None else rows_interval(float(score.score), score.clusters)
-    return replace(score, code=code, cluster="row", unweighted=False, interval=interval)
+def _share(score: Score, code: str, *, clustered: bool) -> Score:
+    interval = score.interval
+    if score.score is not None and not clustered:
+        interval = rows_interval(float(score.score), score.clusters)
+    cluster = "cluster" if clustered else "row"
+    return replace(score, code=code, cluster=cluster, unweighted=False, interval=interval)
 
 
 def _rows(verdicts: Sequence[PackVerdict]) -> Iterable[Row]:
@@ -72,9 +80,9 @@ def _rows(verdicts: Sequence[PackVerdict]) -> Iterable[Row]:
             pillar="pack",
             behaviour="pack",
             scenario="row",
-            condition=None,
+            condition=verdict.row,
             user_context=None,
-            perturbation=verdict.row,
+            perturbation=verdict.row if verdict.cluster is None else f"in {verdict.cluster}",
             criterion="",
             repetition=verdict.repetition,
             severity=0,

@@ -75,7 +75,8 @@ def pack_verdicts(facts: RunFacts) -> Iterator[PackVerdict]:
         groups = () if row is None else (row.family, *(f"{key}={name}" for key, name in row.groups.items()))
         for repetition in range(1, facts.repeat + 1):
             verdict = facts.verdicts.get((code, repetition, ""))
-            yield PackVerdict(code, repetition, None if verdict is None else verdict.passed, groups)
+            passed = None if verdict is None else verdict.passed
+            yield PackVerdict(code, repetition, passed, groups, None if row is None else row.cluster)
 
 
 def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTotals:

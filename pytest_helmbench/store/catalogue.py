@@ -81,6 +81,11 @@ def write_benchmark(conn: sqlite3.Connection, outline: Outline, codes: Iterable[
     for scenario in catalogue.scenarios:
         if safe_text(scenario.full_code) not in known:
             _write_scenario(conn, scenario, benchmark_id, behaviours)
+        elif isinstance(scenario.about, dict) and (clusters := scenario.about.get("clusters")):
+            # Another session may have counted other clusters of the same rows: those of both are kept.
+            conn.execute(
+                _ADD_CLUSTERS, (as_json({"clusters": clusters}), known[safe_text(scenario.full_code)])
+            )
     return CatalogueIds(
         benchmark_id,
         outline,
@@ -193,6 +198,7 @@ def _write_text(conn: sqlite3.Connection, body: str) -> int:
     return _only(conn.execute("SELECT id FROM texts WHERE hash = ?", (digest,)))
 
 
+_ADD_CLUSTERS = "UPDATE scenarios SET evaluation = json_patch(evaluation, ?) WHERE id = ?"
 _BEHAVIOUR_IDS = (
     "SELECT pillars.code || '-' || behaviours.code, behaviours.id FROM behaviours"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"

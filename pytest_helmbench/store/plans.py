@@ -30,11 +30,13 @@ class Verdict:
 class FlatRow:
     """A scenario that belongs to no behaviour: its family, and what it shares with others.
 
-    A row of a pack shares metadata, a scenario of a Bench Pack its category.
+    A row of a pack shares metadata, a scenario of a Bench Pack its category. Rows of one `cluster` (a passage) stand
+    or fall together.
     """
 
     family: str
     groups: Mapping[str, str]
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         perturbations=_codes(perturbations),
         titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
         verdicts=_verdicts(conn, run_id),
-        rows=_flat_rows(conn, benchmark_id),
+        rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
     )
 
 
@@ -150,14 +152,22 @@ def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str
     return found
 
 
-def _flat_rows(conn: sqlite3.Connection, benchmark_id: int) -> Mapping[str, FlatRow] | None:
+def _flat_rows(
+    conn: sqlite3.Connection, benchmark_id: int, cluster: str | None
+) -> Mapping[str, FlatRow] | None:
     # Asked first, since an older file, which has trees only, lacks the column of what belongs to no behaviour.
     if conn.execute("SELECT 1 FROM pillars WHERE benchmark_id = ?", (benchmark_id,)).fetchone() is not None:
         return None
     found = conn.execute(
         "SELECT code, family, evaluation FROM scenarios WHERE benchmark_id = ?", (benchmark_id,)
     )
-    return {code: FlatRow(family, json.loads(evaluation)["groups"]) for code, family, evaluation in found}
+    return {code: _flat_row(family, json.loads(about), cluster) for code, family, about in found}
+
+
+def _flat_row(family: str, about: Mapping[str, Any], key: str | None) -> FlatRow:
+    key = key or about.get("cluster")
+    value = about.get("clusters", {}).get(key)
+    return FlatRow(family, about["groups"], None if value is None else f"{key} {value}")
 
 
 _OF_BENCHMARK = (

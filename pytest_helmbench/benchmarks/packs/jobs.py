@@ -140,6 +140,8 @@ class LoadedPack:
             hash=pack.hash,
             rows={ref.id: ref for ref in pack.rows},
             kind="pack",
+            cluster=pack.cluster,
+            own_cluster=pack.manifest.cluster,
         )
         self._rows: defaultdict[Path, list[RowRef]] = defaultdict(list)
         for ref in pack.rows:

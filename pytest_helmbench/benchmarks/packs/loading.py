@@ -42,6 +42,7 @@ class PackLoader:
             show_hidden=given.show_hidden,
             allow_commands=given.allow_commands,
         )
+        self._cluster = given.cluster
         self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
         self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note)
         self._relay = Relay()
@@ -52,7 +53,7 @@ class PackLoader:
         Raises:
             UnreadablePackError: Nothing of it can be used.
         """
-        pack = load_pack(root)
+        pack = load_pack(root, cluster=self._cluster)
         tools = RowTools(self._packs, pack.files, self._sandboxes)
         return LoadedPack(pack, targets, PackWork(tools, AgentSessions(self._relay, self._agent)))
 

@@ -63,3 +63,22 @@ def test_nothing_judged_is_undefined() -> None:
     score = pack_score(_verdicts(None, None))
     assert score.score is None
     assert score.total.interval is None
+
+
+def test_rows_of_a_passage_stand_or_fall_together() -> None:
+    def passages(number: int, *, clustered: bool) -> list[PackVerdict]:
+        return [
+            PackVerdict(f"{passage}-{row}", 1, passage % 4 > 0, (), f"p{passage}" if clustered else None)
+            for passage in range(number)
+            for row in range(5)
+        ]
+
+    alone, together = (pack_score(passages(12, clustered=clustered)).total for clustered in (False, True))
+    assert alone.interval is not None
+    assert together.interval is not None
+    assert (alone.clusters, alone.interval.target, alone.interval.trials) == (60, "other rows", 60)
+    assert (together.clusters, together.interval.target) == (12, "other perturbations")
+    assert together.interval.trials == pytest.approx(12)
+    assert together.interval.high - together.interval.low > 1.9 * (alone.interval.high - alone.interval.low)
+    loose = [*passages(12, clustered=True), PackVerdict("without", 1, True, ())]
+    assert pack_score(loose).total.clusters == 13

@@ -35,6 +35,7 @@ _KEYS = (
     "defaults",
     "asset_roots",
     "asset_defaults",
+    "cluster",
     "name",
     "description",
     "schema_version",
@@ -56,6 +57,7 @@ class Manifest:
         public_root: Folder of public files, relative.
         eval_root: Folder of the evaluator's files, relative.
         read_only: Default of the rows' files.
+        cluster: Metadata key whose rows stand or fall together; None where rows are independent.
     """
 
     path: Path
@@ -68,6 +70,7 @@ class Manifest:
     public_root: str = _PUBLIC_ROOT
     eval_root: str = _EVAL_ROOT
     read_only: bool = True
+    cluster: str | None = None
 
 
 @dataclass(slots=True)
@@ -188,6 +191,9 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     read_only = asset_defaults.get("read_only", True)
     if not isinstance(read_only, bool):
         checker.error(("asset_defaults", "read_only"), f"this is {kind_of(read_only)}, not true or false")
+    cluster = data.get("cluster")
+    if cluster is not None and not (isinstance(cluster, str) and cluster.strip()):
+        checker.error(("cluster",), f"this is {kind_of(cluster)}, not the name of a metadata key")
     reader.findings.add(path, *sorted(checker.faults, key=lambda fault: fault.line or 0))
     name, identity, version = data.get("name"), data.get("id"), data.get("version")
     return Manifest(
@@ -201,6 +207,7 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
         public_root=roots[0],
         eval_root=roots[1],
         read_only=read_only is not False,
+        cluster=cluster.strip() or None if isinstance(cluster, str) else None,
     )
 
 

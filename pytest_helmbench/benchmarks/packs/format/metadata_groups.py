@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
-__all__ = ["Groups"]
+__all__ = ["Groups", "short_value"]
 
 Pairs = tuple[tuple[str, str], ...]
 
 _MOST_KEYS = 12
 _MOST_VALUES = 64
 _LONGEST = 80  # characters
+
+
+def short_value(value: JsonValue) -> str | None:
+    """Return a metadata value as text; None for one that names no group: long, empty, no text or whole number."""
+    if type(value) is str:
+        text = value
+    elif type(value) is int or type(value) is bool:
+        text = str(value).lower()
+    else:
+        return None
+    return text if 0 < len(text) <= _LONGEST else None
 
 
 class Groups:
@@ -31,13 +42,8 @@ class Groups:
         for key, value in metadata.items():
             if key in self._crowded:
                 continue
-            if type(value) is str:
-                text = value
-            elif type(value) is int or type(value) is bool:
-                text = str(value).lower()
-            else:
-                continue
-            pair = self._pair(key, text) if 0 < len(text) <= _LONGEST else None
+            text = short_value(value)
+            pair = None if text is None else self._pair(key, text)
             if pair is not None:
                 found.append(pair)
         pairs = tuple(found)

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
 from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
 from pytest_helmbench.benchmarks.packs.format.manifest import Manifest, load_manifest
-from pytest_helmbench.benchmarks.packs.format.metadata_groups import Groups
+from pytest_helmbench.benchmarks.packs.format.metadata_groups import Groups, short_value
 from pytest_helmbench.benchmarks.packs.format.pack_files import Bounds, PackFiles, hash_files
 from pytest_helmbench.benchmarks.packs.format.row_files import (
     Line,
@@ -48,6 +48,7 @@ class Pack:
         broken: The other rows in file order.
         problems: Of the manifest and of whole files: one erroring item, and no row runs.
         warnings: What is odd but usable; the same in many rows is told once.
+        cluster: Metadata key of rows that stand or fall together; None where rows are independent.
     """
 
     root: Path
@@ -64,6 +65,7 @@ class Pack:
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     kind: str = "pack"
+    cluster: str | None = None
 
     def all_problems(self) -> Iterator[Problem]:
         """Yield every problem: of the manifest, of files, of rows."""
@@ -95,12 +97,13 @@ class Pack:
         return plan_assets(self.files, task)
 
 
-def load_pack(root: Path, bounds: Bounds | None = None) -> Pack:
+def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = None) -> Pack:
     """Read a pack in one pass, keeping of each healthy row only where it stands.
 
     Args:
         root: Folder of the manifest.
         bounds: What one row may lay out; None for the usual bounds.
+        cluster: Metadata key of rows that stand or fall together; None for the manifest's.
 
     Raises:
         UnreadablePackError: There is no manifest that can be read.
@@ -111,7 +114,8 @@ def load_pack(root: Path, bounds: Bounds | None = None) -> Pack:
     reader = Reader(Findings())
     manifest = load_manifest(reader, root)
     files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or Bounds())
-    intake = _Intake(RowReader(manifest, files))
+    cluster = cluster or manifest.cluster
+    intake = _Intake(RowReader(manifest, files), cluster)
     digest = hashlib.sha256(reader.content_hash(root).encode())
     row_files = tuple(row_files_of(root))
     if not row_files:
@@ -124,8 +128,8 @@ def load_pack(root: Path, bounds: Bounds | None = None) -> Pack:
             reader.findings.problems.append(problem)
     hash_files(files, digest)
     problems = tuple(reader.findings.problems)
-    if row_files and not intake.seen and not problems:
-        intake.warn(row_files[0], Fault(None, "rows: there is no row in it", usable=True))
+    if row_files and not problems:
+        intake.check_whole(manifest.path, row_files[0])
     return Pack(
         root=root,
         id=manifest.id,
@@ -140,6 +144,7 @@ def load_pack(root: Path, bounds: Bounds | None = None) -> Pack:
         broken=intake.broken(),
         problems=problems,
         warnings=(*reader.findings.warnings, *intake.warnings()),
+        cluster=cluster,
     )
 
 
@@ -152,8 +157,10 @@ class _Warning:
 class _Intake:
     """Takes in row after row."""
 
-    def __init__(self, reader: RowReader) -> None:
+    def __init__(self, reader: RowReader, cluster: str | None) -> None:
         self.seen = 0
+        self.clusters: dict[str, str] = {}
+        self._cluster = cluster
         self._reader = reader
         self._decoder = StrictJSON()
         self._groups = Groups()
@@ -186,6 +193,14 @@ class _Intake:
         for item in self._warnings.values():
             more = f" (and in {item.more:,} more rows)" if item.more else ""
             yield replace(item.problem, message=item.problem.message + more)
+
+    def check_whole(self, manifest: Path, first: Path) -> None:
+        """Note that there is no row, or that the cluster key is none of theirs."""
+        if not self.seen:
+            self.warn(first, Fault(None, "rows: there is no row in it", usable=True))
+        elif self._cluster is not None and not self.clusters:
+            message = f"cluster: no row has a short value of metadata.{self._cluster}: each counts for itself"
+            self.warn(manifest, Fault(None, message, "name a key of the rows' metadata", usable=True))
 
     def healthy(self) -> tuple[RowRef, ...]:
         """Return the healthy rows with their final groups."""
@@ -231,8 +246,14 @@ class _Intake:
             facts.skip_reason,
             groups,
             facts.judged,
+            self._cluster_of(facts),
         )
         self._rows.append(ref)
+
+    def _cluster_of(self, facts: RowFacts) -> str | None:
+        """Return what a row stands or falls with; equal values are one object."""
+        value = None if self._cluster is None else short_value(facts.metadata.get(self._cluster))
+        return None if value is None else self.clusters.setdefault(value, value)
 
     def _with_final_groups(self, row: RowRef) -> RowRef:
         groups = self._groups.final(row.groups)
