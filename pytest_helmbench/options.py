@@ -150,6 +150,13 @@ class PackOptions:
         "rules that judge: default reads what models really write, parity judges as published",
         use="judges",
     )
+    answer_form: Literal["text", "line", "json"] | None = _PACKS(
+        _choice("FORM", "text", "line", "json"),
+        None,
+        "how multiple_choice and short_answer rows ask for their answer: text, a last line ANSWER: …, or a JSON object",
+        absent="answer_form of row or manifest, else text",
+        use="judges",
+    )
     sandbox: str = _PACKS(
         _choice("MODE", "auto", "docker", "podman", "bwrap", "none"),
         "auto",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.authoring import CaseRef, Checked, Listing, Prompt, counted
 from pytest_helmbench.benchmarks.kind import SessionValues
+from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack, load_pack
 from pytest_helmbench.benchmarks.packs.loading import PackLoader
 from pytest_helmbench.benchmarks.packs.prompts import messages_of
@@ -27,12 +28,14 @@ class ReadPack:
 
     Args:
         pack: As loaded.
+        answer_form: What the session wants of every row; None for what rows say.
     """
 
     is_selected_by_code = False
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack, answer_form: str | None = None) -> None:
         self._pack = pack
+        self._form = answer_form
 
     @property
     def root(self) -> Path:
@@ -61,7 +64,10 @@ class ReadPack:
         if ref is None:
             return None
         task = self._pack.task(ref)
-        return Prompt(Case(ref.id, messages_of(task, system_prompt), None, PackRule(task)))
+        family = family_of(task)
+        form = "text" if family is None else family.answer_form(task, self._form)
+        wanted = None if family is None else family.response_format(task, form)
+        return Prompt(Case(ref.id, messages_of(task, system_prompt, form), wanted, PackRule(task, form=form)))
 
     def near(self, _code: str) -> Iterable[str]:
         """Return the ids of all rows."""
@@ -135,9 +141,9 @@ class PackAuthoring:
         """See `Authoring.check`."""
         return checked_pack(root, session)
 
-    def read(self, root: Path, _session: SessionValues) -> ReadPack:
+    def read(self, root: Path, session: SessionValues) -> ReadPack:
         """See `Authoring.read`."""
-        return ReadPack(load_pack(root))
+        return ReadPack(load_pack(root), session.settings.packs.answer_form)
 
 
 AUTHORING = PackAuthoring()

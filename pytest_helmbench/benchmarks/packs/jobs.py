@@ -66,10 +66,11 @@ class PackJob(CaseJob):
         """See `CaseJob.case`; for an agent, the message that it starts from."""
         task = self.task()
         family = family_of(task)
+        form = self.loaded.answer_form(task)
         return Case(
             code=self.ref.id,
-            messages=messages_of(task, system_prompt),
-            response_format=None,
+            messages=messages_of(task, system_prompt, form),
+            response_format=None if family is None else family.response_format(task, form),
             rule=self.loaded.rule(task),
             timeout_s=None if family is not None and family.runs_code else task.environment.timeout_s,
         )
@@ -212,4 +213,11 @@ class LoadedPack:
         """Return what a row is held to: a rubric in words goes to the judge."""
         family, settings = family_of(task), self.work.settings
         judged = None if family is None else family.judge_rule(task, hidden=not settings.show_hidden)
-        return PackRule(task, settings.parity) if judged is None else judged
+        if judged is not None:
+            return judged
+        return PackRule(task, settings.parity, self.answer_form(task))
+
+    def answer_form(self, task: PackTask) -> str:
+        """Return the form in which a row asks for its answer."""
+        family = family_of(task)
+        return "text" if family is None else family.answer_form(task, self.work.settings.answer_form)

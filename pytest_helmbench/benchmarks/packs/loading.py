@@ -41,6 +41,7 @@ class PackLoader:
             parity=given.pack_rules == "parity",
             show_hidden=given.show_hidden,
             allow_commands=given.allow_commands,
+            answer_form=given.answer_form,
         )
         self._cluster = given.cluster
         self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())

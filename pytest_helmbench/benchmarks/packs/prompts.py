@@ -9,8 +9,12 @@ from pytest_helmbench.core.case import Message
 __all__ = ["messages_of", "prompt_of"]
 
 
-def prompt_of(task: PackTask) -> str:
+def prompt_of(task: PackTask, form: str = "text") -> str:
     """Return the prompt of a row: the user message, or the task message of an agent.
+
+    Args:
+        task: The row.
+        form: Of its answer, as `Family.answer_form` says.
 
     Raises:
         ConfigError: The family is not known here, or a field that its prompt needs is missing.
@@ -18,14 +22,14 @@ def prompt_of(task: PackTask) -> str:
     family = family_of(task)
     if family is None:
         raise ConfigError(f"{task.id}: there is no prompt for the family {task.task_type!r}")
-    return family.prompt(task)
+    return family.prompt(task, form)
 
 
-def messages_of(task: PackTask, system_prompt: str | None) -> tuple[Message, ...]:
+def messages_of(task: PackTask, system_prompt: str | None, form: str = "text") -> tuple[Message, ...]:
     """Return what a row's model is asked: a system message of the user's, if there is one, and the prompt.
 
     Raises:
         ConfigError: See `prompt_of`.
     """
-    user = Message("user", prompt_of(task))
+    user = Message("user", prompt_of(task, form))
     return (user,) if system_prompt is None else (Message("system", system_prompt), user)

@@ -21,11 +21,13 @@ class PackSettings:
         parity: By the published rules instead of those made for what models really write.
         show_hidden: Verdicts may show hidden values.
         allow_commands: Dangerous commands that a row may need.
+        answer_form: How rows ask for their answers; None for what they say themselves.
     """
 
     parity: bool = False
     show_hidden: bool = False
     allow_commands: tuple[str, ...] = ()
+    answer_form: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import REDACTED
 
 __all__ = [
+    "ANSWER_FORMS",
     "Asset",
     "BrokenRow",
     "CommandCheck",
@@ -29,6 +30,10 @@ __all__ = [
     "UnreadablePackError",
     "Visibility",
 ]
+
+
+ANSWER_FORMS = ("text", "line", "json")
+"""Forms in which a row may ask for its answer: free text, a last line `ANSWER: …`, a JSON object."""
 
 
 class ConfigError(HelmbenchError, ValueError):
@@ -157,6 +162,7 @@ class PackTask:
         assets: Public files.
         eval_files: File references of `eval`.
         check: How the row is judged, compiled by its family and read by it alone; None for text families.
+        answer_form: One of `ANSWER_FORMS` that the row or the manifest names; None where neither does.
     """
 
     id: str
@@ -168,6 +174,7 @@ class PackTask:
     assets: tuple[Asset, ...] = ()
     eval_files: tuple[Asset, ...] = ()
     check: object = field(default=None, repr=False)
+    answer_form: str | None = None
 
     def public(self) -> dict[str, JsonValue]:
         """Return what the model or agent may see, by name."""
@@ -248,7 +255,9 @@ class PackRule(CaseRule):
     Args:
         task: The row.
         parity: By the published rules instead of those made for what models really write.
+        form: One of `ANSWER_FORMS`: how the answer was asked for.
     """
 
     task: PackTask = field(repr=False)
     parity: bool = False
+    form: str = "text"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
@@ -67,6 +68,7 @@ class Family(ABC):
         judged_by: Fields of `eval` that `compiled_check` reads, the one that it needs first.
         answer_field: Field of `eval` that holds what passes; None where tests decide.
         template: Of the prompts.
+        answer_forms: How a prompt ends that asks for a form of answer other than text, by form.
         not_rescored: Why a stored reply cannot be judged again, in a sentence; None where it can.
     """
 
@@ -80,6 +82,7 @@ class Family(ABC):
     judged_by: ClassVar[tuple[str, ...]] = ()
     answer_field: ClassVar[str | None] = None
     template: ClassVar[PromptTemplate]
+    answer_forms: ClassVar[Mapping[str, str]] = MappingProxyType({})
     not_rescored: ClassVar[str | None] = None
 
     # How a row is written.
@@ -129,14 +132,29 @@ class Family(ABC):
 
     # How a row is run.
 
-    def prompt(self, task: PackTask) -> str:
+    def answer_form(self, task: PackTask, wanted: str | None) -> str:
+        """Return the form in which a row asks for its answer: what the session wants, else what the row names.
+
+        Families whose answers have no form of their own have `text` alone.
+        """
+        return (wanted or task.answer_form or "text") if self.answer_forms else "text"
+
+    def response_format(self, _task: PackTask, _form: str) -> JsonObject | None:
+        """Return the wire form of the reply that a form of answer asks for; None for plain text."""
+        return None
+
+    def prompt(self, task: PackTask, form: str = "text") -> str:
         """Return the prompt of a row: the user message, or the task message of an agent.
+
+        Args:
+            task: The row.
+            form: Of its answer.
 
         Raises:
             ConfigError: A field that the prompt needs is missing.
         """
         try:
-            return self.template.render(task.public())
+            return self.template.render(task.public(), self.answer_forms.get(form))
         except ConfigError as error:
             raise ConfigError(f"{task.id}: {error}") from error
 
@@ -187,6 +205,7 @@ class Family(ABC):
             rule.parity,
             task.redacted(),
             task.evaluation(),
+            *(() if rule.form == "text" else (rule.form,)),
         ]
         text = json.dumps(decisive, ensure_ascii=True, sort_keys=True, default=str)
         return sha256(text.encode()).hexdigest()[:_HASH_DIGITS]

@@ -14,7 +14,14 @@ from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
 from pytest_helmbench.benchmarks.packs.format.path_rules import clashes, mount_fault, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, references, text_in
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
-from pytest_helmbench.benchmarks.packs.task import Asset, Environment, PackTask, Resource, Visibility
+from pytest_helmbench.benchmarks.packs.task import (
+    ANSWER_FORMS,
+    Asset,
+    Environment,
+    PackTask,
+    Resource,
+    Visibility,
+)
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
 from pytest_helmbench.files.source import suggestion
@@ -22,7 +29,7 @@ from pytest_helmbench.files.strict_json import is_encodable
 
 __all__ = ["RowFacts", "RowReader", "environment_of"]
 
-_KEYS = ("id", "family", "input", "eval", "assets", "environment", "metadata")
+_KEYS = ("id", "family", "input", "eval", "assets", "environment", "metadata", "answer_form")
 _KEY_SET = frozenset(_KEYS)
 _ASSET_KEYS = ("path", "mount", "read_only")
 _BREAK = re.compile(r"[\x00\r\n]")
@@ -91,6 +98,8 @@ class RowReader:
             check_environment(faults, "environment", own)
         if not row.keys() <= _KEY_SET:
             check_unknown(faults, "row", row, _KEYS, usable=True)
+        if "answer_form" in row and row["answer_form"] not in ANSWER_FORMS:
+            faults.error("answer_form", "this is no form of an answer", f"one of {', '.join(ANSWER_FORMS)}")
         family = family_named(name)
         if family is None:
             return RowFacts(identity, name, _unknown_family(name), metadata)
@@ -133,6 +142,7 @@ class RowReader:
             assets=assets,
             eval_files=tuple(self._placed(item) for item in named_files),
             check=None if family is None else family.compiled_check(public, hidden, self._files),
+            answer_form=text_in(row, "answer_form") or self._manifest.answer_form,
         )
 
     def _family(self, faults: RowFaults, row: JsonObject) -> str:

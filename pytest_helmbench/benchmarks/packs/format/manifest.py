@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
-from pytest_helmbench.benchmarks.packs.task import UnreadablePackError
+from pytest_helmbench.benchmarks.packs.task import ANSWER_FORMS, UnreadablePackError
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import (
@@ -39,6 +39,7 @@ _KEYS = (
     "name",
     "description",
     "schema_version",
+    "answer_form",
 )
 
 
@@ -58,6 +59,7 @@ class Manifest:
         eval_root: Folder of the evaluator's files, relative.
         read_only: Default of the rows' files.
         cluster: Metadata key whose rows stand or fall together; None where rows are independent.
+        answer_form: Default of the rows; None where there is none.
     """
 
     path: Path
@@ -71,6 +73,7 @@ class Manifest:
     eval_root: str = _EVAL_ROOT
     read_only: bool = True
     cluster: str | None = None
+    answer_form: str | None = None
 
 
 @dataclass(slots=True)
@@ -194,6 +197,7 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
     cluster = data.get("cluster")
     if cluster is not None and not (isinstance(cluster, str) and cluster.strip()):
         checker.error(("cluster",), f"this is {kind_of(cluster)}, not the name of a metadata key")
+    form = _answer_form(checker, data)
     reader.findings.add(path, *sorted(checker.faults, key=lambda fault: fault.line or 0))
     name, identity, version = data.get("name"), data.get("id"), data.get("version")
     return Manifest(
@@ -208,7 +212,18 @@ def _manifest(reader: Reader, path: Path, document: Document) -> Manifest:
         eval_root=roots[1],
         read_only=read_only is not False,
         cluster=cluster.strip() or None if isinstance(cluster, str) else None,
+        answer_form=form,
     )
+
+
+def _answer_form(checker: _Checker, data: JsonObject) -> str | None:
+    """Return the form of answers that rows are asked for; None where none is named, or none that is known."""
+    form = data.get("answer_form")
+    if form is None or form in ANSWER_FORMS:
+        return None if form is None else str(form)
+    shown = named(form) if isinstance(form, str) else f"this is {kind_of(form)}"
+    checker.error(("answer_form",), f"{shown} is no form of an answer", f"one of {', '.join(ANSWER_FORMS)}")
+    return None
 
 
 def _check_identity(checker: _Checker, data: JsonObject) -> None:

@@ -38,10 +38,14 @@ class PromptTemplate:
     values: Mapping[str, Writer]
     needed: tuple[str, ...]
 
-    def render(self, public: JsonObject) -> str:
+    def render(self, public: JsonObject, ending: str | None = None) -> str:
         """Return the prompt for public values.
 
         A paragraph of the template whose value is absent or blank is left out.
+
+        Args:
+            public: Values of the row.
+            ending: What stands in place of the last paragraph; None to keep it.
 
         Raises:
             ConfigError: A field that the prompt needs is missing.
@@ -50,11 +54,13 @@ class PromptTemplate:
         for name in self.needed:
             if not values[name].strip():
                 raise ConfigError(f"input.{name}: the prompt needs it")
-        paragraphs = (
+        paragraphs = [
             paragraph.safe_substitute(values)
             for names, paragraph in _paragraphs(self._text())
             if all(values[name].strip() for name in names)
-        )
+        ]
+        if ending is not None:
+            paragraphs[-1] = ending
         return "\n\n".join(paragraphs)
 
     def hash(self) -> str:

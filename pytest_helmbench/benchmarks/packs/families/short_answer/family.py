@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import MappingProxyType
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.fields import EVAL_FIELDS, INPUT_FIELDS
 from pytest_helmbench.benchmarks.packs.families.short_answer.parity import parity_short
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import short_row
 from pytest_helmbench.benchmarks.packs.families.short_answer.self_check import short_proofs
 from pytest_helmbench.benchmarks.packs.families.short_answer.short_answers import judge_short
+from pytest_helmbench.benchmarks.packs.families.text.answer_form import ENDING_JSON, answer_format
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
 from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply
 from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
+from pytest_helmbench.benchmarks.packs.task import PackTask
 from pytest_helmbench.core.json_types import JsonObject
 
 __all__ = ["FAMILY", "ShortAnswer"]
@@ -27,6 +30,12 @@ class ShortAnswer(TextFamily):
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     answer_field = "accepted_answers"
+    answer_forms = MappingProxyType(
+        {
+            "line": "You may think first. End your reply with the line `ANSWER: …` that holds the answer alone.",
+            "json": ENDING_JSON.format(what="the answer alone"),
+        }
+    )
     template = PromptTemplate(
         name,
         __package__,
@@ -34,6 +43,10 @@ class ShortAnswer(TextFamily):
         values={field: field_text(field) for field in ("context", "question", "answer_format")},
         needed=("question",),
     )
+
+    def response_format(self, _task: PackTask, form: str) -> JsonObject | None:
+        """See `Family.response_format`."""
+        return answer_format() if form == "json" else None
 
     def finding(self, given: JsonObject, wanted: JsonObject, reply: str, *, parity: bool) -> AnswerFinding:
         """See `TextFamily.finding`."""

@@ -7,16 +7,20 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.answer_form import formed_answer
+from pytest_helmbench.benchmarks.packs.families.text.finding import STATEMENT_LIMIT, AnswerFinding
 from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply, with_empty_talk
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+from pytest_helmbench.core.scrub import excerpt
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
 __all__ = ["TextFamily"]
+
+_SAID = 800
 
 
 class TextFamily(Family):
@@ -85,8 +89,16 @@ class TextFamily(Family):
             return self.row_evaluation(
                 rule, passed=False, observed="(a refusal)", reason="refusal", shows=shows
             )
-        task = rule.task
-        finding = self.finding(task.public(), task.evaluation(), reply.text, parity=rule.parity)
+        task, text = rule.task, reply.text
+        if rule.form != "text":
+            answer = formed_answer(rule.form, reply)
+            if answer.reason is not None:
+                said = excerpt(" ".join(text[-_SAID:].split()), STATEMENT_LIMIT)
+                return self.row_evaluation(
+                    rule, passed=False, observed=said, reason=answer.reason, shows=shows
+                )
+            text = answer.text
+        finding = self.finding(task.public(), task.evaluation(), text, parity=rule.parity)
         reason = finding.reason
         if not finding.passed and reply.finish_reason == "length":
             reason = "truncated"
