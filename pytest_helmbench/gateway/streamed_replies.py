@@ -26,8 +26,8 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
         body: Whole, as received.
     """
     document: dict[str, JsonValue] = {"object": "chat.completion"}
-    message: dict[str, JsonValue] = {"role": "assistant", "content": None}
-    calls: dict[int, dict[str, JsonValue]] = {}
+    texts: dict[str, list[str]] = {}
+    calls: dict[int, _ToolCall] = {}
     reason: JsonValue = None
     done = False
     for data in _events(body):
@@ -42,11 +42,13 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
             reason = choice.get("finish_reason") or reason
             delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, dict):
-                _extend(message, calls, delta)
+                _extend(texts, calls, delta)
     if not (done or reason or document.get("error")):
         return None
+    message: dict[str, JsonValue] = {"role": "assistant", "content": None}
+    message |= {name: "".join(pieces) for name, pieces in texts.items()}
     if calls:
-        message["tool_calls"] = [calls[index] for index in sorted(calls)]
+        message["tool_calls"] = [calls[index].whole() for index in sorted(calls)]
     document["choices"] = [{"index": 0, "message": message, "finish_reason": reason}]
     return document
 
@@ -79,27 +81,43 @@ def _first_choices(chunk: JsonObject) -> Iterator[JsonObject]:
             yield choice
 
 
-def _extend(message: dict[str, JsonValue], calls: dict[int, dict[str, JsonValue]], delta: JsonObject) -> None:
+class _ToolCall:
+    """A call of a tool, as far as it has come."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, JsonValue] = {}
+        self._function: dict[str, JsonValue] = {}
+        self._arguments: list[str] = []
+
+    def extend(self, part: JsonObject) -> None:
+        """Add the next part: what it names stands, but for the arguments, which come in pieces."""
+        self._fields |= {name: value for name, value in part.items() if name not in ("index", "function")}
+        stated = part.get("function")
+        pieces = stated if isinstance(stated, dict) else {}
+        arguments = pieces.get("arguments")
+        if isinstance(arguments, str):
+            self._arguments.append(arguments)
+        elif arguments is not None and not self._arguments:
+            self._function["arguments"] = arguments
+        self._function |= {
+            name: value
+            for name, value in pieces.items()
+            if name != "arguments" and (value or not self._function)
+        }
+
+    def whole(self) -> JsonValue:
+        """Return it as a reply has it."""
+        arguments: dict[str, JsonValue] = {"arguments": "".join(self._arguments)} if self._arguments else {}
+        return {**self._fields, "function": {**self._function, **arguments}}
+
+
+def _extend(texts: dict[str, list[str]], calls: dict[int, _ToolCall], delta: JsonObject) -> None:
     for name in _TEXTS:
         piece = delta.get(name)
         if isinstance(piece, str):
-            before = message.get(name)
-            message[name] = before + piece if isinstance(before, str) else piece
+            texts.setdefault(name, []).append(piece)
     parts = delta.get("tool_calls")
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict):
             index = part.get("index")
-            _extend_call(calls.setdefault(index if isinstance(index, int) else len(calls), {}), part)
-
-
-def _extend_call(call: dict[str, JsonValue], part: JsonObject) -> None:
-    stated = part.get("function")
-    function = call.get("function")
-    pieces = dict(stated) if isinstance(stated, dict) else {}
-    if isinstance(function, dict):
-        before, more = function.get("arguments"), pieces.get("arguments")
-        joined = (before if isinstance(before, str) else "") + (more if isinstance(more, str) else "")
-        known = {name: value for name, value in pieces.items() if value}
-        pieces = {**function, **known, "arguments": joined}
-    call |= {name: value for name, value in part.items() if name not in ("index", "function")}
-    call["function"] = pieces
+            calls.setdefault(index if isinstance(index, int) else len(calls), _ToolCall()).extend(part)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 __all__ = ["CodeBlock", "code_blocks", "fenced", "without_thoughts"]
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_TAG = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _THOUGHT_START = re.compile(r"\A\s*<(?:think|thinking|reasoning)>.*\Z", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"([ \t]*(?:>[ \t]?)*)(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*\r?")
+_FENCE = re.compile(r"([ \t]*+(?:>[ \t]?)*+)(`{3,}+|~{3,}+)([^`\n]*+)")
 _FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
 _RUN = re.compile(r"`{3,}|~{3,}")
 
@@ -32,7 +32,7 @@ def without_thoughts(reply: str) -> str:
     """Return the reply without thinking aloud; an unfinished thought has no reply behind it."""
     if "<" not in reply:
         return reply
-    text = _THOUGHT.sub("", reply)
+    text = _without_closed_thoughts(reply)
     end = _THOUGHT_END.match(text)
     # An end without a beginning; within a block it is code.
     if end is not None and len(_FENCE_LINE.findall(end[0])) % 2 == 0:
@@ -46,10 +46,11 @@ def code_blocks(text: str) -> tuple[CodeBlock, ...]:
     fence, prefix, label, inside = "", "", "", list[str]()
     for line in text.split("\n"):
         found = _FENCE.fullmatch(line)
+        words = [] if found is None else found[3].split()
         if not fence:
             if found is not None:
-                prefix, fence, label = found[1], found[2], found[3].split()[0] if found[3] else ""
-        elif found is not None and not found[3] and found[2].startswith(fence):
+                prefix, fence, label = found[1], found[2], words[0] if words else ""
+        elif found is not None and not words and found[2].startswith(fence):
             blocks.append(CodeBlock(_label(label), "\n".join(inside)))
             fence, inside = "", []
         else:
@@ -64,6 +65,25 @@ def fenced(code: str) -> str:
     longest = max((len(run) for run in _RUN.findall(code)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{code}\n{fence}"
+
+
+def _without_closed_thoughts(reply: str) -> str:
+    """Return the reply without the thoughts that are closed by their own tag."""
+    ends: dict[str, int] = {}
+    for tag in _THOUGHT_TAG.finditer(reply):
+        if tag[1]:
+            ends[tag[2].lower()] = tag.start()
+    kept: list[str] = []
+    position = 0
+    inside = ""
+    for tag in _THOUGHT_TAG.finditer(reply):
+        name = tag[2].lower()
+        if not inside and not tag[1] and tag.start() < ends.get(name, -1):
+            kept.append(reply[position : tag.start()])
+            inside = name
+        elif inside == name and tag[1]:
+            position, inside = tag.end(), ""
+    return "".join((*kept, reply[position:]))
 
 
 def _label(word: str) -> str:

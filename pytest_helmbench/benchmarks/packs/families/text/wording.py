@@ -40,7 +40,7 @@ _PERCENT = re.compile(r"(?<=\d)\s?(?:%|per\s?cent\b|pct\b)")
 _COMMA = re.compile(r"(?<!\d),|,(?!\d)")
 _ARTICLE = re.compile(r"(?:the|a|an)\s+(?=\S)")
 _WORD = re.compile(r"\w+(?:'\w+)*")
-_SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*(?=\s|$)|[。！？]|\n+")
+_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)|[。！？]|\n+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[^\W\d_]|"
     + any_of(
