@@ -132,7 +132,7 @@ class CaseEngine:
         except KeyboardInterrupt:
             self.engine.hurry()
             self.engine.cancel(reason, 0.0)
-        self._loop.run(self.gateway.close())
+        self._loop.run_last(self.gateway.close())
 
 
 async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:

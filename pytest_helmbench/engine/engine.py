@@ -157,10 +157,10 @@ class Engine(Generic[JobT]):
     def cancel(self, reason: str, grace_s: float) -> None:
         """End the run: nothing starts, waiters end at once, calls on the wire get a short grace.
 
-        Returns when everything has ended.
+        Returns when everything has ended, or a job keeps the loop to itself.
         """
         self.drop_queued(reason, grace_s)
-        self._loop.run(self._ended())
+        self._loop.run_last(self._ended())
 
     def drop_queued(self, reason: str, grace_s: float) -> None:
         """Begin to cancel: let nothing new be sent, wake the waiter, and return. From any thread."""

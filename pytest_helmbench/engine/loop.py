@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ __all__ = ["LoopThread"]
 T = TypeVar("T")
 
 _SLICE_S = 0.5
+_STUCK_S = 1.5
 
 
 class LoopThread:
@@ -21,6 +23,8 @@ class LoopThread:
     def __init__(self) -> None:
         self.ending = False
         """Nothing more should be started."""
+        self._stuck = False
+        self._came_round = 0.0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="helmbench-engine", daemon=True)
         self._thread.start()
@@ -59,9 +63,29 @@ class LoopThread:
                 raise RuntimeError("the engine's thread has ended")
         return future.result()
 
+    def run_last(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run what ends a session: a loop that has not come round for a while is left alone.
+
+        Somebody's rule may be at work on it, and take however long.
+        """
+        if self._stuck or not self.alive:
+            coroutine.close()
+            return
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        self.soon(self._come_round)
+        self._came_round = time.monotonic()
+        while self.alive and not self._stuck and not wait((future,), _SLICE_S).done:
+            self._stuck = time.monotonic() - self._came_round > _STUCK_S
+        if future.done():
+            future.result()
+
+    def _come_round(self) -> None:
+        self._came_round = time.monotonic()
+        self._loop.call_later(_SLICE_S, self._come_round)
+
     def close(self) -> None:
-        """Cancel what is left, stop the loop, join the thread."""
-        if self._loop.is_closed():
+        """Cancel what is left, stop the loop, join the thread; see `run_last` for one that does not come round."""
+        if self._loop.is_closed() or self._stuck:
             return
         self.soon(self._loop.stop)
         self._thread.join()

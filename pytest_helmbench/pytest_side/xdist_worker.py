@@ -93,7 +93,7 @@ class XdistWorker(SessionRole):
         if self._cases is not None:
             self._cases.end("the session has ended", GRACE_S)
         library = self._engines.library
-        library.loop.run(library.close())
+        library.loop.run_last(library.close())
         self._backend.send("bye")
         library.loop.close()
         if interrupted or self._cancelled is not None or (self._jobs and all(self._jobs)):

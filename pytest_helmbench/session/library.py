@@ -157,7 +157,7 @@ class Library:
     def end(self) -> None:
         """Close what a session has left open that never ran, or was broken off."""
         if self._loop is not None and self._loop.alive:
-            self._loop.run(self.close())
+            self._loop.run_last(self.close())
             self._loop.close()
 
     async def close(self) -> None:

@@ -1,0 +1,89 @@
+"""Rules that take their time: other cases go on, what a benchmark brings ends by itself, and Ctrl-C is heard."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from provider import Provider
+from sessions import Session, until
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+from pytest_helmbench.core.json_types import JsonValue
+
+_SLOW = """
+import pathlib
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
+
+def evaluate(self, case, reply, *, strict_json):
+    pathlib.Path("judging").touch()
+    while True:
+        pass
+
+FieldRule.evaluate = evaluate
+"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_ctrl_c_is_heard_while_a_rule_runs_without_end(
+    pytester: pytest.Pytester, provider: Provider, workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("CALM", "RISK")})
+    (pytester.path / "slow_rule.py").write_text(_SLOW)
+    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
+    session = Session(pytester.path, provider.url, workers, "-q", "-p", "slow_rule")
+    until((pytester.path / "judging").exists, "the rule begins")
+    began = time.monotonic()
+    session.interrupt(everybody=True)
+    assert session.end() == pytest.ExitCode.INTERRUPTED
+    assert time.monotonic() - began < 8  # it waits for 1.5 s; without that for ever
+    assert session.living_workers() == []
+    # The reply that was being judged is on record, and is not asked for again.
+    assert rows(pytester.path / "helmbench.db", "select count(*) from responses")[0][0] >= 1
+
+
+_MANY: JsonValue = [{"a": number} for number in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    ("part", "other", "reason"),
+    [
+        ({"type": "string", "pattern": "^(a+)+$"}, "a" * 50 + "!", "schema_violation"),
+        ({"type": "string", "pattern": "^(?=(a+)+$)a"}, "a" * 50 + "!", "rule_timeout"),
+        ({"$ref": "#/$defs/a0"}, "a", "rule_timeout"),
+        ({"type": "array", "uniqueItems": True}, _MANY, None),
+    ],
+    ids=["linear", "look-ahead", "references", "unique"],
+)
+def test_a_schema_is_held_to_in_bounded_time(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    part: dict[str, JsonValue],
+    other: JsonValue,
+    reason: str | None,
+) -> None:
+    twice: dict[str, JsonValue] = {
+        f"a{number}": {"allOf": [{"$ref": f"#/$defs/a{number + 1}"}] * 2} for number in range(40)
+    }
+    schema: JsonValue = {
+        "type": "object",
+        "properties": {"category": {"type": "string"}, "other": part},
+        "required": ["category"],
+        "$defs": {**twice, "a40": {"type": "string"}},
+    }
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    (schema_path,) = (pytester.path / "benchmark").rglob("S1.json")
+    schema_path.write_text(json.dumps(schema))
+    provider.answers(text=json.dumps({"category": "RISK", "other": other}), times=1)
+    provider.answers(text=json.dumps({"category": "RISK"}))
+    result = run_tree(pytester, "-n0", url=provider.url)
+    faulty = {"schema_violation": "failed", "rule_timeout": "errors", None: "passed"}[reason]
+    result.assert_outcomes(**({"passed": 2} if reason is None else {"passed": 1, faulty: 1}))
+    reasons = rows(pytester.path / "helmbench.db", "select reason from results where outcome <> 'passed'")
+    assert reasons == ([] if reason is None else [(reason,)])
