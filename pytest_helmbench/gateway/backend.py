@@ -53,6 +53,12 @@ class Disk(Protocol):
     async def room(self) -> None:
         """Wait while so many replies are not on disk yet that none should be added; raises `NotStoredError`."""
 
+    async def announce(self, permit: Permit, wanted: PermitRequest) -> None:
+        """Put on disk, before it goes, that a call is out which the budget has to count, whatever becomes of us."""
+
+    def take_back(self, permit: Permit) -> None:
+        """Say that a call is out no more: what it has cost is on record, or nothing."""
+
 
 class _Instant:
     """The disk of a record that keeps everything at once."""
@@ -62,6 +68,12 @@ class _Instant:
 
     async def room(self) -> None:
         """See `Disk.room`."""
+
+    async def announce(self, permit: Permit, wanted: PermitRequest) -> None:
+        """See `Disk.announce`."""
+
+    def take_back(self, permit: Permit) -> None:
+        """See `Disk.take_back`."""
 
 
 class LocalBackend:
@@ -98,6 +110,8 @@ class LocalBackend:
         permit = await self._limiter.acquire(wanted)
         try:
             await self._disk.room()
+            if permit.reserved_usd:
+                await self._disk.announce(permit, wanted)
         except BaseException:
             self.release(permit)
             raise
@@ -107,6 +121,7 @@ class LocalBackend:
         """See `Backend.settle`: the record first, so that nothing is counted that could be lost."""
         try:
             self._record_attempt(record)
+            self._take_back(permit)
         finally:
             self._limiter.settle(permit, used)
         if (
@@ -118,7 +133,12 @@ class LocalBackend:
 
     def release(self, permit: Permit) -> None:
         """See `Backend.release`."""
+        self._take_back(permit)
         self._limiter.settle(permit, AttemptUsage(Ending.OTHER))
+
+    def _take_back(self, permit: Permit) -> None:
+        if permit.reserved_usd:
+            self._disk.take_back(permit)
 
     def lose(self, permit: Permit) -> None:
         """Give back a permit whose holder is gone: its request may be out, and be billed."""

@@ -150,6 +150,7 @@ class Gateway:
             max_tokens=completion_bound(request.body),
             urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
+            run_id=call.origin.run_id,
         )
         retries = Retries(self.patience, self._jitter)
         while True:

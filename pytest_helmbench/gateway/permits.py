@@ -89,6 +89,7 @@ class PermitRequest:
         max_tokens: Bound that is sent; None when none is.
         urgent: Continues a case that has begun (retry, judge): goes before new cases.
         label: Names the case, for those who watch.
+        run_id: `evaluation_runs.id`; 0 for no call of a run.
     """
 
     model: str
@@ -96,6 +97,7 @@ class PermitRequest:
     max_tokens: int | None
     urgent: bool
     label: str = ""
+    run_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
+from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
@@ -21,7 +22,7 @@ from pytest_helmbench.pytest_side.own_files import refuse_conftests
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.single_process import SingleProcess
-from pytest_helmbench.pytest_side.terminal import Announcer, LiveLine
+from pytest_helmbench.pytest_side.terminal import LiveLine
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import read_gates
 from pytest_helmbench.session.library import Library

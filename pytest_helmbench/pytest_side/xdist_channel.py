@@ -34,10 +34,8 @@ _REFUSALS: Mapping[str, type[RefusedError]] = {
     "not_stored": NotStoredError,
 }
 
-# What travels is pickled: both ends are this program, and execnet itself knows no dataclasses, no enums and no
-# lone surrogates.
 
-
+# What travels is pickled: both ends are this program, and execnet knows no dataclasses, enums and lone surrogates.
 class Channel(Protocol):
     """A channel of execnet."""
 
@@ -387,6 +385,8 @@ class ChannelServer:
         else:
             self._held[permit.number] = permit
             self.send("grant", number, permit)
+            if self.ended and self._held.pop(permit.number, None):  # nobody was left to send
+                backend.release(permit)
 
     def _lost(self) -> None:
         """Take back everything a worker held that is gone."""

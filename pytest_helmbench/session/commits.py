@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable
 
 from pytest_helmbench.engine.loop import LoopThread
-from pytest_helmbench.gateway.permits import NotStoredError
+from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest
+from pytest_helmbench.store.batch import Sent
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.writer import Store
 
@@ -80,6 +81,15 @@ class Commits:
             self._senders.append(waiter)
             await waiter
             self._check()
+
+    async def announce(self, permit: Permit, wanted: PermitRequest) -> None:
+        """See `Disk.announce`."""
+        self._store.record_sent(Sent(permit.number, wanted.run_id, wanted.label, permit.reserved_usd))
+        await self.stored()
+
+    def take_back(self, permit: Permit) -> None:
+        """See `Disk.take_back`."""
+        self._store.forget_sent(permit.number)
 
     def slow_sentence(self) -> str | None:
         """Return, once per standstill, what is said when nothing has come to the disk for 10 s. From any thread.

@@ -21,7 +21,8 @@ from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_book import RunBook
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import model_limits, session_concurrency
-from pytest_helmbench.store.cost_queries import session_cost
+from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_cost
+from pytest_helmbench.store.sent_calls import calls_left_out
 
 if TYPE_CHECKING:
     from pytest_helmbench.session.recorded_replies import RecordedReplies
@@ -122,12 +123,26 @@ class Coordinator:
         return self.book.resumption.judged if self.book.resumption is not None else {}
 
     @property
+    def may_judge_for_nothing(self) -> bool:
+        """Whether replies on record may stand for calls: any reply, or those that a session that goes on has left."""
+        resumption = self.book.resumption
+        if self.settings.cache_mode.reads or resumption is None:
+            return self.settings.cache_mode.reads
+        return has_unjudged_replies(self.settings.db, resumption.session_id)
+
+    @property
     def spent_before_usd(self) -> float:
-        """What earlier parts of a session that goes on have spent of its budget."""
+        """What earlier parts of a session that goes on have spent of its budget, calls included that never returned."""
         resumption = self.book.resumption
         if resumption is None or self.settings.max_cost_usd is None:
             return 0.0
-        return session_cost(self.settings.db, resumption.session_id)
+        calls, usd = calls_left_out(self.settings.db, resumption.session_id)
+        if calls:
+            self.note(
+                f"{calls} call{'s were' if calls > 1 else ' was'} on the wire when an earlier part of this session was"
+                f" killed, and may be billed: the budget counts {usd:.4f} USD for it"
+            )
+        return session_cost(self.settings.db, resumption.session_id) + usd
 
     def resumed(self) -> Resumed:
         """Return what cases must know of the runs that they belong to."""

@@ -10,7 +10,19 @@ from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
 from pytest_helmbench.store.run_rows import RunTotals
 
-__all__ = ["Batch", "Beat", "Closing", "Happened", "Job", "Record", "Stated", "Task", "is_loss"]
+__all__ = [
+    "Batch",
+    "Beat",
+    "Closing",
+    "Happened",
+    "Job",
+    "Record",
+    "Returned",
+    "Sent",
+    "Stated",
+    "Task",
+    "is_loss",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,34 @@ class Stated:
 
     run_id: int
     statement: RunStatement
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call that is about to go, with what the budget has reserved for it.
+
+    Args:
+        number: Of the call, in its session's process.
+        run_id: `evaluation_runs.id`.
+        code: Case code.
+        reserved_usd: What it may cost.
+    """
+
+    number: int
+    run_id: int
+    code: str
+    reserved_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A call that is out no more.
+
+    Args:
+        number: Of the call.
+    """
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +106,7 @@ class Task:
 
 
 Record = AttemptRecord | ResultRecord | Happened | Stated
-Job = Record | Closing | Beat | Task
+Job = Record | Closing | Beat | Task | Sent | Returned
 
 
 def is_loss(job: Job) -> bool:
@@ -83,7 +123,8 @@ def is_loss(job: Job) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Jobs sorted by kind. A result only refers to calls that came before it, a closing to results."""
+    """Jobs sorted by kind. A result only refers to calls that came before it, a closing to results,
+    a call that has returned to one that was sent."""
 
     attempts: list[AttemptRecord] = field(default_factory=list)
     results: list[ResultRecord] = field(default_factory=list)
@@ -91,6 +132,8 @@ class Batch:
     stated: list[Stated] = field(default_factory=list)
     closings: list[Closing] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    returned: list[Returned] = field(default_factory=list)
 
     @classmethod
     def of(cls, jobs: Sequence[Job]) -> Batch:
@@ -109,4 +152,8 @@ class Batch:
                 batch.closings.append(job)
             elif isinstance(job, Task):
                 batch.tasks.append(job)
+            elif isinstance(job, Sent):
+                batch.sent.append(job)
+            elif isinstance(job, Returned):
+                batch.returned.append(job)
         return batch

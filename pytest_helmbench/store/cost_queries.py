@@ -16,6 +16,7 @@ __all__ = [
     "Spread",
     "answering_models",
     "costs",
+    "has_unjudged_replies",
     "price_history",
     "session_cost",
 ]
@@ -121,6 +122,11 @@ _ANSWERED_BY = """
     SELECT provider_model, count(*) FROM calls
     WHERE run_id = ? AND from_cache = 0 AND purpose != 'judge' AND provider_model IS NOT NULL GROUP BY provider_model
 """
+_UNJUDGED = """
+    SELECT 1 FROM calls LEFT JOIN results ON results.id = calls.result_id
+    WHERE calls.run_id IN (SELECT id FROM evaluation_runs WHERE session_id = ?) AND calls.response_id IS NOT NULL
+    AND calls.from_cache = 0 AND ifnull(results.outcome NOT IN ('passed', 'failed'), 1) LIMIT 1
+"""
 _SPENT = """
     SELECT total(coalesce(cost_usd, reserved_usd)) FROM calls
     WHERE from_cache = 0 AND run_id IN (SELECT id FROM evaluation_runs WHERE session_id = ?)
@@ -165,6 +171,16 @@ def session_cost(path: Path, session_id: str) -> float:
     with reading(path) as conn:
         (spent,) = conn.execute(_SPENT, (session_id,)).fetchone()
     return float(spent)
+
+
+def has_unjudged_replies(path: Path, session_id: str) -> bool:
+    """Return whether a session was given replies that it has not judged.
+
+    Raises:
+        StoreError: The file is no results file.
+    """
+    with reading(path) as conn:
+        return conn.execute(_UNJUDGED, (session_id,)).fetchone() is not None
 
 
 def price_history(

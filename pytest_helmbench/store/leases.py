@@ -36,9 +36,10 @@ class _Lease:
     @property
     def holder(self) -> str:
         """Who has it, for people."""
-        if not isinstance(self.process, dict):
+        known = self.process if isinstance(self.process, dict) else {}
+        if known.get("pid") is None or known.get("host") is None:
             return _NOBODY
-        return f"process {self.process.get('pid')} on {self.process.get('host')}"
+        return f"process {known['pid']} on {known['host']}"
 
 
 class Leases:

@@ -22,6 +22,7 @@ from pytest_helmbench.store.recorded_rows import (
     write_run_statement,
 )
 from pytest_helmbench.store.run_rows import beat, iso_time, write_totals
+from pytest_helmbench.store.sent_calls import write_sent
 
 __all__ = ["HEARTBEAT_S", "RecordFile", "RunsInFile"]
 
@@ -85,6 +86,7 @@ class RecordFile:
         tables = self._tables
         with transaction(self._conn):
             self.leases.check(self._conn, runs.leased, self.path)
+            write_sent(self._conn, self.leases.owner, batch.sent, batch.returned)
             replies = write_attempts(self._conn, tables, batch.attempts) if batch.attempts else {}
             if batch.results:
                 known = ChainMap(replies, self._replies)

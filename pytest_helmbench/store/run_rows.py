@@ -217,9 +217,10 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
     ).fetchone()
     # v_costs is NULL as a whole where one purpose is: sum() alone would skip it.
     costs = conn.execute(
-        "SELECT CASE WHEN count(*) = count(cost_usd) THEN total(cost_usd) END, total(known_cost_usd)"
-        " FROM v_costs WHERE run_id = ?",
-        (run_id,),
+        "SELECT CASE WHEN count(*) = count(cost_usd) AND NOT EXISTS"
+        " (SELECT 1 FROM sent_calls WHERE run_id = :run_id) THEN total(cost_usd) END, total(known_cost_usd)"
+        " FROM v_costs WHERE run_id = :run_id",
+        {"run_id": run_id},
     ).fetchone()
     conn.execute(
         "UPDATE evaluation_runs SET passed_tests = ?, failed_tests = ?, error_tests = ?, skipped_tests = ?,"

@@ -324,3 +324,18 @@ def keep_leases(db: Database) -> None:
             boot_s REAL
         )"""
     )
+
+
+@_MIGRATIONS()
+def keep_sent_calls(db: Database) -> None:
+    """Keep which calls are out that a budget has to count, also when their process is killed."""
+    db.conn.execute(
+        """CREATE TABLE sent_calls (
+            owner TEXT NOT NULL,
+            number INTEGER NOT NULL,
+            run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+            code TEXT NOT NULL,
+            reserved_usd REAL NOT NULL,
+            PRIMARY KEY (owner, number)
+        )"""
+    )

@@ -14,7 +14,18 @@ from sqlite_utils import Database
 
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
-from pytest_helmbench.store.batch import Batch, Beat, Closing, Happened, Job, Stated, Task, is_loss
+from pytest_helmbench.store.batch import (
+    Batch,
+    Beat,
+    Closing,
+    Happened,
+    Job,
+    Returned,
+    Sent,
+    Stated,
+    Task,
+    is_loss,
+)
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
@@ -206,6 +217,14 @@ class Store:
     def record_result(self, record: ResultRecord) -> None:
         """Keep a result with its evaluations; ignored when the case already has a judged one."""
         self._put(record)
+
+    def record_sent(self, call: Sent) -> None:
+        """Keep that a call is about to go, until it has returned."""
+        self._put(call)
+
+    def forget_sent(self, number: int) -> None:
+        """Say that a call is out no more."""
+        self._put(Returned(number))
 
     def record_event(self, run_id: int, event: Event) -> None:
         """Keep something that happened in a run and belongs to no result."""

@@ -119,7 +119,9 @@ def test_a_resumed_session_goes_on_with_its_cap(pytester: pytest.Pytester, provi
     first.assert_outcomes(passed=3, skipped=3)
 
     again = run_tree(pytester, "--helmbench-resume", url=provider.url)
-    again.assert_outcomes(passed=3, skipped=3)
+    assert again.ret == pytest.ExitCode.USAGE_ERROR
+    spent = "--helmbench-max-cost=0.035 cannot pay one call more: 0.0300 USD of it are spent: one of test/good may cost"
+    assert spent in again.stderr.str()
     assert provider.count == 3
 
     more = run_tree(pytester, "--helmbench-resume", "--helmbench-max-cost=0.055", url=provider.url)
@@ -156,4 +158,29 @@ def test_the_calls_of_dead_workers_count(pytester: pytest.Pytester, provider: Pr
 
     assert session.end() == pytest.ExitCode.TESTS_FAILED
     assert 4 < provider.count <= 6  # the last one fits only where no other is out at that moment
-    assert "4 calls were sent and not answered, and may be billed" in session.text
+    assert "4 calls were sent and not answered, and may be billed" in session.text, session.text[-900:]
+
+
+@_MODES
+def test_the_calls_of_a_killed_session_count_when_it_goes_on(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    _benchmark(pytester, 20, _PRICED + "  max_tokens: 1000\n")
+    provider.cost_usd = 0.01
+    provider.answers(hang=True)
+    session = Session(pytester.path, provider.url, mode, "--helmbench-max-cost=0.065")
+    until(lambda: provider.count == 4, "the first calls go out")
+    session.kill_all()
+    provider.reset()
+    provider.cost_usd = 0.01
+
+    result = run_tree(pytester, mode, "--helmbench-resume", url=provider.url)
+
+    assert 1 <= provider.count <= 2
+    result.stdout.fnmatch_lines(
+        ["4 calls were on the wire when an earlier part * may be billed: the budget counts 0.0400 USD for it"]
+    )
+    database = pytester.path / "helmbench.db"
+    # What they have cost is unknown; those of now have returned.
+    assert rows(database, "SELECT cost_usd FROM evaluation_runs") == [(None,)]
+    assert rows(database, "SELECT count(*) FROM sent_calls") == [(4,)]

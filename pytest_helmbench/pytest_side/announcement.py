@@ -1,0 +1,158 @@
+"""The line before the first call: what is asked, what it may cost, and what ends the session before that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.reports.session_texts import announcement, places_text
+from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
+from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
+from pytest_helmbench.session.plan import Plan, PlannedRun
+from pytest_helmbench.session.targets import session_concurrency
+
+__all__ = ["Announcer", "run_price"]
+
+
+class Announcer:
+    """Prints what is about to be asked, and stops a session that would cost more than was agreed to.
+
+    Args:
+        config: pytest's.
+        coordinator: Of the session.
+    """
+
+    def __init__(self, config: pytest.Config, coordinator: Coordinator) -> None:
+        self._config = config
+        self._coordinator = coordinator
+
+    def __call__(self, plan: Plan) -> None:
+        """Print what a plan will ask and what that may cost.
+
+        Raises:
+            pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given,
+                or a gate is asked of cases that can have no score.
+        """
+        coordinator = self._coordinator
+        self._check_gates(plan)
+        if plan.dry and coordinator.settings.resume and not coordinator.settings.dry_run:
+            raise pytest.UsageError(
+                f"nothing can be resumed: {'; '.join(dict.fromkeys(run.why_not for run in plan.runs))}\n"
+                "  hint: give the command of the unfinished session again, with --helmbench-resume"
+            )
+        span = _plan_price(coordinator.book.left(plan), coordinator)
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            for line in self._lines(plan, span):
+                reporter.ensure_newline()
+                reporter.write_line(scrub(line))
+        settings = coordinator.settings
+        if plan.dry:
+            return
+        if settings.max_cost_usd is not None:
+            self._check_budget(plan, settings.max_cost_usd)
+            return
+        if span is None or span.expected <= settings.ask_above_usd or coordinator.book.resumption is not None:
+            return  # a session that goes on was agreed to when it began
+        raise pytest.UsageError(
+            f"this run may cost {span.expected:.2f} USD ({span.low:.2f} to {span.high:.2f}),"
+            f" more than helmbench_ask_above ({settings.ask_above_usd:g} USD); nothing was called\n"
+            f"  hint: agree to a bound: --helmbench-max-cost={_rounded_up(span.high)}"
+        )
+
+    def _check_budget(self, plan: Plan, budget_usd: float) -> None:
+        """Refuse a budget that cannot pay one call, before anything is paid."""
+        coordinator = self._coordinator
+        left = coordinator.book.left(plan)
+        least = None if coordinator.may_judge_for_nothing else least_call(left, coordinator.book.targets)
+        spent_usd = coordinator.spent_before_usd
+        if least is None or least.usd + spent_usd <= budget_usd:
+            return
+        spent = f" more: {spent_usd:.4f} USD of it are spent" if spent_usd else ""
+        raise pytest.UsageError(
+            f"--helmbench-max-cost={budget_usd:g} cannot pay one call{spent}: one of {least.model} may cost"
+            f" {least.usd:.6f} USD, with at most {least.tokens:,} tokens in its reply; nothing was called\n"
+            f"  hint: give at least --helmbench-max-cost={rounded_up(least.usd + spent_usd)}, or bound the replies with"
+            " --helmbench-max-tokens"
+        )
+
+    def _lines(self, plan: Plan, span: PriceSpan | None) -> list[str]:
+        settings = self._coordinator.settings
+        if plan.dry:
+            why = (
+                "as asked for"
+                if settings.dry_run
+                else "; ".join(dict.fromkeys(run.why_not for run in plan.runs))
+            )
+            return [f"helmbench: dry run ({why}): {plan.tests} cases are composed, nothing is called"]
+        price = None if span is None else (span.low, span.expected, span.high)
+        models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
+        db = _shown_path(self._config, settings.db)
+        left = self._coordinator.book.left(plan)
+        is_replay = settings.cache_mode is CacheMode.ONLY
+        calls = (0 if is_replay else left.calls, left.open_ended)
+        bounds = budget_bounds(plan, self._coordinator.book.targets)
+        places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
+        line = announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)
+        lines = [line + places_text(places)]
+        lines += self._unknown_gates(plan)
+        judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
+        lines += [f"helmbench: judged by {', '.join(judges)}"] if judges else []
+        lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
+        return lines
+
+    def _check_gates(self, plan: Plan) -> None:
+        """Refuse a gate that no run can pass, before anything is paid."""
+        gates = self._coordinator.gates
+        if gates.asked and plan.scope == "by_outcome":
+            raise pytest.UsageError(
+                "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
+                "  hint: leave --helmbench-min-score out, or run the whole selection"
+            )
+
+    def _unknown_gates(self, plan: Plan) -> list[str]:
+        """Return a line per threshold that nothing selected can reach: said before anything is paid."""
+        parts = [code.split("-", 2) for run in plan.runs for code in run.codes]
+        known = {part[0] for part in parts} | {"-".join(part[:2]) for part in parts}
+        wanted = [threshold.code for threshold in self._coordinator.gates.thresholds if threshold.code]
+        return [
+            f"helmbench: warning: --helmbench-min-score: {code} is not among what was selected, so that gate cannot"
+            f" hold; known: {', '.join(sorted(known, key=natural_key))}"
+            for code in wanted
+            if code not in known
+        ]
+
+
+def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:
+    """Return what a run may cost; None where a price is unknown."""
+    loaded = coordinator.library.load(Path(run.benchmark))
+    settings = coordinator.settings
+    return price_span(run, coordinator.book.targets[run.key], loaded, settings.repeat, settings.db)
+
+
+def _plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
+    total = PriceSpan(0.0, 0.0, 0.0)
+    if coordinator.settings.cache_mode is CacheMode.ONLY:
+        return total
+    for run in plan.runs:
+        if run.usable or plan.dry:
+            span = run_price(run, coordinator)
+            if span is None:
+                return None
+            total += span
+    return total
+
+
+def _shown_path(config: pytest.Config, path: Any) -> str:
+    start = config.invocation_params.dir
+    return str(path.relative_to(start)) if path.is_relative_to(start) else str(path)
+
+
+def _rounded_up(usd: float) -> int:
+    return int(usd) + 1
