@@ -331,7 +331,7 @@ class ChannelServer:
                     self._asking[number].cancel()
             case ("release", permit):
                 self._held.pop(permit.number, None)
-                backend.release(permit)
+                backend.release(self._held.pop(permit.number))
             case ("settle", permit, used, record):
                 self._held.pop(permit.number, None)
                 backend.settle(permit, used, record)
@@ -385,8 +385,8 @@ class ChannelServer:
         else:
             self._held[permit.number] = permit
             self.send("grant", number, permit)
-            if self.ended and self._held.pop(permit.number, None):  # nobody was left to send
-                backend.release(permit)
+            if self.ended and permit.number in self._held:  # nobody was left to send
+                backend.release(self._held.pop(permit.number))
 
     def _lost(self) -> None:
         """Take back everything a worker held that is gone."""
