@@ -37,10 +37,11 @@ class Verdict(StrEnum):
 
 
 class Parse(StrEnum):
-    """How JSON was found in a reply."""
+    """How JSON was found in a reply; or that a verdict on its words is no more than a guess."""
 
     STRICT = "strict"
     RECOVERED = "recovered"
+    GUESSED = "guessed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Evaluation:
         credit: In [0, 1].
         reason: Why it is wrong, when its form is (`invalid_json`, `schema_violation`, `refusal`,
             `truncated`, `empty`); None otherwise.
-        parse: How JSON was found; None where none was read.
+        parse: How JSON was found, or that the verdict is guessed from words; None where neither is so.
         expected: For people: what passes.
         observed: For people: what came, cut to 200 characters.
         justification: The judge's; None for field rules.

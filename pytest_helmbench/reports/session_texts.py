@@ -141,6 +141,12 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
             lines.append(
                 f"{model}: JSON read strictly {strict} times, recovered from other text {recovered} times"
             )
+        guessed = row.parses[Parse.GUESSED]
+        if guessed:
+            lines.append(
+                f"{model}: {_count(guessed, 'verdict')} of free_response rows guessed from the words of the reply;"
+                " --helmbench-marking-model=ID has a model read them"
+            )
         readable = row.judged - row.form_faults
         if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
             passed = row.verdicts[Verdict.PASSED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
@@ -19,6 +19,7 @@ from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
+from pytest_helmbench.gateway.providers.endpoints import Unusable
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -71,9 +72,16 @@ class PackJob(CaseJob):
             code=self.ref.id,
             messages=messages_of(task, system_prompt, form),
             response_format=None if family is None else family.response_format(task, form),
-            rule=self.loaded.rule(task),
+            rule=self._rule(task),
             timeout_s=None if family is not None and family.runs_code else task.environment.timeout_s,
         )
+
+    def _rule(self, task: PackTask) -> CaseRule:
+        """Return what the row is held to, and who reads its reply where words do not say enough."""
+        rule, judge = self.loaded.rule(task), self.target.judge
+        if not isinstance(rule, PackRule) or judge is None or isinstance(judge.endpoint, Unusable):
+            return rule
+        return rule if judge.endpoint.server.embedded else replace(rule, judge=judge.entry.id)
 
     @property
     def work(self) -> PackWork:

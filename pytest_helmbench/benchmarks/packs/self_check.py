@@ -15,7 +15,8 @@ from pytest_helmbench.sandbox.box import SandboxError
 
 __all__ = ["SelfChecked", "self_check"]
 
-_HINT = "helmbench prompt ROW shows the prompt; correct the row, or judge by --helmbench-pack-rules=parity"
+_HINT = "correct the row; `helmbench prompt ROW` shows its prompt"
+_PARITY_HINT = f"{_HINT}. --helmbench-pack-rules=parity judges this one as it should be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,12 @@ async def self_check(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
         return SelfChecked(skipped=f"the sandbox failed: {error}")
     except MaterializationError as error:
         return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {error}"),))
-    return SelfChecked(tuple(_problem(ref, trial) for trial in trials if _is_wrong(trial)))
+    wrong = [trial for trial in trials if _is_wrong(trial)]
+    if not wrong or family.runs_code or tools.settings.parity:
+        return SelfChecked(tuple(_problem(ref, trial, _HINT) for trial in wrong))
+    published = {trial.label: trial async for trial in family.trials(PackRule(task, parity=True), tools)}
+    hints = (_HINT if _is_wrong(published[trial.label]) else _PARITY_HINT for trial in wrong)
+    return SelfChecked(tuple(_problem(ref, trial, hint) for trial, hint in zip(wrong, hints, strict=True)))
 
 
 def _is_wrong(trial: Trial) -> bool:
@@ -61,8 +67,8 @@ def _is_wrong(trial: Trial) -> bool:
     return trial.verdict is not wanted
 
 
-def _problem(ref: RowRef, trial: Trial) -> Problem:
+def _problem(ref: RowRef, trial: Trial, hint: str) -> Problem:
     should = "must pass" if trial.must_pass else "must fail"
     does = {Verdict.PASSED: "passes", Verdict.FAILED: "fails"}.get(trial.verdict, "cannot be judged")
     why = f" ({trial.message.splitlines()[0]})" if trial.message else ""
-    return Problem(ref.path, ref.line, f"{ref.id}: {trial.label} {should}, but it {does}{why}", _HINT)
+    return Problem(ref.path, ref.line, f"{ref.id}: {trial.label} {should}, but it {does}{why}", hint)

@@ -256,8 +256,10 @@ class PackRule(CaseRule):
         task: The row.
         parity: By the published rules instead of those made for what models really write.
         form: One of `ANSWER_FORMS`: how the answer was asked for.
+        judge: Id of the marking model that reads replies whose words alone do not say enough; empty for none.
     """
 
     task: PackTask = field(repr=False)
     parity: bool = False
     form: str = "text"
+    judge: str = ""

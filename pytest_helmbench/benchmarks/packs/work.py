@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.families.family import Family
@@ -9,11 +11,11 @@ from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judge
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
-from pytest_helmbench.judging.rubric import JudgeRule
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = ["PackWork"]
 
@@ -48,10 +50,27 @@ class PackWork:
         if isinstance(family, AgentFamily):
             return await self._agents.run(family, case, rule, self.tools, context)
         reply = await one_reply(case, context)
+        criterion = family.wants_reading(rule, reply) if rule.judge else None
+        if criterion is not None:
+            return judged_outcome(reply, (await self._read(family, case, rule, criterion, reply, context),))
         try:
             return judged_outcome(reply, (await family.evaluate(rule, reply, self.tools),))
         except UnjudgedError as stop:
             raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
+
+    async def _read(
+        self,
+        family: Family,
+        case: Case,
+        rule: PackRule,
+        criterion: Criterion,
+        reply: Reply,
+        context: CaseContext,
+    ) -> Evaluation:
+        """Have the marking model read a reply whose words alone do not say enough."""
+        asked = replace(case, rule=JudgeRule((criterion,), hidden=not self.settings.show_hidden))
+        (read,) = await judged_evaluations(asked, reply, usable_judge(context), context)
+        return family.read_evaluation(rule, read, reply, shows=self.settings.show_hidden)
 
     async def _obstacle(self, family: Family, rule: PackRule) -> Outcome | None:
         """Return why a row cannot be judged here, before its model is asked; None when it can."""

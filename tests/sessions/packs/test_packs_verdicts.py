@@ -178,7 +178,8 @@ def test_hidden_values_are_shown_only_to_who_asks(pytester: pytest.Pytester, pro
     headlines = {
         "mc": 'expected "B", observed I do not know.',
         "sa": 'expected [8, "eight"], observed I do not know.',
-        "fr": 'expected ["from California"], observed I do not know.',
+        "fr": 'expected ["from California"] (nothing matched; accepted: none, F1 0.00; rejected: none, F1 0.00), '
+        "observed I do not know.",
     }
 
     for asks in ((), ("--helmbench-show-hidden",)):

@@ -20,10 +20,10 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import Fields, check_fi
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub
 from pytest_helmbench.files.field_values import RowFaults
-from pytest_helmbench.judging.rubric import JudgeRule
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
@@ -68,6 +68,7 @@ class Family(ABC):
         judged_by: Fields of `eval` that `compiled_check` reads, the one that it needs first.
         answer_field: Field of `eval` that holds what passes; None where tests decide.
         template: Of the prompts.
+        read_by_judge: A marking model reads replies whose words alone do not say enough.
         answer_forms: How a prompt ends that asks for a form of answer other than text, by form.
         not_rescored: Why a stored reply cannot be judged again, in a sentence; None where it can.
     """
@@ -82,6 +83,7 @@ class Family(ABC):
     judged_by: ClassVar[tuple[str, ...]] = ()
     answer_field: ClassVar[str | None] = None
     template: ClassVar[PromptTemplate]
+    read_by_judge: ClassVar[bool] = False
     answer_forms: ClassVar[Mapping[str, str]] = MappingProxyType({})
     not_rescored: ClassVar[str | None] = None
 
@@ -178,6 +180,18 @@ class Family(ABC):
             ConfigError: A file that the row names cannot be read.
         """
 
+    def wants_reading(self, _rule: PackRule, _reply: Reply) -> Criterion | None:
+        """Return what a marking model is asked about a reply whose words alone do not say enough; None for others.
+
+        Raises:
+            ConfigError: The row is incomplete.
+        """
+        return None
+
+    def read_evaluation(self, _rule: PackRule, read: Evaluation, _reply: Reply, *, shows: bool) -> Evaluation:
+        """Return the evaluation of a reply that the marking model has read; `shows`: hidden values are asked for."""
+        raise NotImplementedError(self.name)
+
     @abstractmethod
     async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
         """Return the evaluation of a reply.
@@ -206,6 +220,7 @@ class Family(ABC):
             task.redacted(),
             task.evaluation(),
             *(() if rule.form == "text" else (rule.form,)),
+            *((rule.judge,) if rule.judge and self.read_by_judge else ()),
         ]
         text = json.dumps(decisive, ensure_ascii=True, sort_keys=True, default=str)
         return sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
@@ -219,6 +234,7 @@ class Family(ABC):
         reason: str | None = None,
         shows: bool = False,
         note: str | None = None,
+        parse: Parse | None = None,
     ) -> Evaluation:
         """Return the one evaluation of a row; hidden values stay out of it unless they are asked for.
 
@@ -229,6 +245,7 @@ class Family(ABC):
             reason: Why it is wrong, in a word.
             shows: Hidden values are asked for.
             note: What else must be known of the verdict; the record keeps it as its justification.
+            parse: That it is guessed; None where it is not.
         """
         return Evaluation(
             criterion="",
@@ -237,8 +254,9 @@ class Family(ABC):
             passed=passed,
             credit=1.0 if passed else 0.0,
             reason=None if passed else reason,
-            parse=None,
-            expected=self._wanted_text(rule.task, shows=shows),
+            parse=parse,
+            expected=self._wanted_text(rule.task, shows=shows)
+            + (f" ({note})" if shows and note and not passed else ""),
             observed=excerpt(scrub(observed), OBSERVED_LIMIT),
             justification=note,
         )

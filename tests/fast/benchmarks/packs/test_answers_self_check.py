@@ -94,8 +94,8 @@ def test_a_row_that_cannot_be_judged_cannot_be_checked() -> None:
         (
             "free_response",
             {"prompt": "Why?"},
-            {"rubric": {"accepted_answers": ["red and blue"], "rejected_answers": ["red"]}},
-            ["accepted answer 1"],
+            {"rubric": {"accepted_answers": ["red"], "rejected_answers": ["Red."]}},
+            ["rejected answer 1"],
         ),
         (
             "free_response",
@@ -109,8 +109,8 @@ def test_rows_that_contradict_themselves_are_found(
     family: str, given: Any, wanted: Any, labels: list[str], *, parity: bool
 ) -> None:
     found = violations(family, given, wanted, parity=parity)
-    if parity:  # the published rules let a dump and a spray through
-        assert set(labels) - {"the context"} <= set(found)
+    if parity:  # the published rules let a dump and a spray through, and a rejected entry always fails
+        assert set(labels) - {"the context", "rejected answer 1"} <= set(found)
     else:
         assert found == labels
 

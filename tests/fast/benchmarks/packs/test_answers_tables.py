@@ -61,6 +61,19 @@ def test_habits_of_models_are_read_as_a_person_reads_them() -> None:
     assert wrong == _MISREAD
 
 
+def test_what_words_alone_say_for_certain_about_free_answers_is_right() -> None:
+    """All else a marking model reads, where there is one: see tests/sessions/packs/test_read_replies.py."""
+    rows = [(group, *row) for group in groups("free_response_habits") for row in group["replies"]]
+    found = [
+        (person, evaluate_answer("free_response", group["input"], group["eval"], reply, parity=False))
+        for group, person, reply in rows
+    ]
+    assert len(found) >= 66
+    assert [finding for person, finding in found if finding.certain and finding.passed is not person] == []
+    assert sum(finding.certain for _, finding in found) >= 16
+    assert sum(finding.passed is not person for person, finding in found) <= 15
+
+
 @pytest.mark.parametrize("family", _FAMILIES)
 def test_tables_are_large_and_repeat_nothing(family: str) -> None:
     rows = [

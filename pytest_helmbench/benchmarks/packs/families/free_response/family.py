@@ -13,19 +13,30 @@ from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFindin
 from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply
 from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
-from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask
+from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = ["FAMILY", "FreeResponse"]
 
 _PASS, _FAIL = "PASS", "FAIL"
+_LISTS = ("Accepted answers:", "Rejected answers:")
+_RUBRIC = (
+    "The reply passes when it says what one of the accepted answers says, in whatever words, and asserts none of the "
+    "rejected answers. A short reply stands for the accepted answer that it names when the prompt makes it clear. What "
+    "the reply denies, quotes as an error or only mentions is not asserted. Right words about something else do not "
+    "count."
+)
 
 
 class FreeResponse(TextFamily):
     """See `Family`."""
 
     name = "free_response"
+    rules_version = 2
+    parity_version = 1
+    read_by_judge = True
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     answer_field = "rubric"
@@ -55,6 +66,48 @@ class FreeResponse(TextFamily):
         """See `TextFamily.finding`."""
         row = free_row(given, wanted)
         return parity_free(row, reply) if parity else judge_free(row, reply)
+
+    def wants_reading(self, rule: PackRule, reply: Reply) -> Criterion | None:
+        """See `Family.wants_reading`."""
+        if rule.parity or (reply.refusal and not reply.text):
+            return None
+        given, wanted = rule.task.public(), rule.task.evaluation()
+        if self.finding(given, wanted, reply.text, parity=False).certain:
+            return None
+        row = free_row(given, wanted)
+        listed = (_LISTS[0], row.accepted), (_LISTS[1], row.rejected)
+        lists = (f"{head}\n" + "\n".join(f"- {text}" for text in texts) for head, texts in listed if texts)
+        return Criterion("", "\n\n".join([_RUBRIC, *lists]), (_PASS, _FAIL), (_PASS,))
+
+    def read_evaluation(self, rule: PackRule, read: Evaluation, reply: Reply, *, shows: bool) -> Evaluation:
+        """See `Family.read_evaluation`."""
+        finding = self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=False)
+        grounds = self.grounds(rule, finding, shows=shows)
+        said = f"; it says: {read.justification}" if shows and read.justification else ""
+        return self.row_evaluation(
+            rule,
+            passed=read.passed,
+            observed=finding.statement,
+            reason=None if read.passed or reply.finish_reason != "length" else "truncated",
+            shows=shows,
+            note=f"read by the marking model as {read.observed}{said}; by its words: {grounds}",
+        )
+
+    def grounds(self, rule: PackRule, finding: AnswerFinding, *, shows: bool) -> str:
+        """See `TextFamily.grounds`."""
+        rubric = rule.task.eval_value("rubric")
+        lists = rubric if isinstance(rubric, dict) else {}
+        parts = [finding.strategy or finding.reason or "nothing matched"]
+        for name, index, score in (
+            ("accepted", finding.matched, finding.accepted_f1),
+            ("rejected", finding.rejected, finding.rejected_f1),
+        ):
+            texts = lists.get(f"{name}_answers")
+            met = "none" if index is None else f"entry {index + 1}"
+            if shows and index is not None and isinstance(texts, list):
+                met += f" ({texts[index]})"
+            parts.append(f"{name}: {met}, F1 {score or 0.0:.2f}")
+        return "; ".join(parts)
 
     def own_proofs(self, given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]:
         """See `TextFamily.own_proofs`."""

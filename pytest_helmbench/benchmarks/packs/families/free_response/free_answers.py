@@ -12,7 +12,9 @@ one. Around that, where the specification is silent:
 * `don't`, `cannot` and `do not` are the same words. `No` before a comma answers the question and negates nothing.
 * Questions that the reply asks are no answers, and words of the prompt alone score nothing by F1.
 * Scripts without spaces: every character is a token, and borders of words are not asked for.
-* A reply that is an accepted entry word for word meets it, even where the prompt offers the same words.
+* A reply that is an accepted entry word for word passes, whatever else could be said about it. That, a rejected entry
+  word for word, silence and an echo are certain; all else is a guess, and a marking model decides where there is one.
+* `yes` and `no` are met where a reply begins with them and a comma or its end follows.
 """
 
 from __future__ import annotations
@@ -56,6 +58,8 @@ _CONTRACTIONS = (
 )
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+(?:\.\d+)?")
 _CLAUSE_END = re.compile(r"[,;:]\s|\s-\s|\s(?:but|while|whereas|although|though|however|yet)\s")
+_YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
+_ENDS_ANSWER = ("", ",", ".", ";", ":", "!", "-")
 _ANSWERS_QUESTION = re.compile(
     r"\A\s*(?:yes|no|nope|nein|ja|oui|non|sí|да|нет)\s*[,.;:!—-]+\s*(?=\S)", re.IGNORECASE
 )
@@ -117,14 +121,17 @@ def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
     if not text.strip():
         return _nothing_said("", "empty")
     accepted = [_entry(answer) for answer in row.accepted]
-    own = text
-    if not _is_entry(text, accepted):
-        own = reply
-        for passage in row.given:
-            own = without_passage(own, passage)
-        own = spoken(own)
-        if not own.strip() or is_dump(text, row.context):
-            return _nothing_said(text, "echo")
+    same = _same_entry(text, accepted)
+    if same is not None:
+        return AnswerFinding(
+            True, "word_for_word", same, accepted_f1=1.0, rejected_f1=0.0, statement=shown(text)
+        )
+    own = reply
+    for passage in row.given:
+        own = without_passage(own, passage)
+    own = spoken(own)
+    if not own.strip() or is_dump(text, row.context):
+        return _nothing_said(text, "echo")
     said = _said(own, row.prompt)
     if not said.text:
         return _nothing_said(own, "no_statement")
@@ -155,6 +162,7 @@ def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> 
         accepted_f1=accepted_f1,
         rejected_f1=rejected_f1,
         statement=shown(own),
+        certain=_same_entry(own, rejected) is not None,
     )
 
 
@@ -164,9 +172,13 @@ def _entry(answer: str) -> _Entry:
     return _Entry(_folded(answer), sum(units, _Unit(Counter(), 0)), len(units))
 
 
-def _is_entry(text: str, accepted: Sequence[_Entry]) -> bool:
-    longest = max(len(entry.text) for entry in accepted)
-    return len(text) <= 2 * longest + 40 and _folded(text) in {entry.text for entry in accepted}
+def _same_entry(text: str, entries: Sequence[_Entry]) -> int | None:
+    """Return the first entry that a reply is word for word; None for none."""
+    longest = max((len(entry.text) for entry in entries), default=0)
+    if len(text) > 2 * longest + 40:
+        return None
+    folded_text = _folded(text)
+    return next((index for index, entry in enumerate(entries) if entry.text == folded_text), None)
 
 
 def _said(own: str, prompt: str) -> _Said:
@@ -206,7 +218,7 @@ def _first_said(said: _Said, entries: Sequence[_Entry]) -> int | None:
 
     What a longer entry denies (`Leonardo da Vinci did not`) is no place for a shorter one (`Leonardo`).
     """
-    places = [[*islice(whole_places(said.text, entry.text), _MOST_PLACES)] for entry in entries]
+    places = [_places(said.text, entry.text) for entry in entries]
     denied = [place for found in places for place in found if _is_refused(said.text, *place)]
     for index, found in enumerate(places):
         if any(not any(is_within(place, other) for other in denied) for place in found):
@@ -214,7 +226,17 @@ def _first_said(said: _Said, entries: Sequence[_Entry]) -> int | None:
     return None
 
 
+def _places(text: str, entry: str) -> list[tuple[int, int]]:
+    """Return where an entry stands in a text; `yes` and `no` only where they answer, at its start."""
+    if entry not in _YES_AND_NO:
+        return [*islice(whole_places(text, entry), _MOST_PLACES)]
+    answers = text.startswith(entry) and text[len(entry) : len(entry) + 2].strip()[:1] in _ENDS_ANSWER
+    return [(0, len(entry))] if answers else []
+
+
 def _is_refused(text: str, start: int, end: int) -> bool:
+    if text[start:end] in _YES_AND_NO:
+        return False
     return is_denied(text, start, end) or _is_distant(text, start, end)
 
 

@@ -25,6 +25,7 @@ class AnswerFinding:
         accepted_f1: free_response: best token F1 over the accepted answers, in [0, 1]; None elsewhere.
         rejected_f1: free_response: the same over the rejected answers.
         statement: What the rule took as the final statement: the model's own words, cut to 200 characters.
+        certain: False where words were matched that may be meant otherwise.
         reason: Why a reply is wrong for its form: `empty`, `echo` (it only repeats what it was given),
             `no_statement` (nothing in it answers), `several` (it answers more than once). None otherwise.
     """
@@ -37,6 +38,7 @@ class AnswerFinding:
     rejected_f1: float | None = None
     statement: str = ""
     reason: str | None = None
+    certain: bool = True
 
 
 def shown(text: str) -> str:

@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.packs.families.text.finding import STATEMENT_LI
 from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply, with_empty_talk
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
@@ -103,8 +103,19 @@ class TextFamily(Family):
         if not finding.passed and reply.finish_reason == "length":
             reason = "truncated"
         return self.row_evaluation(
-            rule, passed=finding.passed, observed=finding.statement, reason=reason, shows=shows
+            rule,
+            passed=finding.passed,
+            observed=finding.statement,
+            reason=reason,
+            shows=shows,
+            note=self.grounds(rule, finding, shows=shows),
+            parse=None if finding.certain or rule.parity else Parse.GUESSED,
         )
+
+    def grounds(self, rule: PackRule, finding: AnswerFinding, *, shows: bool) -> str | None:
+        """Return what a verdict rests on, for the record; hidden values only where they are asked for."""
+        del rule, finding, shows
+        return None
 
     async def evaluate(self, rule: PackRule, reply: Reply, tools: RowTools) -> Evaluation:
         """See `Family.evaluate`."""

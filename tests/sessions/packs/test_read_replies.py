@@ -1,0 +1,86 @@
+"""Replies to free_response rows whose words do not say enough: a marking model reads them, or they are guesses."""
+
+from __future__ import annotations
+
+import pytest
+from packed import answer_rows, asked_rows, free
+from packs import write_pack
+from provider import Provider
+from trees import clear_environment, rows, run_tree
+
+_OUTCOMES = "SELECT code, outcome FROM results ORDER BY results.id"
+_GROUNDS = (
+    "SELECT code, parse, justification FROM evaluations JOIN results ON results.id = result_id ORDER BY code"
+)
+_JUDGE = "--helmbench-marking-model=test/judge"
+_RUBRIC = {
+    "accepted_answers": ["They come from California", "From California"],
+    "rejected_answers": ["They come from China", "California"],
+    "min_token_f1": 0.5,
+}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def test_a_marking_model_reads_what_words_do_not_decide(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    made = [free(name, **{"eval.rubric": _RUBRIC}) for name in ("same", "other", "myth", "wrong", "none")]
+    write_pack(pytester.path / "benchmark", made)
+    replies = {
+        "same": "From California.",
+        "other": "A baker in San Francisco made them first.",
+        "myth": "They come from China, many say.",
+        "wrong": "They come from China",
+        "none": "",
+    }
+    answer_rows(provider, {**replies, "other judge": "PASS", "myth judge": "FAIL"})
+    result = run_tree(pytester, _JUDGE, url=provider.url)
+    result.assert_outcomes(passed=2, failed=3)
+    assert sorted(name for name in asked_rows(provider) if name.endswith("judge")) == [
+        "myth judge",
+        "other judge",
+    ]
+    database = pytester.path / "helmbench.db"
+    assert dict(rows(database, _OUTCOMES)) == {
+        **dict.fromkeys(replies, "failed"),
+        **{"same": "passed", "other": "passed"},
+    }
+    grounds = {code: (parse, said) for code, parse, said in rows(database, _GROUNDS)}
+    assert grounds["same"] == (None, "word_for_word; accepted: entry 2, F1 1.00; rejected: none, F1 0.00")
+    assert grounds["other"][0] is None
+    assert grounds["other"][1].startswith("read by the marking model as PASS; by its words: ")
+    assert "guessed" not in result.stdout.str()
+    assert "San" not in str(grounds)
+
+    # Nothing is asked again: neither of the model nor of the judge.
+    run_tree(pytester, _JUDGE, "--helmbench-cache=only", url=provider.url).assert_outcomes(passed=2, failed=3)
+    assert asked_rows(provider) == []
+
+
+def test_without_a_marking_model_guesses_are_counted_and_failures_say_what_they_rest_on(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    made = [free(name, **{"eval.rubric": _RUBRIC}) for name in ("same", "near", "wrong")]
+    write_pack(pytester.path / "benchmark", made)
+    replies = {"same": "From California.", "near": "Out of China they came.", "wrong": "They come from China"}
+    answer_rows(provider, replies)
+    result = run_tree(pytester, "--helmbench-show-hidden", url=provider.url)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*test/good: 1 verdict of free_response rows guessed from the words of the reply;*"]
+    )
+    result.stdout.fnmatch_lines(["*rejected: entry 1 (They come from China), F1 1.00*"])
+    assert [(code, parse) for code, parse, _ in rows(pytester.path / "helmbench.db", _GROUNDS)] == [
+        ("near", "guessed"),
+        ("same", None),
+        ("wrong", None),
+    ]
+
+    result = run_tree(pytester, "--helmbench-db=hidden.db", url=provider.url)
+    assert "F1" not in result.stdout.str()
+    (grounds,) = [said for code, _, said in rows(pytester.path / "hidden.db", _GROUNDS) if code == "wrong"]
+    assert "rejected: entry 1, F1 1.00" in grounds
