@@ -75,7 +75,7 @@ _FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
 def test_a_right_patch_passes_and_a_wrong_one_fails(bench: CaseContext, tmp_path: Path) -> None:
     assert bench.judge(bench.diff(_RIGHT)) == _PASSED
     finding = bench.judge(bench.diff(_WRONG))
-    _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed", "eval.tests.command ended with exit code 1")
+    _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed", "eval.tests.command: ended with exit code 1")
     assert finding.output.endswith("AssertionError")
     bundle = bundle_of(bench.folder, tmp_path / "repository.bundle")
     assert bench.judge(bench.diff(_RIGHT), repository=bundle) == _PASSED
@@ -254,51 +254,57 @@ def test_tests_are_added_after_the_candidate(bench: CaseContext) -> None:
     _is(finding, _ERROR, PatchPhase.TEST_PATCH, "does_not_apply", "eval.tests.test_patch does not apply: ")
 
 
+_WITHOUT = ", as it does without the candidate"
+_IF_RIGHT = "grep -q 'a + b' src/calculator.py && "
+
+
 @pytest.mark.parametrize(
     ("command", "verdict", "reason", "message"),
     [
-        (("no-such-program",), _ERROR, "cannot_start", "eval.tests.command cannot be started: exit code 127"),
-        (("/etc",), _ERROR, "cannot_start", "eval.tests.command cannot be started: exit code 126"),
-        (("sh", "-lc", "exit 127"), _ERROR, "cannot_start", "eval.tests.command cannot be started: exit code 127"),
-        (("sh", "-c", "exit 2"), _FAILED, "tests_failed", "eval.tests.command ended with exit code 2"),
-        (("sh", "-c", "kill -9 $$"), _FAILED, "tests_failed", "eval.tests.command ended with exit code 137"),
-        (("sleep", "60"), _FAILED, "timeout", "eval.tests.command was stopped after 1 s"),
-        *(
-            (("sh", "-lc", f"true pytest x; exit {code}"), _ERROR, "pytest", f"eval.tests.command: pytest ended "
-             f"with exit code {code}: ") for code in (2, 3, 4, 5)
+        (("no-such-program",), _ERROR, "cannot_start", f"cannot be started (exit code 127){_WITHOUT}"),
+        (("/etc",), _ERROR, "cannot_start", f"cannot be started (exit code 126){_WITHOUT}"),
+        (("sh", "-lc", "exit 127"), _ERROR, "cannot_start", f"cannot be started (exit code 127){_WITHOUT}"),
+        (("sh", "-c", f"{_IF_RIGHT}exit 127"), _FAILED, "cannot_start", "cannot be started (exit code 127)"),
+        (("sh", "-c", "exit 2"), _FAILED, "tests_failed", "ended with exit code 2"),
+        (("sh", "-c", "kill -9 $$"), _FAILED, "tests_failed", "ended with exit code 137"),
+        (("sh", "-c", f"{_IF_RIGHT}sleep 60"), _FAILED, "timeout", "was stopped: no end within 1 s"),
+        (("sleep", "60"), _ERROR, "timeout", f"was stopped: no end within 1 s{_WITHOUT}"),
+        (
+            *(("sh", "-lc", "true pytest x; exit 3"), _ERROR, "broken_off"),
+            f"ended with exit code 3 before its tests had all reported{_WITHOUT}",
         ),
-        (("sh", "-lc", "cat pytest.ini tests/pytest_x; exit 4"), _FAILED, "tests_failed", "eval.tests.command ended"),
+        (("sh", "-c", "true pytest x"), _ERROR, "no_evidence", "its tests do not report"),
+        (
+            ("sh", "-lc", "cat pytest.ini tests/pytest_x; exit 4"),
+            _FAILED,
+            "tests_failed",
+            "ended with exit code 4",
+        ),
     ],
-)  # fmt: skip
+)
 def test_how_the_command_ends(
     bench: CaseContext, command: tuple[str, ...], verdict: Verdict, reason: str, message: str
 ) -> None:
     finding = bench.judge(bench.diff(_RIGHT), command=command, timeout_s=1.0)
-    _is(finding, verdict, PatchPhase.COMMAND, reason, message)
+    _is(finding, verdict, PatchPhase.COMMAND, reason, f"eval.tests.command: {message}")
+    assert (_WITHOUT in finding.message) == (_WITHOUT in message)
 
 
-def test_real_pytest_tells_a_broken_command_from_a_broken_candidate(bench: CaseContext) -> None:
+def test_a_broken_command_is_told_from_a_broken_candidate(bench: CaseContext) -> None:
     def judge(patch: str, *arguments: str) -> PatchFinding:
-        command = (
-            "env",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1",
-            "python3",
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            *arguments,
-        )
+        command = ("env", "X=1", "python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
         return bench.judge(patch, command=command)
 
     assert judge(bench.diff(_RIGHT), "tests/test_add.py") == _PASSED
     finding = judge(bench.diff(_WRONG), "tests/test_add.py")
-    _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed")
+    message = "eval.tests.command: 1 test failed: tests/test_add.py::test_add"
+    _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed", message)
     assert "assert" in finding.output
-    start = "eval.tests.command: pytest ended with exit code 4: its command line is wrong"
-    _is(judge(bench.diff(_RIGHT), "tests/gone.py"), _ERROR, PatchPhase.COMMAND, "pytest", start)
-    _is(judge(bench.diff(_RIGHT), "src"), _ERROR, PatchPhase.COMMAND, "pytest", start[:43])
+    for argument, code in (("tests/gone.py", 4), ("src", 5)):
+        start = (
+            f"eval.tests.command: ended with exit code {code} before its tests had all reported, as it does"
+        )
+        _is(judge(bench.diff(_RIGHT), argument), _ERROR, PatchPhase.COMMAND, "broken_off", start)
 
 
 def test_where_the_command_runs(bench: CaseContext) -> None:

@@ -61,11 +61,13 @@ class Checkout:
         spec: Boxes over it are opened with this.
         workspace: The working tree, with git's own folder in it.
         commit: The base commit in full.
+        modules: Names of what stands at the top of the repository, or of its `src`: its own, whatever else has them.
     """
 
     spec: BoxSpec
     workspace: Workspace
     commit: str
+    modules: tuple[str, ...] = ()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -103,7 +105,7 @@ async def opened_checkout(
             commit = await _from_image(spec, workspace, engine, base)
         for item in assets:
             await asyncio.to_thread(_lay_out, workspace, item)
-        yield Checkout(spec, workspace, commit)
+        yield Checkout(spec, workspace, commit, await asyncio.to_thread(_modules, workspace))
     finally:
         await asyncio.to_thread(workspace.close)
 
@@ -207,6 +209,11 @@ def _put_repository(workspace: Workspace, source: Path) -> None:
             workspace.put_tree(git_dir / name, f".git/{name}")
     for name in ("alternates", "http-alternates"):
         workspace.remove(f".git/objects/info/{name}")
+
+
+def _modules(workspace: Workspace) -> tuple[str, ...]:
+    names = (entry.name.removeprefix("src/") for entry in workspace.entries())
+    return tuple(sorted({name.removesuffix(".py") for name in names if "/" not in name}))
 
 
 def _lay_out(workspace: Workspace, item: PlannedFile) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
 from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import MalformedPatchError, read_patch
-from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import repository_environment
 from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     CandidateFaultError,
     PackFaultError,
     PatchPhase,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
+from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import repository_environment
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import Workspace

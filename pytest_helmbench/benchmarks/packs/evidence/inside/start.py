@@ -1,0 +1,153 @@
+"""First code of every Python that a checker starts, as its `sitecustomize`.
+
+Whatever lies in the workspace, Python's own modules and those of pytest come from elsewhere, and a run of pytest or
+unittest reports what becomes of its tests.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _frozen_importlib_external import PathFinder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from typing import Any
+
+__all__ = ["main"]
+
+_MACHINERY = frozenset(
+    ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli")
+)
+_MACHINERY |= {"pygments", "typing_extensions", "execnet", "xdist"}
+_THEIRS = frozenset(("test", "tests", "sitecustomize", "usercustomize", "__main__"))
+"""Names that a repository may well have of its own."""
+
+_RUNNERS = {"pytest": "pytest", "py.test": "pytest", "unittest": "unittest"}
+_LONGEST_SCRIPT = 1 << 20
+
+
+class Guard:
+    """Finds modules that belong to Python or to pytest, outside of the workspace.
+
+    Args:
+        workspace: What lies in it does not count.
+        exempt: Names that the untouched workspace has itself.
+        everything: What is installed is as sure as Python itself.
+    """
+
+    def __init__(self, workspace: str, exempt: Sequence[str], *, everything: bool) -> None:
+        self._everything = everything
+        self._workspace = os.path.realpath(workspace)
+        self._exempt = _THEIRS.union(exempt)
+        roots = (os.path.realpath(sys.base_prefix), os.path.realpath(sys.base_exec_prefix))
+        self._standard = [
+            path
+            for path in sys.path
+            if os.path.realpath(path).startswith(roots)
+            and "-packages" not in path
+            and not self.is_inside(path)
+        ]
+
+    def is_inside(self, path: str) -> bool:
+        """Return whether a path is the workspace or leads into it."""
+        real = os.path.realpath(path or os.curdir)
+        return real == self._workspace or real.startswith(self._workspace.rstrip("/") + "/")
+
+    def find_spec(self, name: str, path: object = None, _target: object = None) -> ModuleSpec | None:
+        """Return where a module of the top is; None leaves it to Python."""
+        if path is not None or name in self._exempt:
+            return None
+        found = PathFinder.find_spec(name, self._standard)
+        if found is None and (self._everything or name in _MACHINERY):
+            found = PathFinder.find_spec(name, [entry for entry in sys.path if not self.is_inside(entry)])
+        return found
+
+
+def called(words: list[str]) -> tuple[str, str]:
+    """Return how Python was called: `m` and a module, `c` and a text, `script` and its path, or nothing."""
+    rest = iter(words[1:])
+    for word in rest:
+        if not word.startswith("-") or word == "-":
+            return "script", word
+        if word.startswith("--"):
+            continue
+        for place, letter in enumerate(word[1:], 2):
+            if letter in "mc":
+                return letter, word[place:] or next(rest, "")
+            if letter in "WX":
+                if not word[place:]:
+                    next(rest, "")
+                break
+    return "", ""
+
+
+def runner_of(words: list[str]) -> str:
+    """Return what runs tests here, `pytest` or `unittest`; empty for none."""
+    how, what = called(words)
+    for one, other in zip(words, words[1:]):  # noqa: RUF007 - `pairwise` is newer than 3.7
+        if one == "-m" and other in _RUNNERS:  # also behind `coverage run`
+            return _RUNNERS[other]
+    if how == "m":
+        return _RUNNERS.get(what, "")
+    if how == "script" and os.path.basename(what) in _RUNNERS:
+        return "pytest"
+    text = what if how == "c" else _text_of(what) if how == "script" else ""
+    if "pytest.main(" in text:
+        return "pytest"
+    return "unittest" if "unittest.main(" in text or "TextTestRunner(" in text else ""
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(_LONGEST_SCRIPT)
+    except OSError:
+        return ""
+
+
+def _words() -> list[str]:
+    words = getattr(sys, "orig_argv", None)
+    if words is not None:
+        return list(words)
+    try:
+        with open("/proc/self/cmdline", encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def _chain(own: str, guard: Guard) -> None:
+    """Run the `sitecustomize` that would have been found without ours."""
+    others = [path for path in sys.path if os.path.realpath(path) != own and not guard.is_inside(path)]
+    spec = PathFinder.find_spec("sitecustomize", others)
+    if spec is not None and spec.loader is not None:
+        module = type(sys)("sitecustomize")
+        module.__file__ = spec.origin
+        spec.loader.exec_module(module)
+
+
+def main(settings: dict[str, Any], place: str) -> None:
+    """Guard this Python; when it is one that runs tests, have them reported.
+
+    Args:
+        settings: Of the checker, see `Witness`.
+        place: Path of this file.
+    """
+    own = os.path.dirname(os.path.realpath(place))
+    guard = Guard(settings["workspace"], settings["exempt"], everything=not settings["tests_inside"])
+    words = _words()
+    how, what = called(words)
+    is_theirs = how == "script" and guard.is_inside(what)
+    if is_theirs and not settings["tests_inside"]:
+        return
+    sys.meta_path.insert(0, guard)
+    _chain(own, guard)
+    runner = runner_of(words)
+    if runner:
+        space: dict[str, Any] = {"__name__": "witness"}
+        with open(os.path.join(own, "witness.py"), encoding="utf-8") as file:
+            exec(compile(file.read(), "witness.py", "exec", dont_inherit=True), space)
+        space["begin"](runner, settings, own, guard)

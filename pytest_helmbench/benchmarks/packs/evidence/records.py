@@ -1,0 +1,186 @@
+"""The records of test runs, read and weighed: what ran, what became of it, and what is missing for a pass."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["Session", "Witnessed", "failed_tests", "listed", "read_records", "shortfalls"]
+
+_GOOD = frozenset(("passed", "xpassed"))
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What one run of pytest or unittest has reported.
+
+    Args:
+        runner: `pytest`, `unittest` or `functions`; empty when it has said nothing after it got its key.
+        items: Names of the tests that were collected, in order.
+        named: Names of tests in files that could not be imported.
+        broken: Files that could not be collected, each with the reason.
+        tests: Names of tests with what became of them: `passed`, `failed`, `skipped`, `xfailed`, `xpassed`.
+        ended: Exit status that the run gave itself; None when it never came to its end.
+        decoy: What became of a test that must fail; None where there was none.
+        tampered: Functions of Python or of the runner that were replaced meanwhile.
+        mixed: What ran beside the tests that is judged by them; empty for nothing.
+        spread: Other processes ran the tests, and told this one.
+    """
+
+    runner: str = ""
+    items: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
+    tests: tuple[tuple[str, str], ...] = ()
+    ended: int | None = None
+    decoy: str | None = None
+    tampered: frozenset[str] = frozenset()
+    mixed: str = ""
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """All that was reported while a command ran.
+
+    Args:
+        sessions: One per key that was taken.
+    """
+
+    sessions: tuple[Session, ...] = ()
+
+    @property
+    def mixed(self) -> bool:
+        """Whether what is judged ran beside the tests, as far as they tell."""
+        return any(session.mixed for session in self.sessions)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there were runs of tests, and each came to its end by itself."""
+        return bool(self.sessions) and all(session.ended is not None for session in self.sessions)
+
+    @property
+    def broken(self) -> frozenset[tuple[str, str]]:
+        """Files that could not be collected, each with the reason."""
+        return frozenset(pair for session in self.sessions for pair in session.broken)
+
+    @property
+    def ends(self) -> tuple[int | None, ...]:
+        """How each session ended, by its own word."""
+        return tuple(session.ended for session in self.sessions)
+
+    def counts(self, words: frozenset[str]) -> Counter[str]:
+        """Return how many tests of each name ended so, parameters left out."""
+        return Counter(
+            _base(name) for session in self.sessions for name, word in session.tests if word in words
+        )
+
+
+def read_records(data: bytes, keys: Iterable[str]) -> Witnessed:
+    """Return what was reported.
+
+    Args:
+        data: All lines, as they came.
+        keys: Those that were taken, in order; lines with other keys say nothing.
+    """
+    lines: dict[str, list[list[object]]] = {key: [] for key in keys}
+    for line in data.split(b"\n"):
+        key, _, text = line.decode("ascii", "replace").partition(" ")
+        if key in lines:
+            try:
+                parts = json.loads(text)
+            except ValueError:
+                continue
+            if isinstance(parts, list) and parts:
+                lines[key].append(parts)
+    return Witnessed(tuple(_session(found) for found in lines.values()))
+
+
+def _session(lines: list[list[object]]) -> Session:
+    def texts(word: str, size: int) -> list[tuple[str, ...]]:
+        return [tuple(map(str, parts[1:])) for parts in lines if parts[0] == word and len(parts) == size + 1]
+
+    ends = [
+        parts[1] for parts in lines if parts[0] == "end" and len(parts) == 2 and isinstance(parts[1], int)
+    ]
+    decoys = [word for (word,) in texts("decoy", 1)]
+    return Session(
+        runner=next((name for (name,) in texts("open", 1)), ""),
+        items=tuple(name for (name,) in texts("item", 1)),
+        named=tuple(name for (name,) in texts("named", 1)),
+        broken=tuple((name, why) for name, why in texts("broken", 2)),
+        tests=tuple((name, word) for name, word in texts("test", 2) if word != "rerun"),
+        ended=ends[0] if len(ends) == 1 and isinstance(ends[0], int) else None,
+        decoy=next((word for word in decoys if word != "failed"), decoys[0] if decoys else None),
+        tampered=frozenset(name for (name,) in texts("tampered", 1)),
+        mixed=next((what for (what,) in texts("mixed", 1)), ""),
+        spread=bool(texts("spread", 0)),
+    )
+
+
+def failed_tests(seen: Witnessed) -> list[str]:
+    """Return the names of the tests that failed."""
+    return [name for session in seen.sessions for name, word in session.tests if word == "failed"]
+
+
+def shortfalls(seen: Witnessed, wanted: Witnessed, without: Witnessed | None = None) -> list[str]:
+    """Return what is missing for a pass, in sentences; empty when everything is there.
+
+    Args:
+        seen: With the candidate.
+        wanted: The tests that there are, collected without the candidate.
+        without: A whole run without the candidate; None when there was none yet: then nothing is excused.
+    """
+    found = list(_loose_ends(seen))
+    if len(seen.sessions) < len(wanted.sessions):
+        found.append(f"{len(seen.sessions)} of {len(wanted.sessions)} test runs have reported")
+    good, other = seen.counts(_GOOD), seen.counts(frozenset(("failed", "skipped", "xfailed")))
+    excused = Counter[str]() if without is None else without.counts(frozenset(("skipped", "xfailed")))
+    expected = Counter(_base(name) for session in wanted.sessions for name in session.items)
+    named = {_base(name) for session in wanted.sessions for name in session.named} - expected.keys()
+    for name, count in [*expected.items(), *((name, 1) for name in sorted(named))]:
+        unrun = without is not None and not without.counts(_GOOD | {"failed"})[name]
+        missing = count - good[name] - min(other[name], excused[name])
+        if missing > 0 and not (unrun and not other[name] and not excused[name]):
+            found.append(f"{name} {_what_became(name, seen)}")
+    strange = {name for name, count in other.items() if count > excused[name]} - expected.keys() - named
+    found += [f"{name} {_what_became(name, seen)}" for name in sorted(strange)]
+    if not good:
+        found.append("no test has passed")
+    replaced = {name for session in seen.sessions for name in session.tampered}
+    allowed = {name for session in (without or wanted).sessions for name in session.tampered}
+    found += [f"{name} was replaced" for name in sorted(replaced - allowed)]
+    return found
+
+
+def _loose_ends(seen: Witnessed) -> Iterable[str]:
+    if not seen.sessions:
+        yield "no test run has reported"
+    for session in seen.sessions:
+        if session.ended is None:
+            yield "the test run never came to its end"
+        if session.decoy is not None and session.decoy != "failed":
+            yield "a test that must fail has passed"
+        if session.ended == 0 and session.tests and session.decoy is None and not session.spread:
+            yield "a test that must fail was left out"
+        for name, why in session.broken:
+            yield f"{name} cannot be collected: {why}"
+
+
+def _what_became(name: str, seen: Witnessed) -> str:
+    words = [word for session in seen.sessions for each, word in session.tests if _base(each) == name]
+    return next((word for word in ("failed", "skipped", "xfailed") if word in words), "has not run")
+
+
+def _base(name: str) -> str:
+    head, bracket, _ = name.partition("[")
+    return head if bracket else name
+
+
+def listed(sentences: list[str]) -> str:
+    """Return the first of many sentences, for a message."""
+    shown = "; ".join(sentences[:_MOST_SHOWN])
+    return shown + (f"; and {len(sentences) - _MOST_SHOWN} more" if len(sentences) > _MOST_SHOWN else "")

@@ -1,0 +1,99 @@
+"""The command that tests a patch, run over a checkout, with the candidate and without."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import WitnessSettings, opened_witness
+from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
+from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
+from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git
+from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
+from pytest_helmbench.sandbox.box import Command, Engine, Limits
+
+__all__ = ["TEST_LIMITS", "Testing", "repository_environment"]
+
+_MIB = 1024 * 1024
+TEST_LIMITS = Limits(
+    wall_s=1800.0,
+    cpus=2.0,
+    memory_bytes=4096 * _MIB,
+    pids=512,
+    output_bytes=4 * _MIB,
+    disk_bytes=8192 * _MIB,
+)
+"""Bounds of the command that tests a patch; the row's own timeout takes the place of `wall_s`."""
+
+_SAFE = (
+    # Tests may ask git about the repository, whoever its files belong to.
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "safe.directory"),
+    ("GIT_CONFIG_VALUE_0", "*"),
+)
+_LOGIN = ("sh", "-lc")
+_KEEP_PATH = 'export PYTHONPATH="{}${{PYTHONPATH:+:$PYTHONPATH}}"; '
+
+
+def repository_environment(task: PackTask) -> tuple[tuple[str, str], ...]:
+    """Return what commands of a task's repository find in their environment, beside the image's own."""
+    home = (("HOME", "/tmp"),) if task.environment.image is None else ()
+    return (*_SAFE, *home)
+
+
+@dataclass(frozen=True, slots=True)
+class Testing:
+    """The tests of a row.
+
+    Args:
+        task: The row.
+        tests: Of the row.
+        engine: What runs them.
+        assets: Public files of the row.
+    """
+
+    task: PackTask
+    tests: PatchTests
+    engine: Engine
+    assets: Sequence[PlannedFile]
+
+    async def run(self, checkout: Checkout, *, collects: bool = False) -> Ran:
+        """Run the command over a checkout to which everything has been applied."""
+        spec, check = checkout.spec, self.tests.command
+        wall_s = check.timeout_s or self.task.environment.timeout_s or TEST_LIMITS.wall_s
+        workdir = posixpath.normpath(posixpath.join(spec.workdir, check.workdir or ""))
+        async with opened_witness(self.engine, spec.image, checkout.workspace.uid) as witness:
+            mounted = replace(spec, mounts=(*spec.mounts, witness.mount))
+            async with await self.engine.open(mounted) as box:
+                witness.prepare(WitnessSettings(box.workdir, True, checkout.modules, collects))
+                env = (*repository_environment(self.task), *witness.env(box), *self._plugins())
+                argv = _with_path(check.command, box.inside(witness.place))
+                command = Command(argv, workdir, env, limits=replace(TEST_LIMITS, wall_s=wall_s))
+                with witness.listening():
+                    ended = await box.run(command)
+            return Ran(ended, witness.seen())
+
+    async def without(self, collects: bool) -> Ran:
+        """Run the command over a fresh checkout with the pack's own patches, and without the candidate's."""
+        async with opened_checkout(self.task, self.engine, self.assets) as checkout:
+            async with await self.engine.open(checkout.spec) as box:
+                with checkout.quiet():
+                    applying = Applying(checkout, self.tests, Git(box))
+                    applied = await applying.apply(None)
+                    await applying.add_tests(applied.baseline)
+                applying.done()
+            return await self.run(checkout, collects=collects)
+
+    def _plugins(self) -> tuple[tuple[str, str], ...]:
+        """Return what leaves out plugins that this machine happens to have; those of an image belong to it."""
+        return (("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),) if self.task.environment.image is None else ()
+
+
+def _with_path(argv: tuple[str, ...], place: str) -> tuple[str, ...]:
+    """Return a command with our folder first, also where a login shell sets the environment anew."""
+    if argv[:2] == _LOGIN and len(argv) == 3:
+        return (*_LOGIN, _KEEP_PATH.format(place) + argv[2])
+    return argv
