@@ -8,7 +8,7 @@ from importlib.resources import files
 __all__ = ["start_program", "witness_program"]
 
 _FOLDER = "pytest_helmbench.benchmarks.packs.evidence.inside"
-_MODULES = ("channel", "test_names", "integrity", "pytest_witness", "unittest_witness", "witness")
+_MODULES = ("channel", "names_of_tests", "integrity", "pytest_witness", "unittest_witness", "witness")
 _BOOT = """
 import sys
 for name, code in {modules!r}:

@@ -8,7 +8,7 @@ import unittest
 
 from pytest_helmbench.benchmarks.packs.evidence.inside.channel import forgotten_by_children
 from pytest_helmbench.benchmarks.packs.evidence.inside.integrity import told_once
-from pytest_helmbench.benchmarks.packs.evidence.inside.test_names import names_of_tests
+from pytest_helmbench.benchmarks.packs.evidence.inside.names_of_tests import names_of_tests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
