@@ -194,10 +194,44 @@ def test_workspaces_without_the_work(bwrap: Running, tmp_path: Path, script: str
     assert time.monotonic() - start < 60
 
 
-def test_a_pipe_ends_at_the_time_limit(bwrap: Running, tmp_path: Path) -> None:
-    finding = _judge(bwrap, tmp_path, "mkfifo answer.txt", timeout_s=4.0)
-    assert (finding.verdict, finding.reason) == (Verdict.FAILED, "timeout")
-    assert finding.message == "eval.checker.path: stopped after 4 s"
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("mkfifo answer.txt", "answer.txt was taken away: it is a pipe, a socket or a device"),
+        *(
+            (
+                f"ln -s {target} answer.txt",
+                f"answer.txt was taken away: it is a link to '{target}', which is not",
+            )
+            for target in (
+                "/proc/self/cmdline",
+                "/proc/self/fd/3",
+                "/etc/passwd",
+                "../etc/passwd",
+                "a/../../etc/x",
+            )
+        ),
+        (
+            "mkdir d; ln -s /proc/self d/e; ln -s d/e/cmdline answer.txt",
+            "d/e was taken away: it is a link to",
+        ),
+    ],
+)
+def test_what_leads_out_of_the_workspace_is_taken_away_and_said(
+    bwrap: Running, tmp_path: Path, script: str, why: str
+) -> None:
+    finding = _judge(bwrap, tmp_path, script)
+    assert finding.verdict is Verdict.FAILED
+    assert finding.taken[0].startswith(why)
+
+
+def test_links_that_stay_inside_and_those_of_a_virtual_environment_are_left(
+    bwrap: Running, tmp_path: Path
+) -> None:
+    script = "mkdir d bin; echo forty-two > d/a; ln -s d/a answer.txt; ln -s /usr/bin/env bin/env; ln -s ../d/a bin/a"
+    finding = _judge(bwrap, tmp_path, script)
+    assert finding == _PASSED
+    assert not finding.taken
 
 
 _FORGES_THE_END = """

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +22,8 @@ from pytest_helmbench.benchmarks.packs.task import (
     FileCheck,
     PackTask,
     PlannedFile,
+    Resource,
+    Visibility,
 )
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Limits
@@ -58,7 +57,8 @@ class Judge:
     def task(self, checker: CommandCheck | FileCheck, needed: tuple[str, ...] = ()) -> PackTask:
         """Return a task with a checker."""
         tests = TerminalTests(checker, needed)
-        return PackTask("demo/answer", "demo", "terminal_task", environment=self.environment, check=tests)
+        public = {"instructions": Resource("Write solution.py, or answer.txt.", Visibility.PUBLIC)}
+        return PackTask("demo/answer", "demo", "terminal_task", {}, public, self.environment, check=tests)
 
     def command(self, *argv: str, script: str = "true", **changes: Any) -> TerminalFinding:
         """Judge what a script leaves, by a command."""
@@ -111,13 +111,23 @@ _FAILED, _ERROR = Verdict.FAILED, Verdict.ERROR
 @pytest.mark.parametrize(
     ("argv", "verdict", "reason", "message"),
     [
-        (("sh", "-lc", "exit 3"), _FAILED, "check_failed", "eval.checker.command ended with exit code 3"),
-        (("sh", "-lc", "./gone"), _FAILED, "check_failed", "eval.checker.command ended with exit code 127"),
-        (("./gone",), _FAILED, "check_failed", "eval.checker.command ended with exit code 127"),
-        (("/workspace/gone",), _FAILED, "check_failed", "eval.checker.command ended with exit code 127"),
+        (("sh", "-lc", "exit 3"), _FAILED, "check_failed", "eval.checker.command: ended with exit code 3"),
+        (
+            ("sh", "-lc", "./gone"),
+            _FAILED,
+            "cannot_start",
+            "eval.checker.command: cannot be started (exit code 127)",
+        ),
+        (("./gone",), _FAILED, "cannot_start", "eval.checker.command: cannot be started (exit code 127)"),
+        (
+            ("/workspace/gone",),
+            _FAILED,
+            "cannot_start",
+            "eval.checker.command: cannot be started (exit code 127)",
+        ),
         (("sh", "-c", "exit 124"), _FAILED, "timeout", "eval.checker.command: stopped"),
         (("sleep", "60"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
-        (("cat", "pipe"), _FAILED, "timeout", "eval.checker.command: stopped after 0.5 s"),
+        (("cat", "pipe"), _FAILED, "check_failed", "eval.checker.command: ended with exit code 1"),
         (("no-such-program",), _ERROR, "cannot_start", "eval.checker.command: no-such-program is not there"),
         (("/no/program",), _ERROR, "cannot_start", "eval.checker.command: /no/program cannot be started"),
     ],
@@ -143,7 +153,8 @@ def test_the_output_of_a_failed_check_is_kept_and_scrubbed(judge: Judge) -> None
 
 
 def test_there_is_no_network_and_no_secret(judge: Judge) -> None:
-    look = "test -z \"$(env | grep -iE 'key|token')\" && test \"$(ls /sys/class/net 2>/dev/null | grep -v lo)\" = ''"
+    names = "env | grep -v ^GIT_CONFIG_KEY_ | grep -iE 'key|token'"
+    look = f'test -z "$({names})" && test "$(ls /sys/class/net 2>/dev/null | grep -v lo)" = \'\''
     assert judge.command("sh", "-c", look) == _PASSED
 
 
@@ -159,7 +170,7 @@ def test_there_is_no_network_and_no_secret(judge: Judge) -> None:
 def test_scripts(judge: Judge, name: str, script: str) -> None:
     assert judge.tests({name: script}, "touch answer.txt", entry=name, source="script") == _PASSED
     finding = judge.tests({name: script}, entry=name, source="script")
-    _is(finding, _FAILED, "check_failed", "eval.checker.path ended with exit code 1")
+    _is(finding, _FAILED, "check_failed", "eval.checker.path: ended with exit code 1")
 
 
 def test_without_a_sandbox_it_is_the_same(unprotected: Running, tmp_path: Path) -> None:
@@ -202,8 +213,14 @@ _SKIPPED = "import pytest\n\n\n@pytest.mark.skip\ndef test_x():\n    pass\n"
     [
         ("def test_x(:\n", _ERROR, "unfit_tests", "test_x.py is no Python: invalid syntax ("),
         ("x = 1\n", _ERROR, "unfit_tests", "there are no tests"),
-        ("import solution\n", _FAILED, "check_failed", "tests failed to load"),
-        (_SKIPPED, _FAILED, "no_test_passed", "no test has passed"),
+        ("import solution\n", _FAILED, "does_not_load", "1 file of tests cannot be collected"),
+        (
+            "import nowhere\n",
+            _ERROR,
+            "unfit_tests",
+            "1 file of tests cannot be collected, as it does without",
+        ),
+        (_SKIPPED, _FAILED, "incomplete", "no test has passed"),
     ],
 )
 def test_what_pytest_cannot_judge(
@@ -214,34 +231,8 @@ def test_what_pytest_cannot_judge(
     assert finding.message.startswith(f"eval.checker.path: {message}")
 
 
-def test_a_python_without_pytest_is_lent_ours(judge: Judge, tmp_path: Path) -> None:
+def test_a_python_without_pytest_is_lent_ours(judge: Judge) -> None:
     assert judge.command("sh", "-c", "test -f /evaluator-*-packages/pytest/__init__.py") == _PASSED
-    subprocess.run((sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")), check=True)
-    (tmp_path / "test_x.py").write_text("def test_x(tmp_path):\n    assert tmp_path.exists()\n")
-    (tmp_path / "workspace").mkdir()
-    code = (
-        files("pytest_helmbench.benchmarks.packs.families.terminal_task.inside")
-        .joinpath("run_tests.py")
-        .read_text()
-    )
-    packages = tmp_path / "packages"
-    packages.mkdir()
-    for name in ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments"):
-        (packages / name).symlink_to(Path(pytest.__file__).parents[1] / name)
-    for lent, said in (
-        (str(packages), "ended 0 1 0"),
-        ("", "ended 70 0 0 test_x.py: test_x() takes 'tmp_path'"),
-    ):
-        places = (str(tmp_path / "workspace"), str(tmp_path), str(tmp_path / "test_x.py"), lent)
-        python = str(tmp_path / "venv" / "bin" / "python")
-        ended = subprocess.run(
-            (python, "-I", "-S", "-B", "-c", code, *places),
-            input="secret\n",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.stdout.splitlines()[-1].startswith(f"secret {said}"), ended
 
 
 def test_functions_run_without_pytest(bare: Judge) -> None:
@@ -275,10 +266,14 @@ _NO_PYTEST = "which is not installed"
             "test_x.py: test_x() needs pytest and a plugin, which are not",
         ),
         ("", _ERROR, "there are no tests"),
-        ("import solution\n", _FAILED, "tests failed to load"),
-        ("raise SystemExit(0)\n", _FAILED, "tests failed to load"),
+        ("import solution\n", _FAILED, "1 file of tests cannot be collected"),
+        ("raise SystemExit(0)\n", _ERROR, "1 file of tests cannot be collected"),
         ("def test_x(): raise SystemExit(0)\n", _FAILED, "1 of 1 tests failed"),
-        ("import os\n\n\ndef test_x(): os._exit(0)\n", _FAILED, "the tests were broken off (exit code 0)"),
+        (
+            "import os\n\n\ndef test_x(): os._exit(0)\n",
+            _ERROR,
+            "ended with exit code 0 before its tests had all",
+        ),
     ],
 )
 def test_what_the_runner_of_functions_cannot_judge(

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Session", "Witnessed", "failed_tests", "listed", "read_records", "shortfalls"]
+__all__ = ["Session", "Shortfall", "Witnessed", "failed_tests", "read_records", "shortfall"]
 
 _GOOD = frozenset(("passed", "xpassed"))
-_MOST_SHOWN = 3
+_OTHER = frozenset(("failed", "skipped", "xfailed"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Session:
         tampered: Functions of Python or of the runner that were replaced meanwhile.
         mixed: What ran beside the tests that is judged by them; empty for nothing.
         spread: Other processes ran the tests, and told this one.
+        unfit: Why the files of tests cannot be run here; empty where they can.
     """
 
     runner: str = ""
@@ -40,6 +41,7 @@ class Session:
     tampered: frozenset[str] = frozenset()
     mixed: str = ""
     spread: bool = False
+    unfit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class Witnessed:
     def is_whole(self) -> bool:
         """Whether there were runs of tests, and each came to its end by itself."""
         return bool(self.sessions) and all(session.ended is not None for session in self.sessions)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of all tests that have reported."""
+        return frozenset(name for session in self.sessions for name, _ in session.tests)
 
     @property
     def broken(self) -> frozenset[tuple[str, str]]:
@@ -118,41 +125,68 @@ def _session(lines: list[list[object]]) -> Session:
         tampered=frozenset(name for (name,) in texts("tampered", 1)),
         mixed=next((what for (what,) in texts("mixed", 1)), ""),
         spread=bool(texts("spread", 0)),
+        unfit=next((why for (why,) in texts("unfit", 1)), ""),
     )
 
 
 def failed_tests(seen: Witnessed) -> list[str]:
-    """Return the names of the tests that failed."""
-    return [name for session in seen.sessions for name, word in session.tests if word == "failed"]
+    """Return the names of the tests that failed, each once."""
+    return sorted({name for session in seen.sessions for name, word in session.tests if word == "failed"})
 
 
-def shortfalls(seen: Witnessed, wanted: Witnessed, without: Witnessed | None = None) -> list[str]:
-    """Return what is missing for a pass, in sentences; empty when everything is there.
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What is missing for a pass; nothing is where both are empty.
+
+    Args:
+        sentences: In general words.
+        details: With the names of tests, which may say what they want.
+    """
+
+    sentences: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.sentences)
+
+
+def shortfall(seen: Witnessed, wanted: Witnessed, without: Witnessed | None = None) -> Shortfall:
+    """Return what is missing for a pass.
 
     Args:
         seen: With the candidate.
         wanted: The tests that there are, collected without the candidate.
         without: A whole run without the candidate; None when there was none yet: then nothing is excused.
     """
-    found = list(_loose_ends(seen))
+    sentences = list(_loose_ends(seen))
     if len(seen.sessions) < len(wanted.sessions):
-        found.append(f"{len(seen.sessions)} of {len(wanted.sessions)} test runs have reported")
-    good, other = seen.counts(_GOOD), seen.counts(frozenset(("failed", "skipped", "xfailed")))
-    excused = Counter[str]() if without is None else without.counts(frozenset(("skipped", "xfailed")))
-    expected = Counter(_base(name) for session in wanted.sessions for name in session.items)
-    named = {_base(name) for session in wanted.sessions for name in session.named} - expected.keys()
-    for name, count in [*expected.items(), *((name, 1) for name in sorted(named))]:
-        unrun = without is not None and not without.counts(_GOOD | {"failed"})[name]
-        missing = count - good[name] - min(other[name], excused[name])
-        if missing > 0 and not (unrun and not other[name] and not excused[name]):
-            found.append(f"{name} {_what_became(name, seen)}")
-    strange = {name for name, count in other.items() if count > excused[name]} - expected.keys() - named
-    found += [f"{name} {_what_became(name, seen)}" for name in sorted(strange)]
-    if not good:
-        found.append("no test has passed")
+        sentences.append(f"{len(seen.sessions)} of {len(wanted.sessions)} test runs have reported")
+    lost = _lost_tests(seen, wanted, without)
+    sentences += [f"{count} {what}" for what, count in Counter(what for _, what in lost).items()]
+    if not seen.counts(_GOOD):
+        sentences.append("no test has passed")
     replaced = {name for session in seen.sessions for name in session.tampered}
     allowed = {name for session in (without or wanted).sessions for name in session.tampered}
-    found += [f"{name} was replaced" for name in sorted(replaced - allowed)]
+    sentences += [f"{name} was replaced" for name in sorted(replaced - allowed)]
+    broken = [f"{name} cannot be collected: {why}" for name, why in sorted(seen.broken)]
+    return Shortfall(tuple(sentences), (*broken, *(f"{name} {what}" for name, what in lost)))
+
+
+def _lost_tests(seen: Witnessed, wanted: Witnessed, without: Witnessed | None) -> list[tuple[str, str]]:
+    """Return names of tests that did not pass as often as they are there, with what became of them."""
+    good, other = seen.counts(_GOOD), seen.counts(_OTHER)
+    excused = Counter[str]() if without is None else without.counts(_OTHER - {"failed"})
+    ran = None if without is None else without.counts(_GOOD | _OTHER)
+    expected = Counter(_base(name) for session in wanted.sessions for name in session.items)
+    expected |= Counter({_base(name): 1 for session in wanted.sessions for name in session.named})
+    for name in other:
+        expected.setdefault(name, 0)
+    found = []
+    for name, count in expected.items():
+        missing = count - good[name] - min(other[name], excused[name])
+        never = ran is not None and not ran[name] and not other[name]
+        if (missing > 0 and not never) or other[name] > excused[name]:
+            found.append((name, _what_became(name, seen)))
     return found
 
 
@@ -166,21 +200,14 @@ def _loose_ends(seen: Witnessed) -> Iterable[str]:
             yield "a test that must fail has passed"
         if session.ended == 0 and session.tests and session.decoy is None and not session.spread:
             yield "a test that must fail was left out"
-        for name, why in session.broken:
-            yield f"{name} cannot be collected: {why}"
+        if session.broken:
+            yield "there are tests that cannot be collected"
 
 
 def _what_became(name: str, seen: Witnessed) -> str:
     words = [word for session in seen.sessions for each, word in session.tests if _base(each) == name]
-    return next((word for word in ("failed", "skipped", "xfailed") if word in words), "has not run")
+    return next((word for word in ("failed", "skipped", "xfailed") if word in words), "not run")
 
 
 def _base(name: str) -> str:
-    head, bracket, _ = name.partition("[")
-    return head if bracket else name
-
-
-def listed(sentences: list[str]) -> str:
-    """Return the first of many sentences, for a message."""
-    shown = "; ".join(sentences[:_MOST_SHOWN])
-    return shown + (f"; and {len(sentences) - _MOST_SHOWN} more" if len(sentences) > _MOST_SHOWN else "")
+    return name.partition("[")[0]

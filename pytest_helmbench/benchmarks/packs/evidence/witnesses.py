@@ -7,6 +7,7 @@ nothing can be taken back. Both are named pipes, since every engine can mount th
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -18,8 +19,10 @@ from pytest_helmbench.benchmarks.packs.evidence.witness_programs import start_pr
 from pytest_helmbench.sandbox.box import Box, Engine, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["Witness", "WitnessSettings", "opened_witness"]
+__all__ = ["Witness", "WitnessSettings", "opened_witness", "with_path"]
 
+_LOGIN = ("sh", "-lc")
+_KEEP_PATH = 'export PYTHONPATH="{}${{PYTHONPATH:+:$PYTHONPATH}}"; '
 _KEY_BYTES = 64
 _KEYS = 64
 _MOST_BYTES = 64 * 1024 * 1024
@@ -83,6 +86,7 @@ class Witness:
             "decoy": decoy,
             "later": [],
         }
+        self.folder.put("settings.json", json.dumps(told).encode())
         self.folder.put("sitecustomize.py", start_program(told).encode())
         self.folder.put("witness.py", witness_program().encode())
         self.folder.put(decoy, _DECOY.encode())
@@ -137,3 +141,10 @@ async def opened_witness(engine: Engine, image: str | None, uid: int | None) -> 
         yield Witness(folder, f"/checker-{secrets.token_hex(16)}")
     finally:
         await asyncio.to_thread(folder.close)
+
+
+def with_path(argv: tuple[str, ...], place: str) -> tuple[str, ...]:
+    """Return a command with our folder first, also where a login shell sets the environment anew."""
+    if argv[:2] == _LOGIN and len(argv) == 3:
+        return (*_LOGIN, _KEEP_PATH.format(place) + argv[2])
+    return argv

@@ -151,7 +151,8 @@ class _Run:
         if found.verdict is Verdict.ERROR:
             raise PackFaultError(self.phase, found.reason or "", message)
         if found.verdict is Verdict.FAILED:
-            raise CandidateFaultError(self.phase, found.reason or "", message, tail(ran.ended))
+            output = "\n".join((*found.details, tail(ran.ended)))
+            raise CandidateFaultError(self.phase, found.reason or "", message, output)
 
 
 def _listed(paths: frozenset[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
-from pytest_helmbench.benchmarks.packs.evidence.witnesses import WitnessSettings, opened_witness
+from pytest_helmbench.benchmarks.packs.evidence.witnesses import WitnessSettings, opened_witness, with_path
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
@@ -34,8 +34,6 @@ _SAFE = (
     ("GIT_CONFIG_KEY_0", "safe.directory"),
     ("GIT_CONFIG_VALUE_0", "*"),
 )
-_LOGIN = ("sh", "-lc")
-_KEEP_PATH = 'export PYTHONPATH="{}${{PYTHONPATH:+:$PYTHONPATH}}"; '
 
 
 def repository_environment(task: PackTask) -> tuple[tuple[str, str], ...]:
@@ -70,7 +68,7 @@ class Testing:
             async with await self.engine.open(mounted) as box:
                 witness.prepare(WitnessSettings(box.workdir, True, checkout.modules, collects))
                 env = (*repository_environment(self.task), *witness.env(box), *self._plugins())
-                argv = _with_path(check.command, box.inside(witness.place))
+                argv = with_path(check.command, box.inside(witness.place))
                 command = Command(argv, workdir, env, limits=replace(TEST_LIMITS, wall_s=wall_s))
                 with witness.listening():
                     ended = await box.run(command)
@@ -90,10 +88,3 @@ class Testing:
     def _plugins(self) -> tuple[tuple[str, str], ...]:
         """Return what leaves out plugins that this machine happens to have; those of an image belong to it."""
         return (("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),) if self.task.environment.image is None else ()
-
-
-def _with_path(argv: tuple[str, ...], place: str) -> tuple[str, ...]:
-    """Return a command with our folder first, also where a login shell sets the environment anew."""
-    if argv[:2] == _LOGIN and len(argv) == 3:
-        return (*_LOGIN, _KEEP_PATH.format(place) + argv[2])
-    return argv

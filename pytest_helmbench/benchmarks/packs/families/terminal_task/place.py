@@ -7,11 +7,13 @@ import posixpath
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
-from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
+from pytest_helmbench.sandbox.workspace import Entry, EntryKind, SandboxError, Workspace
 
 __all__ = [
     "TerminalPlace",
@@ -20,12 +22,14 @@ __all__ = [
     "lay_out",
     "opened_place",
     "restore",
+    "take_away",
     "terminal_tests_of",
     "workdir_of",
 ]
 
 _WORKDIR = "/workspace"
 _CAPABILITIES = {"chroot": "SYS_CHROOT"}
+_LINKED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 _TAKEN = ("/", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/tmp")
 
 
@@ -149,3 +153,41 @@ def restore(workspace: Workspace, assets: Sequence[PlannedFile]) -> None:
     """Open the workspace again if it was closed, and put read-only files back as the pack has them."""
     workspace.path.chmod(0o755 if workspace.path.stat().st_mode & 0o055 else 0o700)
     lay_out(workspace, [item for item in assets if item.read_only])
+
+
+def take_away(workspace: Workspace, workdir: str) -> tuple[str, ...]:
+    """Remove what leads out of a workspace or is no file; return what it was, for people.
+
+    Links to programs and libraries of the system may stay: virtual environments are made of them.
+
+    Args:
+        workspace: As the agent left it.
+        workdir: Where the checker finds it.
+
+    Raises:
+        SandboxError: Folders are nested too deep, or something cannot be removed.
+    """
+    workspace.path.chmod(0o755 if workspace.path.stat().st_mode & 0o055 else 0o700)
+    found = [(entry.name, why) for entry in workspace.entries() if (why := _fault_of(entry, workdir))]
+    for name, _ in found:
+        workspace.remove(name)
+    return tuple(f"{excerpt(name)} was taken away: {why}" for name, why in found)
+
+
+def _fault_of(entry: Entry, workdir: str) -> str:
+    """Return why an entry must not stay; empty when it may."""
+    if entry.kind is EntryKind.OTHER:
+        return "it is a pipe, a socket or a device"
+    if entry.kind is not EntryKind.LINK:
+        return ""
+    why = f"it is a link to {excerpt(entry.target)!r}, which is not in the workspace"
+    parts = PurePosixPath(entry.target).parts
+    steps = [place for place, part in enumerate(parts) if part == ".."]
+    if entry.target.startswith("/") and steps:
+        return why
+    if steps and steps != list(range(len(steps))):
+        return why  # where it leads depends on other links
+    path = posixpath.normpath(posixpath.join(workdir, posixpath.dirname(entry.name), entry.target))
+    if path == workdir or path.startswith(f"{workdir}/") or path.startswith(_LINKED):
+        return ""
+    return why

@@ -1,13 +1,13 @@
 """Run the test functions of a pack over a workspace that wants them to pass. Needs Python 3.7, and little of it.
 
-    python -I -S -B -c CODE WORKSPACE EVALUATOR ENTRY PACKAGES < SECRET
+    python -I -S -B -c CODE WORKSPACE EVALUATOR ENTRY PACKAGES OWN
 
 Nothing in the workspace is imported on the way: site-packages are found without the files that run on start-up, and
 without what they may point to in the workspace. With pytest importable it runs the tests, with a configuration from
 the evaluator's folder or none; otherwise module-level functions whose names start with `test` are run here.
 
-The first and the last line of stdout carry the secret. Code of the workspace that ends the process early (tests may
-import it) leaves the last one out.
+What becomes of each test is reported over a channel that is opened before any code of the workspace can run (tests may
+import it). Code that ends the process early leaves the last report out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import site
 import sys
@@ -23,44 +24,28 @@ import traceback
 TYPE_CHECKING = False  # `typing` costs as much as a start of Python
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Protocol
+    from typing import Any
 
-    class Report(Protocol):
-        """pytest's report of a phase of a test."""
-
-        @property
-        def when(self) -> str:
-            """`setup`, `call` or `teardown`."""
-
-        @property
-        def failed(self) -> bool:
-            """Whether it failed."""
-
-        @property
-        def passed(self) -> bool:
-            """Whether it passed."""
+    Say = Callable[..., None]
 
 
 _CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _FAILED, _NOT_COLLECTED, _NO_TESTS, _UNFIT = 1, 2, 5, 70
 
 
-class Counts:
-    """What came of the tests; pytest knows it as a plugin."""
+class Place:
+    """The workspace, as the programs that report tests ask for it.
 
-    def __init__(self, later: list[str]) -> None:
-        self.passed = self.failed = 0
-        self.why = ""
-        self._later = later
+    Args:
+        path: Where it is.
+    """
 
-    def pytest_sessionstart(self) -> None:
-        """Let tests import what the image wants to be importable in the workspace, now that all plugins are there."""
-        sys.path.extend(self._later)
+    def __init__(self, path: str) -> None:
+        self._path = os.path.realpath(path)
 
-    def pytest_runtest_logreport(self, report: Report) -> None:
-        """Count one phase of one test."""
-        self.failed += report.failed
-        self.passed += report.passed and report.when == "call"
+    def is_inside(self, path: str) -> bool:
+        """Return whether a path leads into it."""
+        return is_inside(path, self._path)
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -104,7 +89,7 @@ def broken_file(files: Iterable[str]) -> str:
     return ""
 
 
-def run_pytest(evaluator: str, entry: str, counts: Counts) -> int:
+def run_pytest(evaluator: str, entry: str) -> int:
     """Run pytest, which sees nothing of the workspace's configuration."""
     stated = (os.path.join(evaluator, name) for name in _CONFIGURATIONS)
     configuration = next((path for path in stated if os.path.isfile(path)), os.devnull)
@@ -113,34 +98,45 @@ def run_pytest(evaluator: str, entry: str, counts: Counts) -> int:
         *(f"--rootdir={evaluator}", f"--confcutdir={evaluator}", entry),
     ]
     pytest = importlib.import_module("pytest")
-    return int(pytest.main(options, plugins=[counts]))
+    return int(pytest.main(options))
 
 
-def run_plainly(files: Iterable[str], counts: Counts) -> int:
-    """Run module-level test functions."""
-    counts.pytest_sessionstart()
-    collected = True
+def run_plainly(files: Iterable[str], collects: bool, say: Say) -> int:
+    """Run module-level test functions; `pytest` reports its own."""
+    codes = [0]
+    ran = 0
     for number, path in enumerate(files):
+        name = os.path.basename(path)
         sys.path.insert(0, os.path.dirname(path))
         try:
             functions = functions_of(path, f"tests_{number}")
         except UnfitError as error:
-            counts.why = f"{os.path.basename(path)}: {error}"
+            say("unfit", f"{name}: {error}")
             return _UNFIT
         except BaseException as error:  # noqa: BLE001 - whatever a module raises, it cannot be run
             if isinstance(error, ImportError) and error.name == "pytest":
-                counts.why = f"{os.path.basename(path)} imports pytest, which is not installed"
+                say("unfit", f"{name} imports pytest, which is not installed")
                 return _UNFIT
             traceback.print_exc(file=sys.stdout)
-            collected = False
+            say("broken", name, f"{type(error).__name__}: {error}"[:300])
+            codes.append(_NOT_COLLECTED)
             continue
-        for name, function in functions:
-            run_one(name, function, counts)
-    if not collected:
-        return _NOT_COLLECTED
-    if not counts.passed and not counts.failed:
-        return _NO_TESTS
-    return _FAILED if counts.failed else 0
+        for key, function in functions:
+            ran += 1
+            say("item", f"{name}::{key}")
+            if not collects:
+                codes.append(run_one(f"{name}::{key}", function, say))
+    if not collects:
+        say("decoy", "failed" if run_one("decoy", _fails, _says_nothing) == _FAILED else "passed")
+    return max(codes) or (0 if ran else _NO_TESTS)
+
+
+def _fails() -> None:
+    raise AssertionError
+
+
+def _says_nothing(*_: object) -> None:
+    pass
 
 
 class UnfitError(Exception):
@@ -172,48 +168,54 @@ def functions_of(path: str, name: str) -> list[tuple[str, Callable[[], object]]]
     return found
 
 
-def run_one(name: str, function: Callable[[], object], counts: Counts) -> None:
-    """Run a test."""
+def run_one(name: str, function: Callable[[], object], say: Say) -> int:
+    """Run a test; return the exit code that it makes."""
     try:
         function()
     except BaseException:  # noqa: BLE001 - a test that leaves by any door but the last has failed
-        counts.failed += 1
-        sys.stdout.write(f"FAILED {name}\n")
-        traceback.print_exc(file=sys.stdout)
-    else:
-        counts.passed += 1
+        say("test", name, "failed")
+        if say is not _says_nothing:
+            sys.stdout.write(f"FAILED {name}\n")
+            traceback.print_exc(file=sys.stdout)
+        return _FAILED
+    say("test", name, "passed")
+    return 0
 
 
-def main(workspace: str, evaluator: str, entry: str, packages: str) -> None:
-    """Run everything and say what came of it.
+def main(workspace: str, evaluator: str, entry: str, packages: str, own: str) -> None:
+    """Run everything; what becomes of it is reported.
 
     Args:
         workspace: Where it is, and where we are.
         evaluator: Where the evaluator's folder is.
         entry: A file of tests in it, or the folder.
         packages: Where a pytest is for a Python that has none; empty for nowhere.
+        own: The folder of the programs that report.
     """
-    secret = sys.stdin.readline().strip()
-    leave, write = os._exit, os.write
-    out = os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    write(out, f"{secret} started\n".encode())
-    counts = Counts(shield(os.path.realpath(workspace)))
+    leave = os._exit
+    with open(own + "/settings.json", encoding="utf-8") as file:
+        settings: dict[str, Any] = json.load(file)
+    settings["later"] = shield(os.path.realpath(workspace))
     if packages:
         sys.path.append(packages)
+    runner = "pytest" if importlib.util.find_spec("pytest") is not None else "functions"
+    space: dict[str, Any] = {"__name__": "witness"}
+    with open(own + "/witness.py", encoding="utf-8") as file:
+        exec(compile(file.read(), "witness.py", "exec", dont_inherit=True), space)
+    say = space["begin"](runner, settings, own, Place(workspace))
     files = test_files(entry)
-    counts.why = broken_file(files)
-    if counts.why:
+    unfit = broken_file(files) if files else "there are no tests"
+    if unfit:
+        say("unfit", unfit)
         code = _UNFIT
-    elif importlib.util.find_spec("pytest") is not None:
-        code = run_pytest(evaluator, entry, counts)
+    elif runner == "pytest":
+        code = run_pytest(evaluator, entry)
     else:
-        code = run_plainly(files, counts)
+        sys.path.extend(settings["later"])
+        code = run_plainly(files, settings["mode"] == "collect", say)
+        say("end", code)
     sys.stdout.flush()
-    said = f"{code} {counts.passed} {counts.failed} {' '.join(counts.why.split())}"
-    write(out, f"\n{secret} ended {said}\n".encode("utf-8", "replace"))
-    leave(0 if code == 0 else 1)
+    leave(code)
 
 
 if __name__ == "__main__":
