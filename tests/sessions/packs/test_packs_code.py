@@ -126,7 +126,7 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
         "the language 'javascript' needs environment.image and eval.tests.command",
         "base_commit is '0123456789abcdef0123456789abcdef01234567', which calculator.bundle does not hold",
         "it needs chroot, which --helmbench-allow-command=chroot would allow",
-        "eval.checker.command ended with exit code 1",
+        "eval.checker.command: ended with exit code 1",
         "expected its tests pass, observed ",
         "test/good: not judged: ",
     ):
