@@ -6,12 +6,13 @@ import asyncio
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
+from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
 __all__ = [
     "Box",
@@ -35,11 +36,7 @@ _PLACES = max(4, 2 * (os.cpu_count() or 1))
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Why foreign code cannot run here.
-
-    Args:
-        reason: One sentence for people; what a skipped row says.
-    """
+    """Why foreign code cannot run here: one sentence for people, which a skipped row says."""
 
     reason: str
 
@@ -56,6 +53,7 @@ class Limits:
         output_bytes: Bytes kept of stdout, and as many of stderr; what comes behind is dropped, and who
             writes sixteen times as much is stopped.
         disk_bytes: Largest sum of files in the workspace, and as much again in the temporary folder.
+        files: Files and folders in the workspace; the kernel counts those in temporary folders as memory.
     """
 
     wall_s: float = 30.0
@@ -64,6 +62,7 @@ class Limits:
     pids: int = 64
     output_bytes: int = 1 * _MIB
     disk_bytes: int = 256 * _MIB
+    files: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +221,7 @@ class Engine(ABC):
         self.kind = kind
         self.places = asyncio.Semaphore(_PLACES)
         """Commands at one time: more would only slow each other down, and time limits are wall time."""
+        self._removals = ThreadPoolExecutor(1, "helmbench-removals")
 
     @property
     def name(self) -> str:
@@ -287,9 +287,13 @@ class Engine(ABC):
         """Return what commands call a path of the box."""
         return path
 
-    @abstractmethod
+    def remove_later(self, folder: Path) -> None:
+        """Remove a folder while others go on: foreign code may have filled it."""
+        self._removals.submit(remove_tree, folder)
+
     async def close(self) -> None:
         """Remove everything this engine made that is still there."""
+        await asyncio.to_thread(self._removals.shutdown)
 
 
 class Box:
@@ -370,8 +374,7 @@ class Box:
     async def _execute(self, command: Command, streams: Streams) -> Ended:
         self._make_mount_points()
         ended = await self._engine.execute(self._spec, self.workspace, command, streams)
-        limit_bytes = (command.limits or self._spec.limits).disk_bytes
-        breach = await asyncio.to_thread(disk_breach, self.workspace, limit_bytes)
+        breach = await asyncio.to_thread(disk_breach, self.workspace, command.limits or self._spec.limits)
         return replace(ended, exit_code=None, reason=breach) if breach and not ended.reason else ended
 
     def _make_mount_points(self) -> None:
@@ -383,10 +386,12 @@ class Box:
                 self.workspace.make_place(name, folder=mount.source.is_dir())
 
 
-def disk_breach(workspace: Workspace, limit_bytes: int) -> str:
-    """Return how a workspace has outgrown its limit; empty when it has not."""
+def disk_breach(workspace: Workspace, limits: Limits) -> str:
+    """Return how a workspace has outgrown its limits; empty when it has not."""
     try:
-        size = workspace.size_bytes()
+        files, size = workspace.extent()
     except SandboxError as error:
         return str(error)
-    return f"more than {limit_bytes} bytes in the workspace" if size > limit_bytes else ""
+    if files > limits.files:
+        return f"more than {limits.files} files in the workspace"
+    return f"more than {limits.disk_bytes} bytes in the workspace" if size > limits.disk_bytes else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
+import json
 import os
 import shutil
 from asyncio.subprocess import Process
@@ -27,8 +27,10 @@ from pytest_helmbench.sandbox.box import (
     Streams,
     Unavailable,
 )
+from pytest_helmbench.sandbox.container_flags import mount_flags, process_limits
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
 from pytest_helmbench.sandbox.processes import Launch, kill_one, run_tool, supervise
+from pytest_helmbench.sandbox.seccomp import container_profile
 from pytest_helmbench.sandbox.watch import watch_disk
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
@@ -52,8 +54,6 @@ _TOOL_S = 60.0
 _PULL_S = 1800.0
 _STOP_S = 10.0
 _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
-_OPEN_FILES = 1024
-_PROCESSES = 8192
 _NOTHING = "/.helmbench/nothing"  # a program that no image has
 _FOUND_BY = (  # what the command lines need to find their servers, stores and registries
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
@@ -82,6 +82,8 @@ class ContainerProgram:
         machine_question: What `info --format` is asked to learn whether containers run in a machine of their own;
             empty where they never do.
         machine_sign: What stands in the answer when they do.
+        server_question: What `version --format` is asked to learn who answers; empty where that is clear.
+        server_sign: What stands in the answer when it is somebody who takes no filter of system calls, and has its own.
     """
 
     rootless_question: str
@@ -90,6 +92,8 @@ class ContainerProgram:
     private_build: tuple[str, ...]
     machine_question: str = ""
     machine_sign: str = ""
+    server_question: str = ""
+    server_sign: str = ""
 
 
 class ContainerEngine(Engine):
@@ -101,10 +105,18 @@ class ContainerEngine(Engine):
         path: Of its command line.
         rootless: Whether root in a container is the user who runs us.
         pull: Whether images may be fetched.
+        filters: Whether it takes our filter of system calls.
     """
 
     def __init__(
-        self, kind: SandboxEngine, program: ContainerProgram, path: str, *, rootless: bool, pull: bool
+        self,
+        kind: SandboxEngine,
+        program: ContainerProgram,
+        path: str,
+        *,
+        rootless: bool,
+        pull: bool,
+        filters: bool = True,
     ) -> None:
         super().__init__(kind)
         self.program = program
@@ -113,6 +125,9 @@ class ContainerEngine(Engine):
         self._user = "0:0" if rootless else f"{os.getuid()}:{os.getgid()}"
         self._pull = pull
         self._folder = new_folder()
+        self._profile = self._folder / "seccomp.json"
+        if filters:
+            self._profile.write_text(json.dumps(container_profile()))
         self._numbers = count()
         self._looking = asyncio.Lock()
         self._known: dict[str, Unavailable | None] = {}
@@ -132,7 +147,7 @@ class ContainerEngine(Engine):
         del image  # there is one kind
         path = self._folder / f"workspace-{next(self._numbers)}"
         path.mkdir(mode=0o700)
-        return Workspace(path)
+        return Workspace(path, remove_later=self.remove_later)
 
     async def fill(self, spec: BoxSpec, workspace: Workspace, /) -> None:
         """Copy what the image holds at the box's workdir into the workspace."""
@@ -159,9 +174,9 @@ class ContainerEngine(Engine):
         if streams.given != b"":
             argv.append("--interactive")
         argv += ["--workdir", command.workdir or spec.workdir]
-        argv += _mount(Mount(workspace.path, spec.workdir, read_only=False))
+        argv += mount_flags(Mount(workspace.path, spec.workdir, read_only=False))
         for mount in spec.mounts:
-            argv += _mount(mount)
+            argv += mount_flags(mount)
         for variable, value in dict((("TMPDIR", "/tmp"), *spec.env, *command.env)).items():
             argv += ["--env", f"{variable}={value}"]
         argv += ["--entrypoint", command.argv[0], spec.image or DEFAULT_IMAGE, *command.argv[1:]]
@@ -185,7 +200,8 @@ class ContainerEngine(Engine):
         left = listed.stdout.decode(errors="replace").split()
         if left:
             await self.tool("rm", "-f", *left)
-        remove_tree(self._folder)
+        await super().close()
+        await asyncio.to_thread(remove_tree, self._folder)
 
     async def remove_leftovers(self) -> None:
         """Remove the containers of processes that were killed, and nothing else."""
@@ -215,7 +231,7 @@ class ContainerEngine(Engine):
 
     def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
         yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)
-        yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+        yield from self.confinement()
         for name in spec.capabilities:
             yield from ("--cap-add", name)
         # Removing kills at once: nothing in a box has anything to put in order.
@@ -224,12 +240,18 @@ class ContainerEngine(Engine):
         yield from ("--shm-size", str(min(limits.disk_bytes, _SHARED_MEMORY_BYTES)))
         yield from ("--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes))
         yield from ("--pids-limit", str(limits.pids), "--cpus", f"{min(limits.cpus, os.cpu_count() or 1):g}")
-        for limit in _process_limits(limits):
+        for limit in process_limits(limits):
             yield from ("--ulimit", limit)
         yield from self.program.private
         if Path("/sys/fs/selinux/enforce").exists():
             yield from ("--security-opt", "label=disable")
         yield from self.labels(spec)
+
+    def confinement(self) -> Iterator[str]:
+        """Return the flags that take privileges and system calls from whatever runs in a container."""
+        yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+        if self._profile.exists():
+            yield from ("--security-opt", f"seccomp={self._profile}")
 
     def labels(self, spec: BoxSpec) -> Iterator[str]:
         """Return the flags that mark a container as ours."""
@@ -323,30 +345,17 @@ async def find_containers(
     if info.exit_code != 0 or not said:
         return Unavailable(f"{name} does not work here ({last_words(info)})")
     rootless = program.rootless_sign in said
-    engine = ContainerEngine(kind, program, path, rootless=rootless, pull=search.pull)
+    filters = not program.server_question or not await _said(
+        path, program.server_question, program.server_sign
+    )
+    engine = ContainerEngine(kind, program, path, rootless=rootless, pull=search.pull, filters=filters)
     await engine.remove_leftovers()
     return engine
 
 
-def _process_limits(limits: Limits) -> Iterator[str]:
-    """Return what the kernel bounds per process, within what we may set ourselves."""
-    open_files = min(_OPEN_FILES, os.sysconf("SC_OPEN_MAX"))
-    yield from ("core=0:0", f"cpu={math.ceil(limits.cpus * limits.wall_s)}", f"fsize={limits.disk_bytes}")
-    yield f"nofile={open_files}:{open_files}"
-    # Named only because podman asks for more than it may set otherwise. It counts all processes of the user, so it
-    # is generous; the container bounds its own.
-    own = os.sysconf("SC_CHILD_MAX")
-    yield "nproc={0}:{0}".format(_PROCESSES if own < 0 else min(_PROCESSES, own))
-
-
-def _mount(mount: Mount) -> tuple[str, str]:
-    fields = ["type=bind", f"src={mount.source}", f"dst={mount.target}"]
-    if mount.read_only:
-        fields.append("readonly")
-    quoted = (
-        f'"{field.replace(chr(34), chr(34) * 2)}"' if set(field) & set(',"') else field for field in fields
-    )
-    return "--mount", ",".join(quoted)
+async def _said(path: str, question: str, sign: str) -> bool:
+    asked = await run_tool((path, "version", "--format", question), _tool_environment(), wall_s=_TOOL_S)
+    return sign in asked.stdout.decode(errors="replace")
 
 
 def _tool_environment() -> Mapping[str, str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import py_compile
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from pytest_helmbench.sandbox.box import Command, Engine, Limits, SandboxEngine, SandboxSearch, Unavailable
+from pytest_helmbench.sandbox.box import Engine, Limits, SandboxEngine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.owners import new_folder
 from pytest_helmbench.sandbox.workspace import remove_tree
 
@@ -70,7 +72,8 @@ class LocalEngine(Engine):
 
     async def close(self) -> None:
         """Remove the folders."""
-        self._local.close()
+        await super().close()
+        await asyncio.to_thread(self._local.close)
 
 
 @cache
@@ -86,16 +89,16 @@ def local_environment() -> tuple[tuple[str, str], ...]:
     return (("PATH", path), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp"))
 
 
-def launched(command: Command, folder: str, limits: str, launcher: str) -> tuple[str, ...]:
+def launched(command: Sequence[str], folder: str, limits: str, launcher: str) -> tuple[str, ...]:
     """Return the arguments of a command with the launcher before it.
 
     Args:
-        command: The command.
+        command: Program and arguments.
         folder: Where it starts.
         limits: What the launcher takes on.
         launcher: Its path, as the command sees it.
     """
-    return (str(host_python()), "-ISE", launcher, limits, folder, *command.argv)
+    return (str(host_python()), "-ISE", launcher, limits, folder, *command)
 
 
 def limits_text(limits: Limits, *, count_pids: bool) -> str:

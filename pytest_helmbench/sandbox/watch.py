@@ -55,7 +55,7 @@ async def watch_disk(workspace: Workspace, limits: Limits) -> str:
     while True:
         await asyncio.sleep(pause_s)
         started = time.monotonic()
-        reason = await asyncio.to_thread(disk_breach, workspace, limits.disk_bytes)
+        reason = await asyncio.to_thread(disk_breach, workspace, limits)
         if reason:
             return reason
         pause_s = max(_DISK_EVERY_S, _DISK_SHARE * (time.monotonic() - started))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -66,11 +66,15 @@ class Workspace:
     Args:
         path: An existing folder that belongs to nobody else.
         uid: User and group that the files are given to; None leaves them to whoever we are.
+        remove_later: Removes a folder while others go on; None removes it at once.
     """
 
-    def __init__(self, path: Path, *, uid: int | None = None) -> None:
+    def __init__(
+        self, path: Path, *, uid: int | None = None, remove_later: Callable[[Path], object] | None = None
+    ) -> None:
         self.path = path
         self.uid = uid
+        self._remove_later = remove_later
         if uid is not None:
             os.chown(path, uid, uid)
 
@@ -81,8 +85,14 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Remove the folder and all that is in it."""
-        remove_tree(self.path)
+        """Remove the folder and all that is in it, of which there may be much."""
+        if self._remove_later is None:
+            remove_tree(self.path)
+            return
+        aside = self.path.with_name(f"gone-{secrets.token_hex(8)}")
+        with suppress(FileNotFoundError):
+            self.path.rename(aside)
+            self._remove_later(aside)
 
     def put(self, name: str, data: bytes, *, mode: int = 0o644) -> None:
         """Write a file, making folders on the way; whatever stands there or in the way is replaced.
@@ -168,14 +178,18 @@ class Workspace:
         with self._folder((), make=False) as top:
             return tuple(_entry(*found) for found in _walk(top))
 
-    def size_bytes(self) -> int:
-        """Return the disk space that all there is takes.
+    def extent(self) -> tuple[int, int]:
+        """Return how many files and folders there are, and the bytes of disk space that they take.
 
         Raises:
             SandboxError: Folders are nested too deep.
         """
+        files = size = 0
         with self._folder((), make=False) as top:
-            return sum(status.st_blocks * 512 for _, _, _, status in _walk(top))
+            for *_, status in _walk(top):
+                files += 1
+                size += status.st_blocks * 512
+        return files, size
 
     def copy_to(self, other: Workspace, *, limit_bytes: int) -> None:
         """Copy everything into another workspace, links as links; special files are left out.

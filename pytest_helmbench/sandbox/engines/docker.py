@@ -29,6 +29,9 @@ ENGINE = SandboxEngine(
             ),
             machine_question="{{.OperatingSystem}}",
             machine_sign="Docker Desktop",
+            # Podman's service under docker's name asks for a path where docker sends the filter itself.
+            server_question="{{range .Server.Components}}{{.Name}} {{end}}",
+            server_sign="Podman",
         ),
     ),
     runs_images=True,

@@ -40,7 +40,7 @@ class UnprotectedEngine(LocalEngine):
     def new_workspace(self, image: str | None = None) -> Workspace:
         """Make an empty folder."""
         del image  # there is one kind
-        return Workspace(self._local.new_folder())
+        return Workspace(self._local.new_folder(), remove_later=self.remove_later)
 
     def inside(self, path: str, spec: BoxSpec, workspace: Workspace, /) -> str:
         """Return where a path of the box really lies: in the workspace, or where a mount comes from."""
@@ -61,7 +61,7 @@ class UnprotectedEngine(LocalEngine):
             env = dict((*local_environment(), *spec.env, *command.env))
             env["TMPDIR"] = str(temporary.path)
             launch = Launch(
-                argv=launched(command, folder, settings, str(self._local.launcher)),
+                argv=launched(command.argv, folder, settings, str(self._local.launcher)),
                 env=env,
                 kill=_kill,
                 watch=(

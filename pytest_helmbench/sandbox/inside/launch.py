@@ -17,6 +17,7 @@ import marshal
 import os
 import resource
 import signal
+import stat
 import sys
 
 __all__ = ["take_on"]
@@ -52,6 +53,10 @@ def take_on(text: str) -> dict[str, int]:
 
 
 def _drop(uid: int) -> None:
+    for stream, mode in ((0, 0o444), (1, 0o222), (2, 0o222)):
+        # As /dev/stdout it is opened anew, by a user who does not own it. Only a pipe is ours to change.
+        if stat.S_ISFIFO(os.fstat(stream).st_mode):
+            os.fchmod(stream, mode)
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)

@@ -110,7 +110,7 @@ def test_closed_and_very_deep_folders_are_removed(work: Workspace) -> None:
     with pytest.raises(SandboxError, match="folders are nested more than 100 deep"):
         work.entries()
     with pytest.raises(SandboxError, match="folders are nested more than 100 deep"):
-        work.size_bytes()
+        work.extent()
     work.close()
     assert not work.path.exists()
 

@@ -149,7 +149,8 @@ def test_the_environment_is_made_from_nothing(room: Running, monkeypatch: pytest
 def test_there_is_no_network(room: Running, box: Box) -> None:
     script = (
         "import socket\n"
-        "print([name for _, name in socket.if_nameindex() if name != 'lo'])\n"
+        "names = [line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]\n"
+        "print([name for name in names if name != 'lo'])\n"
         "try: socket.create_connection(('192.0.2.1', 80), 2)\n"
         "except OSError as error: print(error.strerror)\n"
     )
@@ -237,10 +238,10 @@ def test_memory_that_belongs_to_no_process_is_refused(bwrap: Running) -> None:
 def test_new_namespaces_and_looking_into_processes_are_refused(bwrap: Running) -> None:
     box = bwrap.open()
     script = (
-        "import ctypes, os\n"
+        "import ctypes, errno, os\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
         "for call in (lambda: libc.unshare(0x10000000), lambda: libc.ptrace(16, os.getppid(), 0, 0)):\n"
-        "    print(call(), ctypes.get_errno() == 1)\n"
+        "    print(call(), ctypes.get_errno() == errno.ENOSYS)\n"
     )
     assert bwrap.run(box, box.python, "-c", script).stdout == b"-1 True\n-1 True\n"
 
@@ -384,9 +385,10 @@ def test_bubblewrap_fills_nothing_from_an_image(bwrap: Running) -> None:
 @pytest.mark.parametrize("number", range(3 if os.getuid() == 0 else 2))
 def test_every_way_of_bubblewrap_holds_the_same_bounds(bwrap: Running, number: int) -> None:
     script = (
-        "import os, socket, time\n"
+        "import os, time\n"
         "status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
-        "print(status['CapEff'].strip(), status['CapPrm'].strip(), socket.if_nameindex())\n"
+        "names = [line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]\n"
+        "print(status['CapEff'].strip(), status['CapPrm'].strip(), names)\n"
         "for path in ('/x', '/usr/x', '/dev/x'):\n"
         "    try: open(path, 'w')\n"
         "    except OSError as error: print(error.strerror)\n"
@@ -411,7 +413,7 @@ def test_every_way_of_bubblewrap_holds_the_same_bounds(bwrap: Running, number: i
     ended, mine = bwrap.wait(run())
     lines = ended.stdout.decode().splitlines()
     assert mine == b""
-    assert lines[:4] == [f"{'0' * 16} {'0' * 16} [(1, 'lo')]", *["Read-only file system"] * 3]
+    assert lines[:4] == [f"{'0' * 16} {'0' * 16} ['lo']", *["Read-only file system"] * 3]
     # Processes of root itself are never counted by the kernel, but by us.
     assert lines[4:] == ["no more"] or ended.reason == "more than 20 processes"
 

@@ -245,7 +245,7 @@ def _flags(spec: VerifierSpec, engine: ContainerEngine, network: _Network, port:
         yield from ("--add-host", f"{_HOST_NAME}:{network.host}")
     if not network.closed:
         yield from ("--publish", f"127.0.0.1::{port}")
-    yield from ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+    yield from engine.confinement()
     for place, size in _WRITABLE:
         yield from ("--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}")
     # Compilers keep caches in the home folder, which cannot be written.

@@ -17,7 +17,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.verifiers.commands import find_command
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.sandbox.box import Command
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
 
 __all__ = ["ProcessVerifier", "start_process", "tail"]
@@ -137,7 +136,7 @@ async def _start_once(
     programs = LocalPrograms()
     try:
         process = await asyncio.create_subprocess_exec(
-            *launched(Command(argv), str(folder), f"CORE=0,reap={os.getpid()}", str(programs.launcher)),
+            *launched(argv, str(folder), f"CORE=0,reap={os.getpid()}", str(programs.launcher)),
             env=_environment(port, programs.new_folder()),
             stdin=DEVNULL,
             stdout=PIPE,

@@ -260,7 +260,7 @@ async def _start(
     settings = f"CORE=0,reap={os.getpid()}"
     try:
         return await asyncio.create_subprocess_exec(
-            *launched(started, str(task.workspace.path), settings, str(programs.launcher)),
+            *launched(started.argv, str(task.workspace.path), settings, str(programs.launcher)),
             env=_environment(task, values, programs.folder),
             stdin=DEVNULL,
             stdout=streams[0].write_end,

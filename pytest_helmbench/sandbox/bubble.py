@@ -1,0 +1,195 @@
+"""One sandbox of bubblewrap: how it is started, what it says of itself, and how it ends with all that is in it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from asyncio.subprocess import Process
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pytest_helmbench.sandbox.box import Ended, Limits
+from pytest_helmbench.sandbox.cgroups import Group, GroupPlace
+from pytest_helmbench.sandbox.local import launched
+from pytest_helmbench.sandbox.processes import kill_one
+from pytest_helmbench.sandbox.watch import children_of
+from pytest_helmbench.sandbox.workspace import SandboxError
+
+__all__ = ["OWN_FOLDER", "Bubble", "BubbleKit", "bind"]
+
+OWN_FOLDER = "/.helmbench"
+"""In a sandbox: what is ours."""
+
+_LET_GO_S = 2.0
+_INIT_DEATH_S = 2.0
+_STATUS_BYTES = 4096
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class BubbleKit:
+    """What all sandboxes of an engine share.
+
+    Args:
+        start: The program, with namespaces, privileges and what every sandbox sees of this machine.
+        seccomp: File with the filter of system calls; None where the processor is not known.
+        groups: Where the kernel bounds memory and processes; None where it does not.
+    """
+
+    start: tuple[str, ...]
+    seccomp: Path | None
+    groups: GroupPlace | None
+
+
+class Bubble:
+    """One sandbox, from its start to its end.
+
+    Its first process is our launcher, which holds one end of a lifeline, and we alone the other: it ends when we let
+    go of it, or are killed, at whatever point of its start. Bubblewrap itself is not told to die with us: its first
+    half would, while the second waits for it, for good. For the same reason it writes to a file, which nobody has to
+    read.
+
+    Args:
+        kit: Of the engine.
+        limits: Of all that runs in it.
+        lifeline: The other end; it is closed with the sandbox.
+        held: Our end, likewise.
+
+    Raises:
+        SandboxError: The kernel makes no group for it.
+    """
+
+    def __init__(self, kit: BubbleKit, limits: Limits, lifeline: int, held: int) -> None:
+        self._kit = kit
+        self._limits = limits
+        self._lifeline, self._held = lifeline, held
+        self._holds = True
+        self._status = os.memfd_create("helmbench-status")
+        self._passed = [self._status, lifeline]
+        self._group: Group | None = None
+        self._join: list[int] = []
+        try:
+            if kit.seccomp is not None:
+                self._passed.append(os.open(kit.seccomp, os.O_RDONLY | os.O_CLOEXEC))
+            if kit.groups is not None:
+                self._group = kit.groups.new(limits)
+                self._join = self._group.join()
+        except OSError as error:
+            self.close()
+            raise SandboxError(f"bwrap: no sandbox could be made ({error})") from error
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What bubblewrap inherits."""
+        return (*self._passed, *self._join)
+
+    def argv(
+        self, view: Iterable[str], command: Sequence[str], folder: str, settings: str
+    ) -> tuple[str, ...]:
+        """Return the arguments of a command in it.
+
+        Args:
+            view: Flags for what it sees and sets.
+            command: Program and arguments.
+            folder: Where it starts.
+            settings: More of what the launcher takes on.
+        """
+        flags = ["--json-status-fd", str(self._status)]
+        if self._kit.seccomp is not None:
+            flags += ["--seccomp", str(self._passed[2])]
+        joined = [f"join={descriptor}" for descriptor in self._join]
+        taken_on = ",".join((*joined, f"lifeline={self._lifeline}", settings))
+        program, *start = self._kit.start
+        inner = launched(command, folder, taken_on, f"{OWN_FOLDER}/launch.pyc")
+        return (program, *flags, *start, *view, *inner)
+
+    def close(self) -> None:
+        """Let go of everything, and remove its group; may take a moment."""
+        self._let_go()
+        for end in (*self._passed, *self._join):
+            os.close(end)
+        self._passed, self._join = [], []
+        if self._group is not None:
+            self._group.close()
+
+    async def kill(self, process: Process) -> None:
+        """End the first process of the sandbox, with it all in it, and bubblewrap; wait until they are gone."""
+        self._let_go()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _LET_GO_S)
+        if process.returncode is None:
+            self.kill_halves(process.pid)
+        await kill_one(process)
+        pid = self._said("child-pid")
+        if pid is not None:
+            await _gone(pid)
+
+    def kill_halves(self, pid: int) -> None:
+        """Kill what bubblewrap, whose number this is, has below it; then it ends too."""
+        for child in children_of(pid):
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+
+    def breach(self) -> str:
+        """Return which limit the kernel has seen passed; empty for none."""
+        if self._group is not None and self._group.has_outgrown():
+            return f"more than {self._limits.memory_bytes} bytes of memory"
+        return ""
+
+    async def watch(self, _pid: int, /) -> str:
+        """Return, once it happens, which limit the kernel has seen passed; what it has not killed goes no further."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if breach := self.breach():
+                return breach
+
+    def check(self, ended: Ended) -> None:
+        """Make sure that it was the command that ended.
+
+        Raises:
+            SandboxError: The sandbox itself failed.
+        """
+        if not ended.reason and self._said("exit-code") is None:
+            said = ended.stderr.decode(errors="replace").strip().splitlines()
+            raise SandboxError(f"bwrap: no sandbox could be made ({said[-1] if said else 'it said nothing'})")
+
+    def _let_go(self) -> None:
+        if self._holds:
+            os.close(self._held)
+        self._holds = False
+
+    def _said(self, name: str) -> int | None:
+        for line in os.pread(self._status, _STATUS_BYTES, 0).splitlines():
+            with suppress(ValueError):
+                value = json.loads(line).get(name)
+                if isinstance(value, int):
+                    return value
+        return None
+
+
+def bind(source: Path, target: str, *, read_only: bool = True) -> Iterable[str]:
+    """Return the flags of a mount; folders above it are open to all, whoever the command is."""
+    for folder in reversed(PurePosixPath(target).parents[:-1]):
+        yield from ("--perms", "0755", "--dir", str(folder))
+    yield from ("--ro-bind" if read_only else "--bind", str(source), target)
+
+
+async def _gone(pid: int) -> None:
+    """Wait until the first process of a box is dead, which it is when all others are."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # it is gone already, or the kernel is too old to tell
+        return
+    loop = asyncio.get_running_loop()
+    dead = asyncio.Event()
+    loop.add_reader(descriptor, dead.set)
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(dead.wait(), _INIT_DEATH_S)
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
