@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
+from pytest_helmbench.engine.closed_process import close_to_others
+
 __all__ = ["LoopThread"]
 
 T = TypeVar("T")
@@ -25,6 +27,7 @@ class LoopThread:
         """Nothing more should be started."""
         self._stuck = False
         self._came_round = 0.0
+        close_to_others()  # whoever has a loop has keys, or runs what somebody else has written
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="helmbench-engine", daemon=True)
         self._thread.start()

@@ -13,6 +13,7 @@ from pytest_helmbench.core.option import Option
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
+from pytest_helmbench.engine.closed_process import close_to_others
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
@@ -39,6 +40,7 @@ def register(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: An option that cannot be used, or nothing to run.
     """
+    close_to_others()
     try:
         settings = _settings(config)
         template = load_template(settings.judge_template)
