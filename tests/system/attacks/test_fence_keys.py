@@ -31,7 +31,7 @@ print(json.dumps(found))
 """
 _UID = 0x70000001
 _HOLDS = """
-import ctypes, os, time
+import __future__, ctypes, os, sys, time
 os.setgroups([]); os.setresgid(UID, UID, UID); os.setresuid(UID, UID, UID)
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as a program is that a user has started
 CLOSES
