@@ -73,6 +73,7 @@ class Reply:
         latency_ms: From sending to the last byte, our own waiting apart.
         provider_model: The model id that the provider says has answered.
         key: Names this reply until the store has given it a row.
+        recorded: It was taken from the record: what it took then is not measured now.
     """
 
     text: str
@@ -82,6 +83,7 @@ class Reply:
     latency_ms: float
     provider_model: str | None
     key: str
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

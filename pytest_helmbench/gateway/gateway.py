@@ -220,6 +220,7 @@ class Gateway:
             priced_usage(call, usage, parsed.provider_model) if recorded.own else free,
             latency_ms=0.0,
         )
+        reply = replace(reply, recorded=True)
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:

@@ -159,6 +159,7 @@ def _read(stored: StoredReply, key: str) -> Reply | None:
         latency_ms=stored.latency_ms or 0.0,
         provider_model=parsed.provider_model,
         key=key,
+        recorded=True,
     )
 
 

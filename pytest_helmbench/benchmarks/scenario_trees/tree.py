@@ -174,7 +174,7 @@ class Combination:
             code=self.code,
             messages=(user,) if system_prompt is None else (Message("system", system_prompt), user),
             response_format=self.scenario.response_format,
-            rule=self.scenario.rule,
+            rule=self.scenario.rule.of_case(self.perturbation.code.upper()),
             severity=self.severity,
             difficulty=self.difficulty,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.measured import UnmeasuredError
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
@@ -35,11 +36,14 @@ async def _evaluation(rule: ReplyRule, case: Case, reply: Reply, *, strict_json:
     """Hold a reply to a rule: in a thread where that may take time, so that other cases go on.
 
     Raises:
-        UnjudgedError: It took too long.
+        UnjudgedError: It took too long, or measures what is not known.
     """
     try:
         if not rule.takes_time(case, reply):
             return rule.evaluate(case, reply, strict_json=strict_json)
         return await asyncio.to_thread(rule.evaluate, case, reply, strict_json=strict_json)
+    except UnmeasuredError as error:
+        verdict = Verdict.SKIPPED if reply.recorded else Verdict.ERROR
+        raise UnjudgedError(with_reply(Outcome(verdict, "no_measurement", str(error)), reply)) from error
     except RuleTimeoutError as error:
         raise UnjudgedError(with_reply(Outcome(Verdict.ERROR, error.code, str(error)), reply)) from error

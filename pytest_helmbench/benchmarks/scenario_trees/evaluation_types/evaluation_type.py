@@ -27,16 +27,20 @@ class RuleSource:
         files: Of the scenario.
         document: Frontmatter of the prompt file; without data where there is none.
         schema: Bare response schema; None where there is none, or none that can be read.
+        part: The mapping of one rule of several; None for `evaluation` itself.
     """
 
     reader: Reader
     files: ScenarioFiles
     document: Document
     schema: JsonObject | None
+    part: JsonObject | None = None
 
     @property
     def values(self) -> JsonObject:
-        """The `evaluation` mapping; empty where there is none."""
+        """The `evaluation` mapping, or the rule of it that is read; empty where there is none."""
+        if self.part is not None:
+            return self.part
         return a_mapping(self.document.mapping().get("evaluation"))
 
     @property
@@ -75,6 +79,10 @@ class EvaluationType(ABC):
     @abstractmethod
     def rule(self, source: RuleSource) -> Rule | None:
         """Return what replies are held to, filing what is wrong; None where nothing can be made of it."""
+
+    def problems(self, _scenario: Scenario) -> Iterable[Problem]:
+        """Return what is wrong with the rule of a scenario beside its other parts."""
+        return ()
 
     def warnings(self, _scenario: Scenario) -> Iterable[Problem]:
         """Return what is odd about the rule of a healthy scenario, beyond what its values tell."""

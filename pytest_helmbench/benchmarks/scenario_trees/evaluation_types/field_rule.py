@@ -15,9 +15,9 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
-from pytest_helmbench.judging.json_replies import Reading, read_reply
+from pytest_helmbench.judging.json_replies import read_reply
 
-__all__ = ["MISSING", "FieldRule", "Missing", "Observed", "field_value", "matches"]
+__all__ = ["MISSING", "FieldRule", "Missing", "Observed", "field_value", "form_fault", "matches"]
 
 _NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\s*\Z", re.ASCII)
 
@@ -93,7 +93,7 @@ class FieldRule(ReplyRule):
             shown = self.observed_text(observed)
         else:
             passed = False
-            shown = _form_fault(reading)
+            shown = form_fault(reading.reason, reading.breach)
         (rule_hash,) = self.hashes()
         return Evaluation(
             criterion="",
@@ -140,7 +140,8 @@ def matches(expected: str, observed: Observed) -> bool:
     return observed is None and expected.strip().lower() == "null"
 
 
-def _form_fault(reading: Reading) -> str:
+def form_fault(reason: str | None, breach: str = "") -> str:
+    """Return for people why a reply cannot be read."""
     # No word of the reply: this text is also shown where replies are not.
     texts = {
         "refusal": "(a refusal)",
@@ -148,6 +149,4 @@ def _form_fault(reading: Reading) -> str:
         "empty": "(empty)",
         "invalid_json": "(no readable JSON)",
     }
-    return texts.get(reading.reason or "") or excerpt(
-        f"(JSON against its schema, {reading.breach})", OBSERVED_LIMIT
-    )
+    return texts.get(reason or "") or excerpt(f"(JSON against its schema, {breach})", OBSERVED_LIMIT)

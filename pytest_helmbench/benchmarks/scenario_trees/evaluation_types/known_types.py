@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.case_rubric import RubricType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.category_match import CategoryMatchType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.combined import AllType, AnyType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.contains import ContainsType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.cost_below import CostBelowType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.equals import EqualsType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import EvaluationType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.json_path import JsonPathType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.judged import JudgedType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.latency_below import LatencyBelowType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.length import LengthType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.list_includes import ListIncludesType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.not_contains import NotContainsType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.regex import RegexType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.tag_threshold import TagThresholdType
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import PROMPT_FRONTMATTER
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -23,6 +33,17 @@ _TYPES: tuple[EvaluationType, ...] = (
     ListIncludesType(),
     TagThresholdType(),
     JudgedType(),
+    ContainsType(),
+    NotContainsType(),
+    EqualsType(),
+    RegexType(),
+    JsonPathType(),
+    LengthType(),
+    LatencyBelowType(),
+    CostBelowType(),
+    RubricType(),
+    AllType(lambda name: EVALUATION_TYPES[name]),
+    AnyType(lambda name: EVALUATION_TYPES[name]),
 )
 
 EVALUATION_TYPES: Mapping[str, EvaluationType] = MappingProxyType({kind.name: kind for kind in _TYPES})

@@ -33,6 +33,10 @@ class ReplyRule(CaseRule, ABC):
         """Hold the reply to a case to the rule."""
 
     @abstractmethod
+    def wanted(self) -> str:
+        """Return what passes, in the fewest words, polarity apart."""
+
+    @abstractmethod
     def data(self) -> JsonObject:
         """Return what the record keeps of it: all that decides."""
 

@@ -212,6 +212,10 @@ def _load_scenario(
         perturbations=perturbations,
         family=rule.type,
     )
+    for problem in EVALUATION_TYPES[scenario.family].problems(scenario):
+        findings.add(problem.path, Fault(problem.line, problem.message, problem.hint))
+    if len(findings.problems) > before:
+        return None
     for path, fault in _sign_warnings(scenario):
         findings.add(path, fault)
     return scenario

@@ -416,7 +416,8 @@ ERRORS = [
             (
                 "S1.md:4: evaluation.type is 'list_include'\n"
                 "  hint: did you mean 'list_includes'? known types: category_match, list_includes, "
-                "tag_threshold, sqe"
+                "tag_threshold, sqe, contains, not_contains, equals, regex, json_path, length, latency_below, "
+                "cost_below, rubric, all, any"
             )
         ],
         id="a misspelt evaluation type",
@@ -427,7 +428,8 @@ ERRORS = [
             (
                 "S1.md:4: unknown key 'typ' in evaluation\n"
                 "  hint: did you mean 'type'? known keys: type, field, expected, required, min_correct, "
-                "max_incorrect, polarity"
+                "max_incorrect, ignore_case, pattern, path, min, max, unit, "
+                "seconds, usd, rubric, cases, of, polarity"
             )
         ],
         id="a misspelt evaluation key",

@@ -1,0 +1,85 @@
+"""`rubric`: a marking model judges by words in the frontmatter, which may say more about single cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
+    EvaluationType,
+    RuleSource,
+)
+from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import key_line
+from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.files.json_fields import a_mapping, a_text
+from pytest_helmbench.files.source import listed
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+
+__all__ = ["CaseRubric", "RubricType"]
+
+_PASS, _FAIL = "PASS", "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRubric(JudgeRule):
+    """One criterion, with what more holds for single perturbations.
+
+    Args:
+        cases: By the code of the perturbation.
+    """
+
+    type: ClassVar[str] = "rubric"
+
+    cases: Mapping[str, str] = field(default_factory=dict)
+
+    def of_case(self, part: str) -> JudgeRule:
+        """See `CaseRule.of_case`."""
+        (criterion,) = self.criteria
+        more = self.cases.get(part)
+        text = "\n\n".join(text for text in (criterion.rubric, more) if text)
+        return JudgeRule((replace(criterion, rubric=text),), self.by_severity)
+
+    def data(self) -> JsonObject:
+        """See `JudgeRule.data`."""
+        return {**JudgeRule.data(self), "cases": dict(self.cases)}
+
+
+class RubricType(EvaluationType):
+    """`rubric` says what passes, `cases` what passes where a perturbation stands; the judge says PASS or FAIL."""
+
+    name = CaseRubric.type
+    keys: ClassVar[Mapping[str, JsonObject]] = {
+        "rubric": {"description": "say in words what passes", "type": "string", "minLength": 1},
+        "cases": {
+            "description": "write codes of perturbations, and in words what passes there",
+            "type": "object",
+            "additionalProperties": {"type": "string", "minLength": 1},
+            "minProperties": 1,
+        },
+    }
+    needed = ("rubric",)
+
+    def rule(self, source: RuleSource) -> CaseRubric:
+        """See `EvaluationType.rule`."""
+        rubric = a_text(source.values.get("rubric")) or ""
+        cases = {code.upper(): str(text) for code, text in a_mapping(source.values.get("cases")).items()}
+        criterion = Criterion("", rubric.strip(), (_PASS, _FAIL), (_PASS,))
+        return CaseRubric((criterion,), source.by_severity, cases=cases)
+
+    def problems(self, scenario: Scenario) -> Iterator[Problem]:
+        """See `EvaluationType.problems`: words about perturbations that the scenario does not have."""
+        known = [part.code for part in scenario.perturbations]
+        spelled = {code.upper() for code in known}
+        rule = scenario.rule
+        for code in rule.cases if isinstance(rule, CaseRubric) else ():
+            if code not in spelled:
+                message = f"rubric: 'cases' names {code!r}, which is no perturbation of the scenario"
+                yield Problem(
+                    scenario.path,
+                    key_line(scenario.path, " +cases"),
+                    message,
+                    listed(code, known, "its perturbations"),
+                )

@@ -1,0 +1,59 @@
+"""`contains`: the reply holds every text of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import TextType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import IGNORE_CASE, TextCheck
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.files.json_fields import texts
+
+__all__ = ["Contains", "ContainsType"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contains(TextCheck):
+    """All texts occur."""
+
+    type: ClassVar[str] = "contains"
+
+    expected: tuple[str, ...] = ()
+    ignore_case: bool = False
+
+    def holds(self, text: str) -> bool:
+        """See `TextCheck.holds`."""
+        if self.ignore_case:
+            low = text.casefold()
+            return all(wanted.casefold() in low for wanted in self.expected)
+        return all(wanted in text for wanted in self.expected)
+
+    def wanted(self) -> str:
+        """See `ReplyCheck.wanted`."""
+        return f"contains {', '.join(self.expected)}"
+
+    def own_data(self) -> JsonObject:
+        """See `TextCheck.own_data`."""
+        return {"expected": [*self.expected], "ignore_case": self.ignore_case}
+
+
+class ContainsType(TextType):
+    """`expected` lists texts that must all occur."""
+
+    name = Contains.type
+    keys: ClassVar[Mapping[str, JsonObject]] = {
+        "field": FIELD,
+        "expected": EXPECTED,
+        "ignore_case": IGNORE_CASE,
+    }
+    needed = ("expected",)
+
+    def make(self, source: RuleSource, field: str | None) -> Contains:
+        """See `TextType.make`."""
+        values = source.values
+        ignore_case = values.get("ignore_case") is True
+        return Contains(field, source.by_severity, texts(values.get("expected")), ignore_case)

@@ -1,0 +1,59 @@
+"""`equals`: the reply is one of some texts, white space at its ends apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import TextType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import IGNORE_CASE, TextCheck
+from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.files.json_fields import texts
+
+__all__ = ["Equals", "EqualsType"]
+
+
+@dataclass(frozen=True, slots=True)
+class Equals(TextCheck):
+    """The text is one of the expected ones."""
+
+    type: ClassVar[str] = "equals"
+
+    expected: tuple[str, ...] = ()
+    ignore_case: bool = False
+
+    def holds(self, text: str) -> bool:
+        """See `TextCheck.holds`."""
+        text = text.strip()
+        if self.ignore_case:
+            return text.casefold() in {wanted.strip().casefold() for wanted in self.expected}
+        return text in {wanted.strip() for wanted in self.expected}
+
+    def wanted(self) -> str:
+        """See `ReplyCheck.wanted`."""
+        return " or ".join(self.expected)
+
+    def own_data(self) -> JsonObject:
+        """See `TextCheck.own_data`."""
+        return {"expected": [*self.expected], "ignore_case": self.ignore_case}
+
+
+class EqualsType(TextType):
+    """`expected` is the text, or lists texts of which any will do."""
+
+    name = Equals.type
+    keys: ClassVar[Mapping[str, JsonObject]] = {
+        "field": FIELD,
+        "expected": EXPECTED,
+        "ignore_case": IGNORE_CASE,
+    }
+    needed = ("expected",)
+
+    def make(self, source: RuleSource, field: str | None) -> Equals:
+        """See `TextType.make`."""
+        values = source.values
+        ignore_case = values.get("ignore_case") is True
+        return Equals(field, source.by_severity, texts(values.get("expected")), ignore_case)

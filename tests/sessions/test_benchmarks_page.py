@@ -1,0 +1,123 @@
+"""`docs/benchmarks.md`: every example of it is run, with the replies that it says pass and fail."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+from provider import Provider
+from trees import Part, Tree, clear_environment, rows, run_tree, write_tree
+
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import EVALUATION_TYPES
+
+_PAGE = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+_SECTION = re.compile(r"^### ([^\n]+)\n(.*?)(?=^###? )", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_REPLY = re.compile(r"^\* (passes|fails|judged): `(.+)`$", re.MULTILINE)
+_OUTCOMES = "SELECT scenario, code, outcome, observed FROM v_results ORDER BY result_id"
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _examples() -> list[tuple[str, Tree, list[tuple[str, str]]]]:
+    found = []
+    for title, text in _SECTION.findall(_PAGE):
+        blocks = dict(_BLOCK.findall(text))
+        said = _REPLY.findall(text)
+        parts = {
+            f"PT{number}": Part(f"## Message\n\nMessage {title} {number}.")
+            for number in range(1, len(said) + 1)
+        }
+        tree = Tree(
+            evaluation=blocks["yaml"].splitlines(),
+            schema=json.loads(blocks["json"]) if "json" in blocks else None,
+            perturbations=parts,
+            conditions={},
+            rubrics={"criteria.md": blocks["markdown"]} if "markdown" in blocks else {},
+        )
+        found.append((title, tree, said))
+    return found
+
+
+def test_every_type_has_an_example_and_every_example_is_true(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    examples = _examples()
+    assert {name for title, *_ in examples for name in title.split(", ")} == set(EVALUATION_TYPES)
+
+    write_tree(
+        pytester.path / "benchmark", {f"P1-B1-S{n}": tree for n, (_, tree, _) in enumerate(examples, 1)}
+    )
+    replies = {
+        f"Message {title} {number}.": reply
+        for title, _, said in examples
+        for number, (_, reply) in enumerate(said, 1)
+    }
+    provider.cost_usd = 0.001
+
+    def answer(request: object) -> str | None:
+        prompt = str(getattr(request, "prompt", ""))
+        if getattr(request, "is_judge", False):
+            options = getattr(request, "schema", {})["properties"]["judgment"]["enum"]
+            return json.dumps({"judgment": options[0], "justification": "So.", "evidence": []})
+        return next(reply for mark, reply in replies.items() if mark in prompt)
+
+    provider.reply = answer
+    run_tree(pytester, "--helmbench-marking-model=test/judge", url=provider.url)
+    outcomes = {(code, outcome) for _, code, outcome, _ in rows(pytester.path / "helmbench.db", _OUTCOMES)}
+    wanted = {
+        (f"P1-B1-S{n}-PT{number}", "failed" if verdict == "fails" else "passed")
+        for n, (_, _, said) in enumerate(examples, 1)
+        for number, (verdict, _) in enumerate(said, 1)
+    }
+    assert outcomes == wanted
+    judged = [request.prompt for request in provider.requests if request.is_judge]
+    assert any("must not let the pupil smell the beaker" in prompt for prompt in judged)
+
+    # What a reply took is not measured again.
+    result = run_tree(pytester, "-k", _measured(examples), "--helmbench-cache=only", url=provider.url)
+    result.assert_outcomes(skipped=2)
+
+
+def _measured(examples: list[tuple[str, Tree, list[tuple[str, str]]]]) -> str:
+    names = [f"P1-B1-S{n}-" for n, (title, *_) in enumerate(examples, 1) if title.endswith("_below")]
+    return " or ".join(names)
+
+
+def test_the_first_files_of_the_page_are_a_benchmark(pytester: pytest.Pytester, provider: Provider) -> None:
+    first = re.findall(r"<!-- first -->\n```markdown\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
+    folder: Path = pytester.path / "benchmark" / "scenarios" / "P1-B1-S1"
+    folder.mkdir(parents=True)
+    for name, text in zip(("S1.md", "perturbations.md"), first, strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+    provider.reply = lambda _request: "Call your teacher."
+    run_tree(pytester, url=provider.url).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (["type: regex", "pattern: '('"], "*S1.md:2: regex: the pattern*cannot be read*"),
+        (["type: length"], "*S1.md:2: length: there is neither 'min' nor 'max'*"),
+        (["type: json_path", "path: '$..a'"], "*S1.md:2: json_path: *is no path that is read here*"),
+        (["type: all", "of: [{type: sqe}]"], "*criteria.md: the rubric of sqe is missing*"),
+        (["type: all", "of: [{type: rubric, rubric: Good.}]"], "*all: rubric is judged by a model*"),
+        (["type: any", "of: [{type: contians, expected: x}]"], "*did you mean 'contains'*"),
+        (["type: rubric", "rubric: Good.", "cases: {PT9: Better.}"], "*'PT9'*no perturbation*"),
+        (["type: contains", "expected: x", "pattern: y"], "*S1.md:*pattern*"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said_with_its_place(
+    pytester: pytest.Pytester, provider: Provider, lines: list[str], sentence: str
+) -> None:
+    tree = Tree(["evaluation:", *(f"  {line}" for line in lines)], None, {"PT1": Part("Hm.")}, {})
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+    result = run_tree(pytester, url=provider.url)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([sentence])
