@@ -307,7 +307,15 @@ class Options:
         "recorded replies: off, reuse, refresh, or only, which replays without network",
     )
     resume: bool = _RECORD(
-        _FLAG, False, "continue the last unfinished session; nothing answered is asked again"
+        _FLAG,
+        False,
+        "continue the last unfinished session; nothing answered is asked again; exit 4 where none is unfinished",
+    )
+    resume_or_start: bool = _RECORD(
+        _FLAG,
+        False,
+        "as --helmbench-resume; a fresh session where none is unfinished",
+        name="resume-or-start",
     )
     resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the unfinished session of this run")
     take_over: bool = _RECORD(

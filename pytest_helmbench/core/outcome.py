@@ -253,6 +253,7 @@ class ResultRecord:
         neutral: Judged, but ignored by scores.
         outcome: What came of it.
         supersedes: It stands in place of a verdict on record, whose request or rule is not that of now.
+        from_record: It is a verdict on record, reported again by a session that goes on.
     """
 
     run_id: int
@@ -265,3 +266,4 @@ class ResultRecord:
     neutral: bool
     outcome: Outcome
     supersedes: bool = False
+    from_record: bool = False

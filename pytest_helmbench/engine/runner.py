@@ -98,7 +98,7 @@ class CaseRunner:
         """Return the outcome of a case; it is on disk by then, or an error."""
         before = self._on_record.get((self._run_id(job), job.code, job.repetition))
         if before is not None and not job.runs_anew and self._stands(job, before):
-            self._record(job, before.outcome)
+            self._record(job, before.outcome, from_record=True)
             return before.outcome
         if before is not None and not job.runs_anew:
             self._on_changed(job.name)
@@ -122,7 +122,9 @@ class CaseRunner:
             return fault_outcome(error)
         return outcome.for_item()
 
-    def _record(self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False) -> None:
+    def _record(
+        self, job: CaseJob, outcome: Outcome, *, supersedes: bool = False, from_record: bool = False
+    ) -> None:
         self._backend.record_result(
             ResultRecord(
                 run_id=self._run_id(job),
@@ -135,6 +137,7 @@ class CaseRunner:
                 neutral=job.neutral,
                 outcome=outcome,
                 supersedes=supersedes,
+                from_record=from_record,
             )
         )
         _log.info("%s: %s%s", job.code, outcome.verdict, f" ({outcome.reason})" if outcome.reason else "")

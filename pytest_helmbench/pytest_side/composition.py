@@ -119,7 +119,7 @@ def _settings(config: pytest.Config) -> Settings:
         return settings
     from pytest_helmbench.session.resume import as_continued
 
-    return as_continued(settings)
+    return as_continued(settings)  # what raises here ends the session before it collects
 
 
 def _given(config: pytest.Config, option: Option) -> object:

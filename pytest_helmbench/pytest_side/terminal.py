@@ -27,10 +27,12 @@ from pytest_helmbench.reports.session_texts import (
     judging_lines,
     model_table,
     reasons_text,
+    resumed_tables,
 )
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_counts import RunCounts
+from pytest_helmbench.session.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
 
 __all__ = ["LiveLine", "add_suite_properties", "session_lines"]
@@ -128,10 +130,12 @@ def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> li
 
 def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[str]:
     rows = _counts_by_model(plan, coordinator)
-    lines = [*model_table(rows), *judging_lines(rows)]
+    whole = whole_runs(coordinator)
+    lines = model_table(rows) if whole is None else resumed_tables(whole, rows)
+    lines += judging_lines(rows)
     scores = {name: score for name, score in scores_by_name(coordinator).items() if score is not None}
-    done = sum(counts.judged for counts in rows.values())
-    if done and scores:
+    done = sum(counts.judged_now for counts in rows.values())
+    if scores and any(counts.judged for counts in rows.values()):
         lines += ["", *score_lines(scores, behaviours=verbose), ""]
     names = run_names(coordinator)
     lines += [f"{names[run_id]}: {words.line}" for run_id, words in _words(plan, coordinator) if words.line]

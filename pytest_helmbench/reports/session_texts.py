@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.scrub import scrub
@@ -129,6 +129,17 @@ def model_table(rows: Mapping[str, RunCounts]) -> list[str]:
         cells.append((model, *map(str, counts), calls, str(row.tokens), cost))
     head = ("model", "passed", "failed", "errors", "skipped", "calls", "tokens", "cost USD")
     return table(head, cells, left=("model",))
+
+
+def resumed_tables(whole: Mapping[str, RunCounts], now: Mapping[str, RunCounts]) -> list[str]:
+    """Return the table of a session that went on: of its runs as a whole, and of this part of it.
+
+    Args:
+        whole: From the record, by model.
+        now: Of this session, with what it has reported again, by model.
+    """
+    part = {model: replace(row, verdicts=row.verdicts - row.from_record) for model, row in now.items()}
+    return ["the whole run:", *model_table(whole), "this session:", *model_table(part)]
 
 
 def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:

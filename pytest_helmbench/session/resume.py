@@ -82,12 +82,15 @@ def as_continued(settings: Settings) -> Settings:
     """Return the settings with the budget of the session that goes on; without a model, with its models too.
 
     Raises:
+        ResumeError: There is none, and none is to be started.
         StoreError: The file cannot be read.
     """
     if not settings.resume:
         return settings
     runs = unfinished_runs(settings.db, settings.resume_run)
     if not runs:
+        if settings.resume_run is None and not (settings.resume_or_start or settings.dry_run):
+            raise ResumeError(_nothing_to_resume(settings.db))
         return settings
     before = runs[0].settings
     if settings.max_cost_usd is None:
@@ -102,6 +105,14 @@ def as_continued(settings: Settings) -> Settings:
         api_key_env=settings.api_key_env or before.get("api_key_env"),
         marking_base_url=settings.marking_base_url or before.get("marking_base_url"),
         marking_api_key_env=settings.marking_api_key_env or before.get("marking_api_key_env"),
+    )
+
+
+def _nothing_to_resume(path: Path) -> str:
+    why = "holds no unfinished session" if path.exists() else "does not exist"
+    return (
+        f"nothing to resume: {path} {why}; nothing was called\n"
+        "  hint: leave --helmbench-resume out for a fresh run, or give --helmbench-resume-or-start in its place"
     )
 
 

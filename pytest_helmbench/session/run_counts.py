@@ -31,6 +31,7 @@ class RunCounts:
         completion_tokens: As far as known.
         known_cost_usd: What is known of the cost, judges included.
         unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
+        from_record: Verdicts that a session which goes on has reported again, among `verdicts`.
         estimated: Calls whose tokens were counted here, since the provider named none.
         answered_by: Replies by the model that has given them, judges' apart.
     """
@@ -38,6 +39,7 @@ class RunCounts:
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     parses: Counter[Parse] = field(default_factory=Counter)
+    from_record: Counter[Verdict] = field(default_factory=Counter)
     form_faults: int = 0
     neutral_wrong: int = 0
     calls: Counter[str] = field(default_factory=Counter)
@@ -56,6 +58,7 @@ class RunCounts:
         for part in parts:
             total.verdicts.update(part.verdicts)
             total.reasons.update(part.reasons)
+            total.from_record.update(part.from_record)
             total.parses.update(part.parses)
             total.calls.update(part.calls)
             total.form_faults += part.form_faults
@@ -73,6 +76,11 @@ class RunCounts:
     def judged(self) -> int:
         """Cases that a rule has spoken on."""
         return self.verdicts[Verdict.PASSED] + self.verdicts[Verdict.FAILED]
+
+    @property
+    def judged_now(self) -> int:
+        """Cases that were judged in this session."""
+        return self.judged - self.from_record.total()
 
     @property
     def results(self) -> int:
@@ -122,6 +130,7 @@ class RunCounts:
     def add_result(self, record: ResultRecord) -> None:
         """Count an outcome."""
         outcome = record.outcome
+        self.from_record[outcome.verdict] += record.from_record
         parses = (part.parse for part in outcome.evaluations)
         self._add(outcome.verdict, outcome.reason, parses, neutral=record.neutral)
 

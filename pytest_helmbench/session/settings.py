@@ -96,7 +96,7 @@ def resolve_settings(
         settings,
         db=root_dir / settings.db,
         trusted=tuple(map(str, trusted_roots(settings.trusted, ini, start_dir))),
-        resume=settings.resume or settings.resume_run is not None,
+        resume=settings.resume or settings.resume_or_start or settings.resume_run is not None,
         stated=frozenset(option.name for option in OPTIONS if given(option) is not None),
     )
 

@@ -98,6 +98,18 @@ def test_errors_and_skips_run_again_and_judged_cases_stand(
     # Only what is left is announced, with its price.
     second.stdout.fnmatch_lines(["helmbench: test/good: 4 cases, 1 call (32 at a time), *"])
     second.stdout.fnmatch_lines(["went on with run 1: 3 judged cases were on record"])
+    # What it was as a whole, and what of it was done now.
+    second.stdout.fnmatch_lines(
+        [
+            "the whole run:",
+            "model *passed *failed *errors *skipped *calls *",
+            "test/good *2 *2 *0 *1 *5 *",
+            "this session:",
+            "model *passed *failed *errors *skipped *calls *",
+            "test/good *1 *0 *0 *0 *1 *",
+            "1 judged in * s, *",
+        ]
+    )
 
 
 @_workers
@@ -275,10 +287,21 @@ def test_a_bare_resume_takes_models_and_servers_from_the_session(
     assert rows(database, "SELECT status FROM evaluation_runs") == [("complete",)] * 2
 
 
-def test_with_nothing_unfinished_a_fresh_run_says_so(pytester: pytest.Pytester, provider: Provider) -> None:
+def test_with_nothing_unfinished_a_resume_ends_before_the_first_call(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    for run in (1, 2):
-        result = run_tree(pytester, _RESUME, url=provider.url)
+    for run, why in ((1, "does not exist"), (2, "holds no unfinished session")):
+        nothing = run_tree(pytester, _RESUME, url=provider.url)
+        assert nothing.ret == pytest.ExitCode.USAGE_ERROR
+        nothing.stderr.fnmatch_lines(
+            [
+                f"*nothing to resume: *helmbench.db {why}; nothing was called",
+                "*hint: leave --helmbench-resume out for a fresh run, or give --helmbench-resume-or-start *",
+            ]
+        )
+        assert provider.count == run - 1
+        result = run_tree(pytester, "--helmbench-resume-or-start", url=provider.url)
         result.assert_outcomes(passed=1)
         result.stdout.fnmatch_lines(["nothing was unfinished: this was a fresh run"])
         assert provider.count == run
@@ -287,12 +310,13 @@ def test_with_nothing_unfinished_a_fresh_run_says_so(pytester: pytest.Pytester, 
     missing.stderr.fnmatch_lines(
         ["*there is no run 9 in *helmbench.db", "*hint: `helmbench runs` lists them"]
     )
-    nobody = run_tree(pytester, _RESUME)
+    # It is a flag, whatever stands behind it.
+    nobody = run_tree(pytester, "--helmbench-resume-or-start", "benchmark")
     assert nobody.ret == pytest.ExitCode.USAGE_ERROR
     nobody.stderr.fnmatch_lines(
         ["*nothing can be resumed: no model is named", "*hint: give the command of the*"]
     )
-    dry = run_tree(pytester, _RESUME, "--helmbench-dry-run", url=provider.url)
+    dry = run_tree(pytester, _RESUME, "benchmark", "--helmbench-dry-run", url=provider.url)
     dry.stdout.fnmatch_lines(
         ["--helmbench-resume had no effect: nothing is called in a dry run, so nothing went on"]
     )
