@@ -14,7 +14,12 @@ from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.call import Asking, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.faults import FaultKind
-from pytest_helmbench.gateway.permits import ModelStoppedError, NotStoredError, RefusedError
+from pytest_helmbench.gateway.permits import (
+    ModelFoundStoppedError,
+    ModelStoppedError,
+    NotStoredError,
+    RefusedError,
+)
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
@@ -125,7 +130,9 @@ def fault_outcome(error: HelmbenchError, prefix: str = "") -> Outcome:
     """
     whose = "the judge's call failed: " if prefix else ""
     if isinstance(error, ModelStoppedError):
-        return Outcome(Verdict.ERROR, f"{prefix}model_stopped", f"{whose}{error}")
+        # What was not asked is no error of its own: the fault is told once, with the cases that found it out.
+        verdict = Verdict.ERROR if isinstance(error, ModelFoundStoppedError) else Verdict.SKIPPED
+        return Outcome(verdict, f"{prefix}model_stopped", f"{whose}{error}")
     if isinstance(error, NotStoredError):
         return Outcome(Verdict.ERROR, "not_stored", str(error))
     if isinstance(error, RefusedError):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.gateway.fault_streaks import FailedCase
 from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import AttemptUsage, Ending, Permit, PermitRequest
 from pytest_helmbench.gateway.reply_cache import Recorded, ReplyCache, Wanted
@@ -24,6 +25,9 @@ class Backend(Protocol):
 
     def release(self, permit: Permit) -> None:
         """Give back a permit that was not used; one that is settled already stays so."""
+
+    def failed(self, model: str, case: FailedCase) -> None:
+        """Say that a case has failed for good: a model whose first cases all fail alike is stopped."""
 
     async def look_up(self, wanted: Wanted) -> Recorded | None:
         """Return a recorded reply; None means: ask, and give up by `give_up` when no reply comes.
@@ -143,6 +147,10 @@ class LocalBackend:
     def lose(self, permit: Permit) -> None:
         """Give back a permit whose holder is gone: its request may be out, and be billed."""
         self._limiter.settle(permit, AttemptUsage(Ending.OTHER, unanswered=True))
+
+    def failed(self, model: str, case: FailedCase) -> None:
+        """See `Backend.failed`."""
+        self._limiter.failed(model, case)
 
     async def look_up(self, wanted: Wanted) -> Recorded | None:
         """See `Backend.look_up`."""

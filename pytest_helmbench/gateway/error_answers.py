@@ -82,6 +82,10 @@ _NO_CREDIT_TEXT = re.compile(
 _BAD_KEY_TEXT = re.compile(
     r"\bapi[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|invalid api[ _-]?key", re.IGNORECASE
 )
+# Gateways such as LiteLLM answer 500 with the class of what their own provider has refused.
+_PERMANENT_TEXT = re.compile(
+    r"\b(?:Authentication|PermissionDenied|NotFound|BadRequest|UnprocessableEntity|UnsupportedParams)Error\b"
+)
 _UNKNOWN_MODEL_TEXT = re.compile(r"is not a valid model id", re.IGNORECASE)
 _MODERATION_TEXT = re.compile(
     r"\bflagged\b|\bmoderation\b|content[ _-](?:policy|filter|management)|usage polic|safety (?:system|filter|polic)",
@@ -161,6 +165,7 @@ def _fault_of(
         message=_sentence(answer, said, kind, endpoint),
         retry_after_s=retry_after_s,
         hint=_hint(reason, answer, endpoint),
+        code=excerpt(" ".join(sorted(said.words)), endpoint),
         parameter=excerpt(said.parameter, endpoint) if said.parameter else None,
     )
 
@@ -179,6 +184,8 @@ def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
         return FaultKind.DEAD_MODEL, "unknown_model"
     if code is None:
         return FaultKind.TRANSIENT, "provider_error"
+    if code >= 500 and _PERMANENT_TEXT.search(text):
+        return FaultKind.REJECTED, "rejected"
     return _class_of_status(code, text)
 
 
@@ -199,6 +206,8 @@ def _class_of_status(code: int, text: str) -> tuple[FaultKind, str]:
             return FaultKind.TRANSIENT, "provider_error"
         case 413:
             return FaultKind.REJECTED, "prompt_too_large"
+        case 501 | 505:
+            return FaultKind.REJECTED, "rejected"
         case _ if code >= 500:
             return FaultKind.TRANSIENT, "provider_error"
         case _ if code < 400:

@@ -41,6 +41,7 @@ class Fault:
         message: One sentence for people that says whose fault it was; foreign text cut and scrubbed.
         retry_after_s: How long the provider asked to wait; None when it did not say.
         hint: What to do; empty when there is nothing to add.
+        code: The provider's own codes and types for it; empty where it named none.
         parameter: Request parameter that the provider named as the culprit.
         usage: What the provider counted nevertheless (a reply that its moderation cut is paid).
         finish_reason: Of such a reply.
@@ -52,6 +53,7 @@ class Fault:
     message: str
     retry_after_s: float | None = None
     hint: str = ""
+    code: str = ""
     parameter: str | None = None
     usage: Usage = Usage()
     finish_reason: str | None = None

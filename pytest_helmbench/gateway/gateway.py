@@ -18,10 +18,18 @@ from pytest_helmbench.gateway.attempt import Attempt, PreparedCall, prepared, un
 from pytest_helmbench.gateway.backend import Backend
 from pytest_helmbench.gateway.call import Call, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.fault_streaks import failed_case
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
 from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
 from pytest_helmbench.gateway.model_stops import ModelStops
-from pytest_helmbench.gateway.permits import AttemptUsage, Ending, ModelStoppedError, Permit, PermitRequest
+from pytest_helmbench.gateway.permits import (
+    AttemptUsage,
+    Ending,
+    ModelFoundStoppedError,
+    ModelStoppedError,
+    Permit,
+    PermitRequest,
+)
 from pytest_helmbench.gateway.providers.endpoints import other_route
 from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse
 from pytest_helmbench.gateway.retries import CallFailedError, Patience, Retries
@@ -159,8 +167,12 @@ class Gateway:
             if isinstance(result, Reply):
                 return result
             if result.kind is FaultKind.DEAD_MODEL:
-                raise ModelStoppedError(self._stops.sentence(call.entry.id) or result.text())
-            pause_s = retries.next_pause_s(result, clock.left_s())
+                raise ModelFoundStoppedError(self._stops.sentence(call.entry.id) or result.text())
+            try:
+                pause_s = retries.next_pause_s(result, clock.left_s())
+            except CallFailedError:
+                self._backend.failed(ask.model, failed_case(f"{ask.run_id} {ask.label}", result))
+                raise
             _log.info(
                 "%s: %s call: attempt %d in %.1f s",
                 call.origin.code,

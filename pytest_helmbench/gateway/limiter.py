@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.call_costs import CallCosts
+from pytest_helmbench.gateway.fault_streaks import FailedCase, FaultStreak
 from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
@@ -54,6 +55,8 @@ class _LimitsInUse:
         self.paused_until = 0.0
         self.stopped: str | None = None
         self.refused_since: float | None = None
+        self.limited_since: float | None = None
+        self.streak = FaultStreak()
         self.costs = CallCosts(model_id.price, free=model_id.free or model_id.items)
         self.unpriced_tries = 0
         self.calls = 0 if model_id.items else 1
@@ -156,9 +159,11 @@ class Limiter:
         match used.ending:
             case Ending.REPLY:
                 state.limit.succeeded()
-                state.refused_since = None
+                state.refused_since = state.limited_since = None
+                state.streak.answered()
             case Ending.RATE_LIMITED:
                 state.limit.rate_limited(now, used.pause_s)
+                state.limited_since = now if state.limited_since is None else state.limited_since
                 self._check_pause(state, used, now)
             case Ending.TIMEOUT:
                 state.limit.timed_out(now)
@@ -173,6 +178,23 @@ class Limiter:
         if used.pause_s:
             state.paused_until = max(state.paused_until, now + used.pause_s)
         self._dispatch()
+
+    def failed(self, model: str, case: FailedCase) -> None:
+        """Count a case that has failed for good; stop a model that has answered nothing and fails alike each time."""
+        state = self._in_use[model]
+        sentence = state.streak.ends_with(case)
+        if sentence is not None:
+            self._stop(state, sentence)
+
+    def limited_s(self) -> dict[str, float]:
+        """Return for how long models have been answered with nothing but rate limits. From any thread."""
+        now = self._clock()
+        states = tuple(self._in_use.items())
+        return {
+            name: now - state.limited_since
+            for name, state in states
+            if state.limited_since is not None and state.stopped is None
+        }
 
     def close(self, error: RefusedError) -> None:
         """Refuse everything that has not gone yet, and all that comes."""

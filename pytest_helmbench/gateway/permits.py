@@ -13,6 +13,7 @@ __all__ = [
     "AttemptUsage",
     "BudgetSpentError",
     "Ending",
+    "ModelFoundStoppedError",
     "ModelLimits",
     "ModelStoppedError",
     "NotStoredError",
@@ -37,6 +38,10 @@ class NotStoredError(RefusedError):
 
 class ModelStoppedError(RefusedError):
     """No further call of this model starts: its key, name or account does not work."""
+
+
+class ModelFoundStoppedError(ModelStoppedError):
+    """The answer to this call itself has shown that the model does not work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Patience:
         timeout_s: Per attempt.
         case_timeout_s: Per case, our own waiting for limits apart; None for 3 × timeout after the first
             attempt.
-        max_retries: Attempts after the first; a 429 uses none up.
+        max_retries: Attempts after the first; a 429 uses none up, but so many that name no pause are waited for.
         grace_s: How long calls on the wire are waited for whose model has stopped.
     """
 
@@ -97,13 +97,14 @@ class Retries:
         jitter: A number in [0, 1), so that calls which failed together do not come back together.
     """
 
-    __slots__ = ("_forgiven", "_jitter", "_patience", "_retries", "_shared_waits", "_waits")
+    __slots__ = ("_forgiven", "_jitter", "_own_waits", "_patience", "_retries", "_shared_waits", "_waits")
 
     def __init__(self, patience: Patience, jitter: Callable[[], float]) -> None:
         self._patience = patience
         self._jitter = jitter
         self._retries = 0
         self._waits = 0
+        self._own_waits = 0
         self._forgiven = 0
         self._shared_waits = 0
 
@@ -149,7 +150,8 @@ class Retries:
             self._forgiven += 1
         else:
             self._retries += 1
-        if not is_retried(fault.kind) or self._retries > self._patience.max_retries:
+        self._own_waits += limited and not fault.retry_after_s
+        if not is_retried(fault.kind) or max(self._retries, self._own_waits) > self._patience.max_retries:
             raise CallFailedError(fault, self.attempts)
         if limited and (fault.retry_after_s or 0.0) >= _LEAST_ASKED_S:
             self._shared_waits += 1

@@ -70,6 +70,11 @@ class ExitRule:
             reasons.append(f"{left_over} items were never run: their worker died and no other took them")
         if coordinator.limiter is not None and coordinator.limiter.refused_for_budget:
             reasons.append("the budget was spent: what it could not pay was skipped")
+        if coordinator.stopped_models:
+            reasons.append(
+                f"{', '.join(coordinator.stopped_models)} did not come to its end (see above):"
+                " when that is mended, --helmbench-resume goes on"
+            )
         if coordinator.overdrawn is not None:
             reasons.append(coordinator.overdrawn)
         if coordinator.book.store is not None and coordinator.book.store.fault is not None:

@@ -38,6 +38,7 @@ from pytest_helmbench.store.fault import StoreError
 __all__ = ["LiveLine", "add_suite_properties", "session_lines"]
 
 _QUIET_S = 2.0  # the live line shows only when nothing else has been printed for so long
+_LONG_LIMIT_S = 60.0
 _WARNINGS_SHOWN = 10
 
 # Below the line that pytest is writing, without moving its cursor: down and up again makes room at the bottom.
@@ -60,6 +61,7 @@ class LiveLine:
         self._lock = threading.Lock()
         self._last_print = time.monotonic()
         self._shown = False
+        self._said_limited: set[str] = set()
         self._reporter: Any = None
 
     def tick(self) -> None:
@@ -70,6 +72,8 @@ class LiveLine:
         slow = coordinator.commits.slow_sentence() if coordinator.commits is not None else None
         if slow is not None:
             self._say(slow)
+        for sentence in self._long_limits(coordinator):
+            self._say(sentence)
         if coordinator.limiter is None or time.monotonic() - self._last_print < _QUIET_S:
             return
         if not self._on_a_terminal():
@@ -80,6 +84,17 @@ class LiveLine:
         line = in_flight_line(counts.results, planned, coordinator.limiter.calls_in_flight(), cost)
         self._write(lambda width: _BELOW + scrub(line)[: max(20, width - 1)] + _BACK)
         self._shown = True
+
+    def _long_limits(self, coordinator: Coordinator) -> Iterator[str]:
+        """Yield, once per model, that it has been answered with nothing but rate limits for a minute."""
+        limited = coordinator.limiter.limited_s() if coordinator.limiter is not None else {}
+        for model, seconds in limited.items():
+            if seconds >= _LONG_LIMIT_S and model not in self._said_limited:
+                self._said_limited.add(model)
+                yield (
+                    f"{model}: for {seconds:.0f} s every call was answered with a rate limit (429), and none with a"
+                    " reply: it is tried on; --helmbench-requests-per-minute or --helmbench-concurrency ask for less"
+                )
 
     def clear(self) -> None:
         """Take the line away: somebody is about to print."""

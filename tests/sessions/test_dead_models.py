@@ -1,0 +1,126 @@
+"""A model that answers nothing is stopped after its first cases, whatever its server says, and others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from provider import Answer, Provider, Request
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+_INVALID = {
+    "error": {"message": "Invalid model name passed in model=test/bad", "type": "None", "code": "400"}
+}
+_BEHIND = {"error": {"message": "litellm.AuthenticationError: Incorrect key", "type": None, "code": "500"}}
+_MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _outcomes(pytester: pytest.Pytester) -> dict[tuple[str, str | None], int]:
+    query = (
+        "SELECT llms.name, outcome || ' ' || coalesce(reason, ''), count(*) FROM results"
+        " JOIN evaluation_runs ON evaluation_runs.id = run_id JOIN llms ON llms.id = llm_id GROUP BY 1, 2"
+    )
+    return {(model, outcome): count for model, outcome, count in rows(pytester.path / "helmbench.db", query)}
+
+
+@_MODES
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"status": 400, "body": _INVALID}, "rejected"),
+        ({"status": 500, "body": _BEHIND}, "rejected"),
+        ({"reset": True}, "reset"),
+    ],
+)
+def test_a_model_whose_first_20_cases_end_alike_is_stopped_and_others_go_on(
+    pytester: pytest.Pytester, provider: Provider, mode: str, fault: Mapping[str, Any], reason: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 60)})
+    provider.answers(**fault, when=lambda request: request.model == "test/bad")
+    models = ("--helmbench-model=test/bad", "--helmbench-model=test/good")
+
+    result = run_tree(
+        pytester, mode, *models, "--helmbench-concurrency=4", "--helmbench-max-retries=0", url=provider.url
+    )
+
+    asked = sum(request.model == "test/bad" for request in provider.requests)
+    assert 20 <= asked <= 24  # what was out with the twentieth; none was tried again
+    found = _outcomes(pytester)
+    errors, skipped = found["test/bad", f"error {reason}"], found["test/bad", "skipped model_stopped"]
+    assert found == {
+        ("test/bad", f"error {reason}"): errors,
+        ("test/bad", "skipped model_stopped"): skipped,
+        ("test/good", "passed "): 60,
+    }
+    assert (errors + skipped, errors <= asked) == (60, True)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    text = result.stdout.str()
+    assert text.count("its first 20 cases all ended in the same fault") == 1
+    assert (
+        "test/bad did not come to its end (see above): when that is mended, --helmbench-resume goes on"
+        in text
+    )
+
+    provider.answers()
+    again = run_tree(pytester, mode, *models, "--helmbench-resume", url=provider.url)
+    again.assert_outcomes(passed=120)
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_permanent_faults_are_not_tried_again_whatever_their_status(
+    pytester: pytest.Pytester, provider: Provider, retries: int
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    provider.answers(status=500, body=_BEHIND)
+    run_tree(pytester, f"--helmbench-max-retries={retries}", url=provider.url).assert_outcomes(errors=1)
+    assert provider.count == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "flagged by our content filter", "code": "content_filter"},
+        {"message": "maximum context length is 8192 tokens", "code": "context_length_exceeded"},
+    ],
+)
+def test_faults_of_single_requests_stop_no_model(
+    pytester: pytest.Pytester, provider: Provider, error: Mapping[str, str]
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 30)})
+
+    def reply(request: Request) -> Answer | None:
+        return Answer(status=400, body={"error": error}) if "Message 30." not in request.prompt else None
+
+    provider.reply = reply
+    result = run_tree(pytester, "--helmbench-concurrency=1", url=provider.url)
+    result.assert_outcomes(errors=29, passed=1)
+
+
+def test_429s_without_a_pause_are_tried_as_often_as_anything(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    provider.answers(status=429)
+    result = run_tree(pytester, "--helmbench-max-retries=1", url=provider.url)
+    result.assert_outcomes(errors=2)
+    assert provider.count == 4
+
+
+def test_rate_limits_that_last_are_said_once(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr("pytest_helmbench.pytest_side.terminal._LONG_LIMIT_S", 1.5)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    provider.answers(status=429, times=8)
+    result = run_tree(pytester, url=provider.url)
+    result.assert_outcomes(passed=2)
+    text = result.stdout.str()
+    assert text.count("helmbench: test/good: for ") == 1
+    assert "every call was answered with a rate limit (429), and none with a reply: it is tried on;" in text
