@@ -332,6 +332,21 @@ class Options:
         "gate: least share of the planned severity that was judged",
         absent="1.0 with --helmbench-min-score",
     )
+    baselines: tuple[str, ...] = _RESULT(
+        _texts("[MODEL=]RUN"),
+        (),
+        "gate: fail when a run is worse than this one: 12, last, last~1, old.db, old.db#3, main.json",
+        name="baseline",
+    )
+    max_drop: str | None = _RESULT(
+        _text("X"),
+        None,
+        "drop that is allowed, 0.02 or P1-B4=0.05,0.02",
+        absent="0 with --helmbench-baseline",
+    )
+    inconclusive: Literal["pass", "fail"] = _RESULT(
+        _choice("RULE", "pass", "fail"), "pass", "what a comparison that shows neither does to the exit code"
+    )
     markdown_report: Path | None = _RESULT(
         OUTPUT_FILE,
         None,

@@ -30,6 +30,7 @@ _COMMANDS = (
     "costs",
     "score",
     "gate",
+    "compare",
     "rescore",
     "report",
     "export",

@@ -17,7 +17,9 @@ from pytest_helmbench.cli.output import (
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share
+from pytest_helmbench.session.comparison_records import comparison_records
 from pytest_helmbench.session.rescore import Rescored, RescoreError, refuse_kind, rescore
 from pytest_helmbench.store.run_queries import RunDetail
 
@@ -79,6 +81,8 @@ def _lines(detail: RunDetail, found: Rescored) -> list[str]:
             lines.append(f"{count} cases {what}")
     lines += [f"{count} cases not judged: {sentence}" for sentence, count in found.not_rescored.items()]
     before, after = (None if score is None else score.score for score in (found.before, found.after))
+    if found.comparison is not None:
+        lines += comparison_lines(found.comparison, f"run {found.run_id}")
     lines.append(f"score: {share(before)} in run {old}, {share(after)} in run {found.run_id}")
     return lines
 
@@ -90,4 +94,5 @@ def _record(detail: RunDetail, found: Rescored) -> dict[str, object]:
     record["not_rescored"] = sum(found.not_rescored.values())
     for name, score in (("before", found.before), ("after", found.after)):
         record[f"score_{name}"] = None if score is None or score.score is None else float(score.score)
+    record["comparison"] = None if found.comparison is None else comparison_records(found.comparison)[0]
     return record

@@ -26,6 +26,7 @@ class RowRef:
         groups: Short values of its metadata that it shares with other rows: `(("subject", "algebra"),)`.
         judged: Its rubric is in words: a marking model decides.
         cluster: What it stands or falls with, a passage for example; None for nothing.
+        content: Changes with anything that the row says; empty where that is not all that makes up its case.
     """
 
     id: str
@@ -38,6 +39,7 @@ class RowRef:
     groups: tuple[tuple[str, str], ...]
     judged: bool = False
     cluster: str | None = None
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +78,8 @@ class RowOutline:
 
     def _entry(self, ref: RowRef) -> ScenarioEntry:
         about: dict[str, object] = {"type": "row", "groups": dict(ref.groups)}
+        if ref.content:
+            about["content"] = ref.content
         if self.cluster is not None:
             about |= {"cluster": self.own_cluster, "clusters": {self.cluster: ref.cluster}}
         return ScenarioEntry(ref.id, ref.id, ref.family, about)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.pytest_side.gate_warnings import gate_warnings
 from pytest_helmbench.reports.session_texts import announcement, places_text
 from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
 from pytest_helmbench.session.coordinator import Coordinator
@@ -101,7 +101,7 @@ class Announcer:
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         line = announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)
         lines = [line + places_text(places)]
-        lines += self._unknown_gates(plan)
+        lines += gate_warnings(self._coordinator, plan)
         judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
         lines += [f"helmbench: judged by {', '.join(judges)}"] if judges else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
@@ -115,18 +115,6 @@ class Announcer:
                 "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
                 "  hint: leave --helmbench-min-score out, or run the whole selection"
             )
-
-    def _unknown_gates(self, plan: Plan) -> list[str]:
-        """Return a line per threshold that nothing selected can reach: said before anything is paid."""
-        parts = [code.split("-", 2) for run in plan.runs for code in run.codes]
-        known = {part[0] for part in parts} | {"-".join(part[:2]) for part in parts}
-        wanted = [threshold.code for threshold in self._coordinator.gates.thresholds if threshold.code]
-        return [
-            f"helmbench: warning: --helmbench-min-score: {code} is not among what was selected, so that gate cannot"
-            f" hold; known: {', '.join(sorted(known, key=natural_key))}"
-            for code in wanted
-            if code not in known
-        ]
 
 
 def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:

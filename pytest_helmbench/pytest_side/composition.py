@@ -24,6 +24,7 @@ from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.pytest_side.terminal import LiveLine
+from pytest_helmbench.session.baselines import read_baseline_options
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import read_gates
 from pytest_helmbench.session.library import Library
@@ -44,7 +45,10 @@ def register(config: pytest.Config) -> None:
     try:
         settings = _settings(config)
         template = load_template(settings.judge_template)
-        gates = read_gates(settings.min_score, settings.min_coverage)
+        baseline = read_baseline_options(
+            settings.baselines, settings.max_drop, settings.inconclusive, settings.models
+        )
+        gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
     _choose_paths(config, settings)

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.reports.score_lines import gate_lines
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.plan import Plan
 
@@ -50,7 +52,7 @@ class ExitRule:
             return _FAILED if reasons else status
         if plan.dry:
             return _FAILED if self._gates.asked else status
-        report = self._gates.judge(scores_by_name(self._coordinator))
+        report = self._gates.judge(scores_by_name(self._coordinator), self._comparisons())
         for line in gate_lines(report):
             self._coordinator.note(line)
         if unjudged_failures and self._gates.asked:
@@ -61,6 +63,18 @@ class ExitRule:
         if reasons or not report.holds or unjudged_failures:
             return _FAILED if reasons or not report.holds or status == _FAILED else status
         return _OK if self._gates.asked else status
+
+    def _comparisons(self) -> Mapping[str, RunComparison]:
+        """Return how the runs stand to their baselines, by their names."""
+        coordinator = self._coordinator
+        if coordinator.baselines is None:
+            return {}
+        try:
+            found = coordinator.compare()
+        except HelmbenchError as error:
+            coordinator.note(f"no comparison: {error}")
+            return {}
+        return {name: found[run_id] for run_id, name in run_names(coordinator).items() if run_id in found}
 
     def _reasons(self, left_over: int) -> list[str]:
         """Return why a session without a failed item is no success."""

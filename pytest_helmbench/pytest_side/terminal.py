@@ -32,6 +32,7 @@ from pytest_helmbench.reports.session_texts import (
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_counts import RunCounts
+from pytest_helmbench.session.session_comparisons import comparison_properties
 from pytest_helmbench.session.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
 
@@ -207,6 +208,8 @@ def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> Non
     )
     if plan is None or add is None:
         return
+    for prop in comparison_properties(coordinator.comparisons):
+        add(*prop)
     for _, words in _words(plan, coordinator):
         for name, value in words.properties:
             add(name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
@@ -75,6 +76,8 @@ def gate_lines(report: GateReport) -> list[str]:
         if run.score is None:
             lines.append(f"gate {run.name}: does not hold: the run has no score")
         lines += [_gate_line(run.name, verdict) for verdict in run.verdicts]
+        if run.comparison is not None:
+            lines += comparison_lines(run.comparison, run.name)
         if run.score is not None and not run.covered:
             coverage = share(run.score.total.coverage)
             lines.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")

@@ -12,7 +12,7 @@ from pytest_helmbench.scoring.intervals import rows_interval
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import RunScore, Score, run_score
 
-__all__ = ["PackVerdict", "pack_score"]
+__all__ = ["PackVerdict", "pack_row", "pack_score"]
 
 _WHOLE = ""
 
@@ -74,20 +74,23 @@ def _share(score: Score, code: str, *, clustered: bool) -> Score:
 
 
 def _rows(verdicts: Sequence[PackVerdict]) -> Iterable[Row]:
-    """Yield the rows as the formula of a tree takes them: one behaviour without severities."""
-    for verdict in verdicts:
-        yield Row(
-            pillar="pack",
-            behaviour="pack",
-            scenario="row",
-            condition=verdict.row,
-            user_context=None,
-            perturbation=verdict.row if verdict.cluster is None else f"in {verdict.cluster}",
-            criterion="",
-            repetition=verdict.repetition,
-            severity=0,
-            difficulty=0,
-            weighted=False,
-            passed=verdict.passed,
-            credit=None if verdict.passed is None else Fraction(int(verdict.passed)),
-        )
+    return map(pack_row, verdicts)
+
+
+def pack_row(verdict: PackVerdict) -> Row:
+    """Return a verdict as the formula of a tree takes it: one behaviour without severities."""
+    return Row(
+        pillar="pack",
+        behaviour="pack",
+        scenario="row",
+        condition=verdict.row,
+        user_context=None,
+        perturbation=verdict.row if verdict.cluster is None else f"in {verdict.cluster}",
+        criterion="",
+        repetition=verdict.repetition,
+        severity=0,
+        difficulty=0,
+        weighted=False,
+        passed=verdict.passed,
+        credit=None if verdict.passed is None else Fraction(int(verdict.passed)),
+    )

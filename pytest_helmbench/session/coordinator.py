@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
@@ -13,12 +14,15 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
 from pytest_helmbench.gateway.retries import Patience
+from pytest_helmbench.session.baselines import Baselines
 from pytest_helmbench.session.commits import Commits
+from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_book import RunBook
+from pytest_helmbench.session.session_comparisons import compared_with, keep_comparisons
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import model_limits, session_concurrency
 from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_cost
@@ -50,6 +54,9 @@ class Coordinator:
         self.library = library
         self.gates = gates
         self.book = RunBook(settings, library.hidden)
+        asked = gates.baseline
+        self.baselines = None if asked is None else Baselines(asked, settings.db, Path.cwd())
+        self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
         self.overdrawn: str | None = None
@@ -66,10 +73,14 @@ class Coordinator:
         Raises:
             StoreError: The database cannot be used.
             ResumeError: The session cannot go on as it was started now.
+            HelmbenchError: A baseline cannot be read.
         """
         self.book.know(plan, self.library.loaded)
         if self.settings.resume and not plan.dry:
             self.book.prepare(plan, self.library.loaded)
+        if self.baselines is not None and not plan.dry:
+            names = {run.key: self.library.load(Path(run.benchmark)).outline.name for run in plan.runs}
+            self.baselines.find([(run.key, names[run.key], run.model) for run in plan.runs])
 
     def open(
         self,
@@ -217,6 +228,17 @@ class Coordinator:
             self.note(
                 f"{left} of {planned} cases are not judged: go on with the same command and --helmbench-resume"
             )
+
+    def compare(self) -> Mapping[int, RunComparison]:
+        """Compare the runs, which are closed, with their baselines, and keep what comes of it.
+
+        Raises:
+            StoreError: A file cannot be read or written.
+        """
+        if self.baselines is not None:
+            self.comparisons = compared_with(self.baselines, self.book)
+            keep_comparisons(self.book, self.comparisons)
+        return self.comparisons
 
     def _limiter(self, on_model_stopped: Callable[[str, str], None]) -> Limiter:
         settings = self.settings

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
@@ -14,6 +15,8 @@ from pytest_helmbench.scoring.thresholds import (
     parse_share,
     parse_thresholds,
 )
+from pytest_helmbench.session.baselines import BaselineAsked
+from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = ["GateReport", "Gates", "RunGates", "read_gates"]
 
@@ -24,31 +27,43 @@ class Gates:
 
     Args:
         thresholds: Of `--helmbench-min-score`; empty for none.
-        min_coverage: None when it was not given: 1 with a threshold, nothing without.
+        min_coverage: None when it was not given: 1 with a gate, nothing without.
+        baseline: Of `--helmbench-baseline`; None for none.
     """
 
     thresholds: tuple[Threshold, ...]
     min_coverage: Fraction | None
+    baseline: BaselineAsked | None = None
 
     @property
     def asked(self) -> bool:
-        """Whether a score must reach something."""
-        return bool(self.thresholds)
+        """Whether a score must reach something, or must not have dropped."""
+        return bool(self.thresholds) or self.baseline is not None
 
-    def judge(self, scores: Mapping[str, RunScore | None]) -> GateReport:
-        """Hold every run to every threshold.
+    def judge(
+        self,
+        scores: Mapping[str, RunScore | None],
+        comparisons: Mapping[str, RunComparison] | None = None,
+    ) -> GateReport:
+        """Hold every run to every threshold, and to its baseline.
 
         Args:
             scores: By the name of the run (a model); None where it has none.
+            comparisons: With the baselines, by the same names; None where none is asked for.
         """
-        coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
-        return GateReport(tuple(self._run(name, score, coverage) for name, score in scores.items()))
+        return GateReport(tuple(self._run(name, score, comparisons or {}) for name, score in scores.items()))
 
-    def _run(self, name: str, score: RunScore | None, coverage: Fraction) -> RunGates:
+    def _run(self, name: str, score: RunScore | None, comparisons: Mapping[str, RunComparison]) -> RunGates:
         if score is None:
             return RunGates(name)
+        coverage = self.min_coverage if self.min_coverage is not None else Fraction(1)
         verdicts = tuple(gate(score, threshold, coverage) for threshold in self.thresholds)
-        return RunGates(name, score, verdicts, coverage)
+        failing = _FAILING | (
+            {Verdict.INCONCLUSIVE} if self.baseline and self.baseline.inconclusive_fails else set()
+        )
+        comparison = comparisons.get(name)
+        worse = self.baseline is not None and (comparison is None or comparison.verdict in failing)
+        return RunGates(name, score, verdicts, coverage, comparison, worse=worse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +75,16 @@ class RunGates:
         score: None where it has none: no gate holds then.
         verdicts: One per threshold.
         min_coverage: Least coverage of the run.
+        comparison: With its baseline; None where none was made.
+        worse: Whether that comparison fails the gate.
     """
 
     name: str
     score: RunScore | None = None
     verdicts: tuple[GateVerdict, ...] = ()
     min_coverage: Fraction = Fraction(1)
+    comparison: RunComparison | None = None
+    worse: bool = False
 
     @property
     def covered(self) -> bool:
@@ -77,7 +96,12 @@ class RunGates:
     @property
     def holds(self) -> bool:
         """Whether the run reaches all that was asked."""
-        return self.score is not None and self.covered and all(verdict.holds for verdict in self.verdicts)
+        return (
+            self.score is not None
+            and self.covered
+            and not self.worse
+            and all(verdict.holds for verdict in self.verdicts)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +116,12 @@ class GateReport:
         return bool(self.runs) and all(run.holds for run in self.runs)
 
 
-def read_gates(min_score: str | None, min_coverage: str | None) -> Gates:
+_FAILING = frozenset({Verdict.REGRESSED, Verdict.COLLAPSED, Verdict.NOT_COMPARABLE})
+
+
+def read_gates(
+    min_score: str | None, min_coverage: str | None, baseline: BaselineAsked | None = None
+) -> Gates:
     """Read the gate options.
 
     Raises:
@@ -101,4 +130,5 @@ def read_gates(min_score: str | None, min_coverage: str | None) -> Gates:
     return Gates(
         parse_thresholds(min_score) if min_score else (),
         parse_share(min_coverage, "--helmbench-min-coverage") if min_coverage else None,
+        baseline,
     )

@@ -29,6 +29,8 @@ from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.session.comparing import RunComparison, compare_runs
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.stored_answers import (
     NEEDS_JUDGE,
@@ -38,9 +40,10 @@ from pytest_helmbench.session.stored_answers import (
     Unwatched,
 )
 from pytest_helmbench.session.stored_scores import run_totals, stored_score
+from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.replay import StoredCase, judge_replies, stored_cases
-from pytest_helmbench.store.run_queries import RunDetail
+from pytest_helmbench.store.run_queries import RunDetail, run_detail
 from pytest_helmbench.store.run_rows import RunRecord, iso_time
 from pytest_helmbench.store.writer import Store
 
@@ -72,6 +75,7 @@ class Rescored:
         not_rescored: Their reply cannot be judged again, by the sentence that says why.
         before: Score of the old run; None when it can have none.
         after: Score of the new run, likewise.
+        comparison: Of the new run with the old one, whatever rules judged; None where one of them has no plan.
     """
 
     run_id: int
@@ -84,6 +88,7 @@ class Rescored:
     not_rescored: Mapping[str, int]
     before: RunScore | None
     after: RunScore | None
+    comparison: RunComparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,26 @@ async def _rescored(
     finally:
         await loader.close()
     new_id = _write(path, _record(detail, loaded, codes, whole=len(codes) == len(jobs)), judged)
-    return _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
+    found = _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
+    return replace(found, comparison=_comparison(path, run_id, new_id))
+
+
+def _comparison(path: Path, old_id: int, new_id: int) -> RunComparison | None:
+    """Return how the new verdicts differ from the old ones: the replies are the same, the rules need not be."""
+    details = (run_detail(path, old_id), run_detail(path, new_id))
+    old, new = (
+        None if detail is None else ComparedRun.stored(RunRef.of(path, detail.summary, path))
+        for detail in details
+    )
+    facts = load_facts(path, new_id)
+    if old is None or new is None or facts is None:
+        return None
+    return compare_runs(facts, replace(new, cases=_asked_anew(new)), old, despite_changes=True)
+
+
+def _asked_anew(run: ComparedRun) -> dict[str, JudgedCase]:
+    """Return the cases as if their replies were no recorded ones: that they are is no news here."""
+    return {code: replace(case, recorded=0) for code, case in run.cases.items()}
 
 
 def _target(detail: RunDetail, root: Path) -> Target:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sys import intern
 
 from pytest_helmbench.core.codes import CaseCode
-from pytest_helmbench.scoring.row_scores import PackVerdict, pack_score
+from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
 from pytest_helmbench.store.plans import RunFacts, load_facts
@@ -16,6 +16,7 @@ from pytest_helmbench.store.run_rows import RunTotals
 
 __all__ = [
     "ScoredRun",
+    "one_row_each",
     "pack_verdicts",
     "planned_rows",
     "run_totals",
@@ -132,6 +133,16 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
                     passed=None if verdict is None else verdict.passed,
                     credit=None if verdict is None else exact_credits[verdict.credit],
                 )
+
+
+def one_row_each(facts: RunFacts) -> Iterator[tuple[str, Row]]:
+    """Yield one unjudged row per planned case × criterion with the code of its case, repetitions apart."""
+    once = replace(facts, repeat=1, verdicts={})
+    if facts.rows is None:
+        yield from ((row.code, row) for row in planned_rows(once))
+        return
+    for verdict in pack_verdicts(once):
+        yield verdict.row, pack_row(verdict)
 
 
 def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:

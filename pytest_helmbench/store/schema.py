@@ -339,3 +339,41 @@ def keep_sent_calls(db: Database) -> None:
             PRIMARY KEY (owner, number)
         )"""
     )
+
+
+@_MIGRATIONS()
+def keep_comparisons(db: Database) -> None:
+    """Keep how the runs of a session stood to their baselines."""
+    db.conn.execute(
+        """CREATE TABLE comparisons (
+            id INTEGER PRIMARY KEY,
+            session_id TEXT NOT NULL,
+            run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
+            baseline_run TEXT,
+            model TEXT NOT NULL,
+            scope TEXT NOT NULL,
+            score REAL,
+            baseline_score REAL,
+            change REAL,
+            low REAL,
+            high REAL,
+            level REAL,
+            p REAL,
+            max_drop REAL,
+            unit TEXT,
+            units INTEGER,
+            changed INTEGER,
+            down INTEGER,
+            up INTEGER,
+            least_p REAL,
+            cases_compared INTEGER NOT NULL,
+            cases_left_out INTEGER NOT NULL,
+            common REAL,
+            detectable REAL,
+            verdict TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            behaviours TEXT NOT NULL,
+            at TEXT NOT NULL
+        )"""
+    )
+    db.conn.execute("CREATE INDEX idx_comparisons_run_id ON comparisons (run_id)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from pytest_helmbench.files.source import Fault, Findings, Reader
 from pytest_helmbench.files.strict_json import StrictJSON
 
 __all__ = ["Pack", "load_pack"]
+
+_CONTENT_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +118,7 @@ def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = No
     manifest = load_manifest(reader, root)
     files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or Bounds())
     cluster = cluster or manifest.cluster
-    intake = _Intake(RowReader(manifest, files), cluster)
+    intake = _Intake(RowReader(manifest, files), cluster, _shared_content(root, manifest))
     digest = hashlib.sha256(reader.content_hash(root).encode())
     row_files = tuple(row_files_of(root))
     if not row_files:
@@ -148,6 +151,13 @@ def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = No
     )
 
 
+def _shared_content(root: Path, manifest: Manifest) -> bytes | None:
+    """Return what makes up a case beside its row; None where files do, which no row can speak for."""
+    if any((root / folder).exists() for folder in (manifest.public_root, manifest.eval_root)):
+        return None
+    return json.dumps([manifest.family, manifest.environment], sort_keys=True).encode()
+
+
 @dataclass(slots=True)
 class _Warning:
     problem: Problem
@@ -155,12 +165,19 @@ class _Warning:
 
 
 class _Intake:
-    """Takes in row after row."""
+    """Takes in row after row.
 
-    def __init__(self, reader: RowReader, cluster: str | None) -> None:
+    Args:
+        reader: Of the pack.
+        cluster: Metadata key of rows that stand or fall together; None for none.
+        base: What makes up a case beside its row; None where a row cannot speak for its case.
+    """
+
+    def __init__(self, reader: RowReader, cluster: str | None, base: bytes | None) -> None:
         self.seen = 0
         self.clusters: dict[str, str] = {}
         self._cluster = cluster
+        self._base = base
         self._reader = reader
         self._decoder = StrictJSON()
         self._groups = Groups()
@@ -247,6 +264,7 @@ class _Intake:
             groups,
             facts.judged,
             self._cluster_of(facts),
+            self._content_of(line.raw),
         )
         self._rows.append(ref)
 
@@ -254,6 +272,11 @@ class _Intake:
         """Return what a row stands or falls with; equal values are one object."""
         value = None if self._cluster is None else short_value(facts.metadata.get(self._cluster))
         return None if value is None else self.clusters.setdefault(value, value)
+
+    def _content_of(self, raw: bytes | None) -> str:
+        if self._base is None or raw is None:
+            return ""
+        return hashlib.sha256(self._base + raw.strip()).hexdigest()[:_CONTENT_DIGITS]
 
     def _with_final_groups(self, row: RowRef) -> RowRef:
         groups = self._groups.final(row.groups)

@@ -1,0 +1,126 @@
+"""`helmbench compare`: two stored runs, or sessions of runs, and whether the newer is worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, say, say_json
+from pytest_helmbench.cli.recorded import database_of
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.reports.comparison_lines import comparison_lines
+from pytest_helmbench.reports.comparison_markdown import comparison_markdown
+from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.comparison import Limit
+from pytest_helmbench.session.baselines import PairError, parse_limits, partner
+from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.session.comparing import RunComparison, compare_runs, not_comparable
+from pytest_helmbench.session.comparison_records import comparison_records
+from pytest_helmbench.session.run_addresses import Addressed, resolve, shown_session
+from pytest_helmbench.store.plans import load_facts
+
+__all__ = ["command"]
+
+
+@click.command("compare")
+@click.argument("baseline")
+@click.argument("candidate", default="last")
+@click.option("--max-drop", metavar="X", help="Drop that is allowed: 0.02 or P1-B4=0.05,0.02 (default: 0).")
+@click.option(
+    "--inconclusive",
+    type=click.Choice(["pass", "fail"]),
+    default="pass",
+    help="What a comparison that shows neither does to the exit code.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text")
+@db_option
+@as_json_option
+def command(  # the options of a command are its parameters
+    baseline: str,
+    candidate: str,
+    max_drop: str | None,
+    inconclusive: str,
+    form: str,
+    db: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Say whether CANDIDATE is worse than BASELINE: by how much, how sure that is, and where.
+
+    A run is a number, `last`, `last~1`, FILE.db (its last), FILE.db#3, or a baseline FILE.json (see `helmbench
+    export --format baseline`), and stands for its session: its runs are paired by benchmark and model. Two runs of
+    different models, or of one session, are compared with each other.
+
+    Ends 1 when a run is worse, 2 when there is nothing to compare.
+    """
+    path = database_of(db)
+    limits = parse_limits(max_drop, "--max-drop")
+    start = Path.cwd()
+    before, after = (resolve(address, path, start) for address in (baseline, candidate))
+    found = [_compared(before, after, pair, limits) for pair in _pairs(before, after)]
+    if as_json or form == "json":
+        say_json([record for comparison in found for record in comparison_records(comparison)])
+    elif form == "markdown":
+        click.echo(scrub(comparison_markdown(found)), nl=False)
+    else:
+        sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
+        say(f"{sides}: changes are candidate − baseline")
+        for comparison in found:
+            say(*comparison_lines(comparison, comparison.model))
+    return _code([comparison.verdict for comparison in found], inconclusive)
+
+
+def _code(verdicts: Sequence[Verdict], inconclusive: str) -> int:
+    if Verdict.NOT_COMPARABLE in verdicts:
+        return 2
+    bad = {Verdict.REGRESSED, Verdict.COLLAPSED} | (
+        {Verdict.INCONCLUSIVE} if inconclusive == "fail" else set()
+    )
+    return int(any(verdict in bad for verdict in verdicts))
+
+
+def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairError, RunRef]]:
+    """Yield baseline and candidate, run by run."""
+    if after.held:
+        raise CommandError(
+            f"{after.address!r} is a baseline file\n  hint: it holds no plan, so it can only be the baseline"
+        )
+    first, second = before.named, after.named
+    if first is not None and second is not None:
+        if (first.path, first.run_id) == (second.path, second.run_id):
+            raise CommandError(f"{first.name} would be compared with itself\n  hint: name two runs")
+        same_session = (first.path, first.session_id) == (second.path, second.session_id)
+        if first.model != second.model or same_session:
+            if first.benchmark != second.benchmark:
+                raise CommandError(
+                    f"{second.name} is of {second.benchmark}, {first.name} of {first.benchmark}\n"
+                    "  hint: compare runs of the same benchmark"
+                )
+            yield first, second
+            return
+    if [ref.path for ref in before.session] == [ref.path for ref in after.session] and {
+        ref.run_id for ref in before.session
+    } == {ref.run_id for ref in after.session}:
+        raise CommandError(f"{shown_session(after)} would be compared with itself\n  hint: name two runs")
+    for ref in after.session:
+        alone = sum(other.benchmark == ref.benchmark for other in after.session) == 1
+        try:
+            yield partner(before, ref.benchmark, ref.model, alone=alone), ref
+        except PairError as error:
+            yield error, ref
+
+
+def _compared(
+    before: Addressed, after: Addressed, pair: tuple[RunRef | PairError, RunRef], limits: Sequence[Limit]
+) -> RunComparison:
+    first, second = pair
+    if isinstance(first, PairError):
+        return not_comparable(second, None, limits, str(first))
+    baseline: ComparedRun | None = before.run(first)
+    candidate = after.run(second)
+    facts = load_facts(second.path, second.run_id)
+    if baseline is None or candidate is None or facts is None:
+        return not_comparable(second, first, limits, "the run is gone")
+    return compare_runs(facts, candidate, baseline, limits)

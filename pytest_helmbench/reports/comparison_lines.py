@@ -1,0 +1,134 @@
+"""A comparison as people read it: one line per run and named part, then what fell, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
+from pytest_helmbench.session.comparing import RunComparison
+
+__all__ = ["comparison_lines", "p_text", "points", "scope_line"]
+
+_FEW = 6
+
+
+def points(value: float | Fraction) -> str:
+    """Return a difference of scores in points with its sign: `−3.1`, `+0.4`, `0.0`."""
+    shown = f"{abs(100 * float(value)):.1f}"
+    sign = "" if shown == "0.0" else "−" if value < 0 else "+"
+    return f"{sign}{shown}"
+
+
+def p_text(p: float) -> str:
+    """Return `p = 0.021`, `p < 0.0001`."""
+    if p < 0.0001:
+        return "p < 0.0001"
+    if 0.045 < p < 0.055:
+        return f"p = {p:.4f}"  # near the limit it must not look like it
+    return f"p = {p:.2g}"
+
+
+def comparison_lines(found: RunComparison, name: str) -> list[str]:
+    """Return all that is said of a comparison.
+
+    Args:
+        found: The comparison.
+        name: Of the run (its model).
+    """
+    baseline = "its baseline" if found.baseline is None else found.baseline.name
+    head = f"compare {name} with {baseline}"
+    if not found.scopes:
+        return [f"{head}: does not hold: {found.reason}"]
+    lines = [_line(f"compare {name}", baseline, found, scope) for scope in found.scopes]
+    compared = {scope.code for scope in found.scopes}
+    lines += [
+        f"compare {name} {limit.code} with {baseline}: does not hold: no case of {limit.code} is in both runs"
+        for limit in found.limits
+        if limit.code not in compared
+    ]
+    lines += [f"{head}: {note}" for note in _notes(found)]
+    return lines
+
+
+def scope_line(found: RunComparison, scope: ScopeChange) -> str:
+    """Return what is said of the run or a part of it, without its name."""
+    verdict = found.verdict_of(scope)
+    change = scope.change
+    very_cases = " on these very cases" if scope.unit == "reply" else ""
+    size = f"{_percent(scope.baseline_score, scope.score)}, {points(change.change)} points"
+    if change.low is not None and change.high is not None:
+        size += f" (90 %: {points(change.low)} to {points(change.high)})"
+    beyond = f" by more than {100 * float(scope.drop):g} points" if scope.drop else ""
+    moved = f"{change.changed} of {change.units} {_plural(scope.unit)} changed: {change.down} down, {change.up} up"
+    if verdict is Verdict.REGRESSED:
+        return f"{size}, {p_text(change.p)}: regressed{beyond}{very_cases}; {moved}"
+    if verdict is Verdict.COLLAPSED:
+        fallen = "; ".join(_collapsed(one) for one in found.collapsed)
+        return f"{fallen}; in all {size}, {p_text(change.p)}"
+    if verdict is Verdict.NOT_WORSE:
+        return f"{size}: not worse{beyond}{very_cases}"
+    if verdict is Verdict.NO_CHANGE:
+        return f"no verdict differs in {found.cases_compared} cases"
+    reason = found.reason_of(scope)
+    if reason:
+        return f"{size}, {p_text(change.p)}: inconclusive{very_cases}: {reason}"
+    found_drop = (
+        "" if scope.detectable is None else f"; a drop of {about(scope.detectable)} is found 4 times of 5"
+    )
+    return f"{size}, {p_text(change.p)}: no regression{beyond} shown{very_cases}{found_drop}"
+
+
+def about(drop: float) -> str:
+    """Return `about 6 points`; it is a rough number."""
+    shown = 100 * drop
+    return f"about {shown:.0f} points" if shown >= 2 else f"about {shown:.1f} points"
+
+
+def _line(name: str, baseline: str, found: RunComparison, scope: ScopeChange) -> str:
+    return f"{f'{name} {scope.code}'.strip()} with {baseline}: {scope_line(found, scope)}"
+
+
+def _notes(found: RunComparison) -> Iterator[str]:
+    if found.fallen and not found.has_too_little_in_common:
+        fallen = "; ".join(map(_fallen, found.fallen))
+        yield f"fell on these very cases (Holm over {len(found.behaviours)} behaviours): {fallen}"
+    if found.cases_left_out or found.rows_by_other_rules:
+        parts = [f"on the {found.cases_compared} cases in both"]
+        if found.cases_left_out:
+            parts.append(f"{found.cases_left_out} left out")
+        if found.cases_changed:
+            have = "case has" if found.cases_changed == 1 else "cases have"
+            parts.append(f"{found.cases_changed} {have} changed")
+        if found.rows_by_other_rules:
+            rows = "row was" if found.rows_by_other_rules == 1 else "rows were"
+            parts.append(
+                f"{found.rows_by_other_rules} {rows} judged by other rules (`helmbench rescore` judges the older run"
+                " by those of now)"
+            )
+        yield ", ".join(parts)
+    if found.much_recorded:
+        yield f"{found.recorded} of {found.replies} replies came from the record and cannot differ"
+
+
+def _collapsed(one: BehaviourChange) -> str:
+    span = _percent(one.baseline_score, one.score)
+    return f"{one.code} collapsed: {span} on these very cases, {p_text(one.p_adjusted)}"
+
+
+def _fallen(one: BehaviourChange) -> str:
+    few = "" if one.units >= _FEW else f"; {one.units} {_counted(one.units)} too few to say more"
+    return f"{one.code} {_percent(one.baseline_score, one.score)}, {p_text(one.p_adjusted)}{few}"
+
+
+def _counted(units: int) -> str:
+    return "perturbation is" if units == 1 else "perturbations are"
+
+
+def _percent(before: Fraction, after: Fraction) -> str:
+    return f"{100 * float(before):.1f} to {100 * float(after):.1f} %"
+
+
+def _plural(unit: str) -> str:
+    return "replies" if unit == "reply" else f"{unit}s"

@@ -1,0 +1,275 @@
+"""Two runs over the same cases: the change of the score, of named parts, and the behaviours that fell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.changes import (
+    ALPHA,
+    Change,
+    Verdict,
+    change_of,
+    detectable_drop,
+    flip_p,
+    holm_adjusted,
+)
+from pytest_helmbench.scoring.sign_flip import sign_flip
+
+__all__ = ["BehaviourChange", "ComparedCase", "Limit", "ScopeChange", "behaviours_fallen", "compare_scopes"]
+
+_FEW_UNITS = 6
+"""With fewer perturbations a named part is compared by pairs of replies, on these very cases."""
+
+_COLLAPSE = Fraction(2, 5)
+"""A behaviour that loses so much of its own score …"""
+_SURE = 0.01
+"""… beyond the model's own randomness, over all behaviours together, has collapsed."""
+
+Replies = tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCase:
+    """A case that both runs have judged.
+
+    Args:
+        pillar: `P1`.
+        behaviour: `P1-B2`.
+        unit: What it stands or falls with: its perturbation, its cluster, or itself.
+        stake: |base| of each criterion in the candidate's benchmark, above 0.
+        difficulty: Of the condition (0..10), likewise.
+        baseline: Credits by reply and criterion, in the order of the repetitions.
+        candidate: Likewise, of the same criteria.
+    """
+
+    pillar: str
+    behaviour: str
+    unit: str
+    stake: int
+    difficulty: int
+    baseline: Replies
+    candidate: Replies
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How far the score of the run (an empty code), a pillar or a behaviour may drop."""
+
+    code: str
+    drop: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourChange:
+    """How a behaviour changed on the compared cases.
+
+    Args:
+        code: `P1-B2`.
+        score: Of the candidate.
+        baseline_score: Of the baseline.
+        units: Its perturbations.
+        pairs: Replies of the same case in both runs.
+        changed: Of them.
+        p: Of the hypothesis that it has not fallen on these very cases.
+        p_adjusted: By Holm over all behaviours.
+        word: `collapsed`, `fell` or empty.
+    """
+
+    code: str
+    score: Fraction
+    baseline_score: Fraction
+    units: int
+    pairs: int
+    changed: int
+    p: float
+    p_adjusted: float
+    word: str
+
+    @property
+    def change(self) -> Fraction:
+        """Candidate minus baseline."""
+        return self.score - self.baseline_score
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeChange:
+    """How the run or a named part changed on the compared cases.
+
+    Args:
+        code: Empty for the run.
+        drop: That is allowed.
+        score: Of the candidate.
+        baseline_score: Of the baseline.
+        change: What the changes of its units say; p is adjusted by Holm where several parts are compared.
+        unit: `perturbation`, `cluster`, `row` or `reply`.
+        detectable: Drop that these changes would have shown four times of five; None where nothing changed.
+    """
+
+    code: str
+    drop: Fraction
+    score: Fraction
+    baseline_score: Fraction
+    change: Change
+    unit: str
+    detectable: float | None
+
+
+@dataclass(slots=True)
+class _Unit:
+    """Changes in tenths of a severity point."""
+
+    stake: int = 0
+    change: Fraction = Fraction(0)
+
+
+class _Behaviour:
+    """Sums over the compared cases of one behaviour; what is lost is in tenths of a severity point."""
+
+    def __init__(self, code: str, pillar: str) -> None:
+        self.code = code
+        self.pillar = pillar
+        self.stake = 0
+        self.lost = [Fraction(0), Fraction(0)]
+        self.units: defaultdict[str, _Unit] = defaultdict(_Unit)
+        self.pairs: list[tuple[Fraction, Fraction]] = []  # change, and stake of the reply
+
+    def add(self, case: ComparedCase) -> None:
+        """Take in a case."""
+        criteria = len(case.baseline[0])
+        stake, at_risk = case.stake * criteria, case.stake * (10 - case.difficulty)
+        earned = [_mean_credits(replies) for replies in (case.baseline, case.candidate)]
+        self.stake += stake
+        for run, credit in enumerate(earned):
+            self.lost[run] += at_risk * (criteria - credit)
+        unit = self.units[case.unit]
+        unit.stake += stake
+        unit.change += at_risk * (earned[1] - earned[0])
+        pairs = min(len(case.baseline), len(case.candidate))
+        for before, after in zip(case.baseline, case.candidate, strict=False):
+            change = at_risk * (sum(after, Fraction(0)) - sum(before, Fraction(0)))
+            self.pairs.append((change / pairs, Fraction(stake, pairs)))
+
+    def score(self, run: int) -> Fraction:
+        """Return the score of the baseline (0) or the candidate (1)."""
+        return 1 - self.lost[run] / (10 * self.stake)
+
+
+def _mean_credits(replies: Replies) -> Fraction:
+    """Return the credit of all criteria together, as a mean over replies."""
+    return Fraction(sum(sum(reply, Fraction(0)) for reply in replies), len(replies))
+
+
+def compare_scopes(
+    cases: Iterable[ComparedCase], weights: Mapping[str, Fraction], limits: Sequence[Limit], unit: str
+) -> tuple[tuple[ScopeChange, ...], tuple[BehaviourChange, ...]]:
+    """Return how the run and its named parts changed, and how each behaviour did.
+
+    Args:
+        cases: At least one, in any order.
+        weights: Of the behaviours, in the candidate's benchmark.
+        limits: Of the run, pillars and behaviours; a part without a compared case is left out.
+        unit: What `ComparedCase.unit` names.
+    """
+    known: dict[str, _Behaviour] = {}
+    for case in cases:
+        known.setdefault(case.behaviour, _Behaviour(case.behaviour, case.pillar)).add(case)
+    behaviours = [known[code] for code in sorted(known, key=natural_key)]
+    parts = [
+        _Part(limit, members, weights, unit)
+        for limit in limits
+        if (members := [one for one in behaviours if limit.code in ("", one.pillar, one.code)])
+        and sum(weights[one.code] for one in members)
+    ]
+    p_values = holm_adjusted(part.p for part in parts)
+    scopes = tuple(part.result(p) for part, p in zip(parts, p_values, strict=True))
+    return scopes, _behaviour_changes([one for one in behaviours if weights[one.code]])
+
+
+class _Part:
+    """The run, a pillar or a behaviour, in units that are signed."""
+
+    def __init__(
+        self, limit: Limit, members: Sequence[_Behaviour], weights: Mapping[str, Fraction], unit: str
+    ) -> None:
+        self.limit = limit
+        self.unit = unit
+        total = sum((weights[one.code] for one in members), Fraction(0))
+        self.shares_of = {one.code: weights[one.code] / total for one in members}
+        self.members = [one for one in members if self.shares_of[one.code]]
+        if limit.code and sum(len(one.units) for one in self.members) < _FEW_UNITS:
+            self.unit = "reply"
+        self.changes: list[Fraction] = []
+        self.shares: list[Fraction] = []
+        for one in self.members:
+            scale = self.shares_of[one.code] / one.stake
+            pairs = one.pairs
+            if self.unit != "reply":
+                pairs = [(part.change, Fraction(part.stake)) for _, part in sorted(one.units.items())]
+            self.changes += [change * scale / 10 for change, _ in pairs]
+            self.shares += [stake * scale for _, stake in pairs]
+        self.p = flip_p(self.changes, self.shares, limit.drop)
+
+    def result(self, p: float) -> ScopeChange:
+        """Return what the part's changes say, given the adjusted p."""
+        baseline, score = (
+            sum((self.shares_of[one.code] * one.score(run) for one in self.members), Fraction(0))
+            for run in (0, 1)
+        )
+        change = change_of(self.changes, self.shares, self.limit.drop, p)
+        square = sum(float(known) ** 2 for known in self.changes)
+        return ScopeChange(
+            code=self.limit.code,
+            drop=self.limit.drop,
+            score=score,
+            baseline_score=baseline,
+            # Pairs of replies leave out what one run alone has repeated: the change is that of the scores.
+            change=replace(change, change=score - baseline),
+            unit=self.unit,
+            detectable=detectable_drop(square) if square else None,
+        )
+
+
+def _behaviour_changes(behaviours: Sequence[_Behaviour]) -> tuple[BehaviourChange, ...]:
+    fallen = behaviours_fallen(
+        [(one.score(1) - one.score(0), [change for change, _ in one.pairs]) for one in behaviours]
+    )
+    return tuple(
+        BehaviourChange(
+            code=one.code,
+            score=one.score(1),
+            baseline_score=one.score(0),
+            units=len(one.units),
+            pairs=len(one.pairs),
+            changed=sum(bool(change) for change, _ in one.pairs),
+            p=p,
+            p_adjusted=adjusted,
+            word=word,
+        )
+        for one, (p, adjusted, word) in zip(behaviours, fallen, strict=True)
+    )
+
+
+def behaviours_fallen(
+    behaviours: Iterable[tuple[Fraction, Sequence[Fraction]]],
+) -> list[tuple[float, float, str]]:
+    """Return p, adjusted p and word of each behaviour: sign flip over pairs of replies, Holm over behaviours.
+
+    Args:
+        behaviours: Change of its own score, and the change of every pair, in any unit.
+
+    Source:
+        `docs/statistics.md`, behaviours.
+    """
+    known = list(behaviours)
+    p_values = [sign_flip(pairs) for _, pairs in known]
+    found = []
+    for (change, _), p, adjusted in zip(known, p_values, holm_adjusted(p_values), strict=True):
+        word = "fell" if adjusted <= ALPHA and change < 0 else ""
+        if adjusted <= _SURE and -change >= _COLLAPSE:
+            word = Verdict.COLLAPSED.value
+        found.append((p, adjusted, word))
+    return found

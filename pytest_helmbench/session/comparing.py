@@ -1,0 +1,262 @@
+"""Two runs paired case by case, and what comes of it: the gate, `helmbench compare` and `rescore` ask here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from pytest_helmbench.scoring.changes import LEAST_CHANGED, Verdict
+from pytest_helmbench.scoring.comparison import (
+    BehaviourChange,
+    ComparedCase,
+    Limit,
+    ScopeChange,
+    compare_scopes,
+)
+from pytest_helmbench.scoring.rows import Row, exact
+from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.session.stored_scores import one_row_each
+from pytest_helmbench.store.judged_replies import JudgedCase
+from pytest_helmbench.store.plans import RunFacts
+
+__all__ = ["LEAST_COMMON", "WHOLE_RUN", "RunComparison", "compare_runs", "not_comparable", "unit_of"]
+
+LEAST_COMMON = Fraction(9, 10)
+"""With less of the points in both runs, nothing is concluded."""
+
+WHOLE_RUN = (Limit("", Fraction(0)),)
+"""No drop of the run score is allowed."""
+
+_WORST_FIRST = (
+    Verdict.REGRESSED,
+    Verdict.COLLAPSED,
+    Verdict.NOT_COMPARABLE,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_WORSE,
+    Verdict.NO_CHANGE,
+)
+
+_MUCH_RECORDED = Fraction(1, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """What came of comparing a run with its baseline.
+
+    Args:
+        model: Under test.
+        candidate: Its run.
+        baseline: The other one; None where there is none.
+        limits: What may have dropped how far.
+        scopes: What became of them; parts without a compared case are left out.
+        behaviours: How each one changed.
+        cases_compared: Cases in both runs.
+        cases_left_out: Planned by the candidate, and not compared.
+        cases_changed: Of them, those whose content is another one now.
+        rows_by_other_rules: Case × criterion judged by other rules; left out.
+        common: Share of the candidate's planned points that was compared.
+        recorded: Replies of the candidate that came from the record and cannot differ.
+        replies: Of the candidate, all that were compared.
+        reason: Why nothing is concluded; empty where something is.
+    """
+
+    model: str
+    candidate: RunRef | None
+    baseline: RunRef | None
+    limits: tuple[Limit, ...]
+    scopes: tuple[ScopeChange, ...] = ()
+    behaviours: tuple[BehaviourChange, ...] = ()
+    cases_compared: int = 0
+    cases_left_out: int = 0
+    cases_changed: int = 0
+    rows_by_other_rules: int = 0
+    common: Fraction | None = None
+    recorded: int = 0
+    replies: int = 0
+    reason: str = ""
+
+    @property
+    def collapsed(self) -> tuple[BehaviourChange, ...]:
+        """The behaviours that collapsed."""
+        return tuple(one for one in self.behaviours if one.word == Verdict.COLLAPSED)
+
+    @property
+    def fallen(self) -> tuple[BehaviourChange, ...]:
+        """The behaviours that fell, or collapsed, on these very cases."""
+        return tuple(one for one in self.behaviours if one.word)
+
+    @property
+    def has_too_little_in_common(self) -> bool:
+        """Whether too few of the planned points are in both runs."""
+        return self.common is not None and self.common < LEAST_COMMON
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is said of the run and its named parts together: the worst of it."""
+        verdicts = [self.verdict_of(scope) for scope in self.scopes]
+        if len(verdicts) < len(self.limits):
+            verdicts.append(Verdict.NOT_COMPARABLE)
+        return min(verdicts, key=_WORST_FIRST.index)
+
+    def verdict_of(self, scope: ScopeChange) -> Verdict:
+        """Return what is said of the run or a named part."""
+        if self.has_too_little_in_common:
+            return Verdict.INCONCLUSIVE
+        found = scope.change.verdict
+        if found is Verdict.REGRESSED or scope.code:
+            return found
+        return Verdict.COLLAPSED if self.collapsed else found
+
+    def reason_of(self, scope: ScopeChange) -> str:
+        """Return why a comparison is inconclusive; empty where it is not."""
+        if self.has_too_little_in_common and self.common is not None:
+            return f"only {float(100 * self.common):.0f} % of the points are in both runs"
+        change = scope.change
+        if self.verdict_of(scope) is not Verdict.INCONCLUSIVE or change.changed >= LEAST_CHANGED:
+            return ""
+        noun = scope.unit if change.changed == 1 else "replies" if scope.unit == "reply" else f"{scope.unit}s"
+        return f"only {change.changed} {noun} changed, at least {LEAST_CHANGED} must before anything can be shown"
+
+    @property
+    def much_recorded(self) -> bool:
+        """Whether more than a tenth of the replies came from the record."""
+        return self.recorded > _MUCH_RECORDED * self.replies
+
+
+@dataclass(slots=True)
+class _Paired:
+    cases: list[ComparedCase] = field(default_factory=list)
+    left_out: int = 0
+    changed: int = 0
+    other_rules: int = 0
+    recorded: int = 0
+    planned: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    compared: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+
+def compare_runs(
+    facts: RunFacts,
+    candidate: ComparedRun,
+    baseline: ComparedRun,
+    limits: Sequence[Limit] = WHOLE_RUN,
+    *,
+    despite_changes: bool = False,
+) -> RunComparison:
+    """Compare a run with its baseline on the cases that both have judged.
+
+    Args:
+        facts: Of the candidate: severities, difficulties and weights are those of its benchmark.
+        candidate: What it was judged.
+        baseline: What it is held against.
+        limits: What may drop how far.
+        despite_changes: Compare as well what was asked in other words or judged by other rules.
+    """
+    empty = not_comparable(candidate.ref, baseline.ref, limits, "")
+    for run in (candidate, baseline):
+        if run.ref.scope == "by_outcome":
+            reason = (
+                f"the cases of {run.ref.name} were selected by earlier outcomes (--lf, --sw): no fair sample"
+            )
+            return replace(empty, reason=reason)
+    paired = _paired(facts, candidate, baseline, despite_changes=despite_changes)
+    weights = _weights(facts, paired.planned)
+    common = _common(paired, weights)
+    counts = replace(
+        empty,
+        cases_compared=len(paired.cases),
+        cases_left_out=paired.left_out,
+        cases_changed=paired.changed,
+        rows_by_other_rules=paired.other_rules,
+        common=common,
+        recorded=paired.recorded,
+        replies=sum(len(case.candidate) for case in paired.cases),
+        reason=f"nothing in common with {baseline.ref.name}",
+    )
+    if not any(weights[case.behaviour] for case in paired.cases):
+        return counts
+    scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts))
+    if facts.rows is not None:
+        behaviours = ()
+    return replace(counts, scopes=scopes, behaviours=behaviours, reason="")
+
+
+def not_comparable(
+    candidate: RunRef, baseline: RunRef | None, limits: Sequence[Limit], reason: str
+) -> RunComparison:
+    """Return a comparison that says nothing, and why."""
+    return RunComparison(candidate.model, candidate, baseline, tuple(limits), reason=reason)
+
+
+def unit_of(facts: RunFacts) -> str:
+    """Return what stands or falls together in a benchmark: `perturbation`, `cluster` or `row`."""
+    if facts.rows is None:
+        return "perturbation"
+    return "cluster" if any(row.cluster is not None for row in facts.rows.values()) else "row"
+
+
+def _weights(facts: RunFacts, planned: Mapping[str, int]) -> dict[str, Fraction]:
+    given = {} if facts.scoring is None else facts.scoring.weights
+    return {code: exact(given.get(code, 1)) for code in planned}
+
+
+def _common(paired: _Paired, weights: Mapping[str, Fraction]) -> Fraction | None:
+    """Return the share of the planned points that was compared, as coverage weighs them; None without points."""
+    total = sum(weights.values())
+    if not total:
+        return None
+    shares = (
+        weight * Fraction(paired.compared[code], paired.planned[code]) for code, weight in weights.items()
+    )
+    return sum(shares, Fraction(0)) / total
+
+
+def _paired(
+    facts: RunFacts, candidate: ComparedRun, baseline: ComparedRun, *, despite_changes: bool
+) -> _Paired:
+    paired = _Paired()
+    any_content = despite_changes or candidate.benchmark_hash == baseline.benchmark_hash
+    for code, rows in _planned_cases(facts):
+        first = rows[0]
+        stake = abs(first.base)
+        paired.planned[first.behaviour] += stake * len(rows)
+        after, before = candidate.cases.get(code), baseline.cases.get(code)
+        if after is None or before is None:
+            paired.left_out += 1
+            continue
+        if not any_content and (after.content is None or after.content != before.content):
+            paired.left_out += 1
+            paired.changed += 1
+            continue
+        names = [name for name in before.rules if name in after.rules]
+        if not despite_changes:
+            alike = [name for name in names if after.rules[name] == before.rules[name] is not None]
+            paired.other_rules += len(names) - len(alike)
+            names = alike
+        earlier, later = (tuple(_credits(case, names)) for case in (before, after))
+        if not names or not earlier or not later:
+            paired.left_out += 1
+            continue
+        paired.compared[first.behaviour] += stake * len(names)
+        paired.recorded += min(after.recorded, len(after.replies))
+        unit = first.perturbation if facts.rows is not None else f"{first.scenario}-{first.perturbation}"
+        paired.cases.append(
+            ComparedCase(first.pillar, first.behaviour, unit, stake, first.difficulty, earlier, later)
+        )
+    return paired
+
+
+def _planned_cases(facts: RunFacts) -> Iterator[tuple[str, list[Row]]]:
+    """Yield every planned case that carries points, with one row per criterion."""
+    cases: dict[str, list[Row]] = {}
+    for code, row in one_row_each(facts):
+        if not row.neutral:
+            cases.setdefault(code, []).append(row)
+    yield from cases.items()
+
+
+def _credits(case: JudgedCase, names: Sequence[str]) -> Iterator[tuple[Fraction, ...]]:
+    for reply in case.replies:
+        if all(name in reply for name in names):
+            yield tuple(exact(reply[name]) for name in names)

@@ -1,0 +1,154 @@
+"""Addresses of runs: `12`, `last`, `last~1`, `old.db`, `old.db#3`, `main.json`; each stands for its session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.session.baseline_file import read_baseline
+from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.store.run_queries import RunSummary, runs
+
+__all__ = ["Addressed", "RunAddressError", "resolve", "shown_session"]
+
+_LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
+_NUMBER = re.compile(r"\d{1,18}\Z", re.ASCII)
+
+
+class RunAddressError(HelmbenchError):
+    """An address that names no run.
+
+    Args:
+        message: What is wrong, and a hint.
+        unknown: The address can be read, but there is no such run (yet).
+    """
+
+    def __init__(self, message: str, *, unknown: bool = False) -> None:
+        self.unknown = unknown
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """The runs that an address stands for.
+
+    Args:
+        address: As given.
+        named: The run it names; None where it names a session (`last`, a file).
+        session: All runs of that session, in the order they were opened; of a baseline file, all in it.
+        held: The runs of a baseline file; empty for a results file.
+    """
+
+    address: str
+    named: RunRef | None
+    session: tuple[RunRef, ...]
+    held: tuple[ComparedRun, ...] = ()
+
+    def run(self, ref: RunRef) -> ComparedRun | None:
+        """Return a run of it with its replies; None where it is gone.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        if self.held:
+            return next(run for run in self.held if run.ref == ref)
+        return ComparedRun.stored(ref)
+
+
+def resolve(
+    address: str,
+    own: Path,
+    start: Path,
+    *,
+    benchmarks: Collection[str] = (),
+    shown: str = "--db",
+) -> Addressed:
+    """Return the runs that an address stands for.
+
+    Args:
+        address: As typed.
+        own: The results file of the command or session.
+        start: Folder that paths are relative to.
+        benchmarks: Names of those whose newest complete session is `last`; none for any. A session that runs is not
+            complete.
+        shown: Name of the option that names another results file.
+
+    Raises:
+        RunAddressError: It cannot be read, or there is no such run.
+        BaselineFileError: A baseline file cannot be read.
+        StoreError: A results file cannot be read.
+    """
+    text = address.strip()
+    if _NUMBER.match(text):
+        return _numbered(text, own, own, int(text))
+    if found := _LAST.match(text):
+        return _last(text, own, int(found[1] or 0), benchmarks, own)
+    file, hash_sign, number = text.rpartition("#")
+    if not hash_sign or not _NUMBER.match(number):
+        file, number = text, ""
+    path = (start / Path(file).expanduser()).absolute()
+    if path.suffix == ".json" and not number:
+        held = read_baseline(path)
+        if not held:
+            raise RunAddressError(
+                f"{path}: the baseline holds no run\n  hint: export one into it", unknown=True
+            )
+        return Addressed(text, held[0].ref if len(held) == 1 else None, tuple(run.ref for run in held), held)
+    if not path.is_file():
+        raise RunAddressError(
+            f"{text!r} names no run: there is no file {path}\n  hint: a run is a number as `helmbench runs` lists"
+            f" them, last, last~1, FILE.db, FILE.db#3 or a baseline FILE.json; {shown} names the results file"
+        )
+    return _numbered(text, path, own, int(number)) if number else _last(text, path, 0, benchmarks, own)
+
+
+def shown_session(found: Addressed) -> str:
+    """Return `run 12`, or `runs 12, 13` for a session of several."""
+    if found.named is not None:
+        return found.named.name
+    numbers = ", ".join(str(ref.run_id) for ref in found.session)
+    plural = "s" if len(found.session) > 1 else ""
+    of_file = f" of {found.session[0].path.name}" if " of " in found.session[0].name else ""
+    return f"run{plural} {numbers}{of_file}"
+
+
+def _numbered(address: str, path: Path, own: Path, number: int) -> Addressed:
+    known = runs(path)
+    run = next((run for run in known if run.id == number), None)
+    if run is None:
+        numbers = f"it has {known[0].id} to {known[-1].id}" if known else "it holds no run yet"
+        raise RunAddressError(
+            f"{path} has no run {number}\n  hint: {numbers}; `helmbench runs` lists them", unknown=True
+        )
+    return Addressed(address, RunRef.of(path, run, own), _session(path, known, run.session_id, own))
+
+
+def _last(address: str, path: Path, back: int, benchmarks: Collection[str], own: Path) -> Addressed:
+    """Return the newest complete session of some benchmarks, or an earlier one."""
+    known = runs(path) if path.exists() else ()
+    wanted = [
+        session
+        for session in reversed(dict.fromkeys(run.session_id for run in known))
+        if _is_complete(known, session, benchmarks)
+    ]
+    if len(wanted) <= back:
+        of_what = f" of {', '.join(sorted(benchmarks))}" if benchmarks else ""
+        raise RunAddressError(
+            f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found\n"
+            "  hint: name a run by its number; `helmbench runs` lists them",
+            unknown=True,
+        )
+    return Addressed(address, None, _session(path, known, wanted[back], own))
+
+
+def _is_complete(known: Sequence[RunSummary], session: str, benchmarks: Collection[str]) -> bool:
+    members = [run for run in known if run.session_id == session]
+    names = {run.benchmark for run in members}
+    return all(run.status == "complete" for run in members) and names >= set(benchmarks)
+
+
+def _session(path: Path, known: Sequence[RunSummary], session: str, own: Path) -> tuple[RunRef, ...]:
+    return tuple(RunRef.of(path, run, own) for run in known if run.session_id == session)

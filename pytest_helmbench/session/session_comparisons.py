@@ -1,0 +1,67 @@
+"""The comparisons of a session with its baselines: made when its runs are closed, and kept with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from pytest_helmbench.session.baselines import Baselines
+from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.session.comparing import RunComparison
+from pytest_helmbench.session.comparison_records import comparison_records
+from pytest_helmbench.session.run_book import RunBook
+from pytest_helmbench.store.comparison_rows import write_comparisons
+from pytest_helmbench.store.run_queries import run_detail
+from pytest_helmbench.store.run_rows import iso_time
+
+__all__ = ["compared_with", "comparison_properties", "keep_comparisons"]
+
+
+def compared_with(baselines: Baselines, book: RunBook) -> dict[int, RunComparison]:
+    """Return how the closed runs of a session stand to their baselines, by run.
+
+    Raises:
+        StoreError: A file cannot be read.
+    """
+    found = {}
+    for key, run_id in book.run_ids().items():
+        scored = book.scored.get(run_id)
+        detail = None if scored is None else run_detail(book.db, run_id)
+        if scored is None or detail is None:
+            continue
+        candidate = ComparedRun.stored(RunRef.of(book.db, detail.summary, book.db))
+        if candidate is not None:
+            found[run_id] = baselines.compared(key, scored.facts, candidate)
+    return found
+
+
+def keep_comparisons(book: RunBook, comparisons: Mapping[int, RunComparison]) -> None:
+    """Write the comparisons of a session whose store is closed.
+
+    Raises:
+        StoreError: They cannot be written.
+    """
+    if book.store is None or book.store.fault is not None or not comparisons:
+        return
+    at = iso_time(time.time())
+    rows = [
+        {
+            **record,
+            "session_id": found.candidate.session_id if found.candidate is not None else "",
+            "run_id": run_id,
+            "at": at,
+        }
+        for run_id, found in comparisons.items()
+        for record in comparison_records(found)
+    ]
+    write_comparisons(book.db, rows)
+
+
+def comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:
+    """Yield what a JUnit report says of the comparisons of a session."""
+    for found in comparisons.values():
+        name = f"helmbench.compare.{found.model}"
+        yield f"{name}.verdict", found.verdict.value
+        for scope in found.scopes[:1]:
+            yield f"{name}.change", f"{float(scope.change.change):.6f}"
+            yield f"{name}.p", f"{scope.change.p:.6f}"

@@ -1,0 +1,50 @@
+"""The table `comparisons`: how runs stood to their baselines."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from pytest_helmbench.core.statement import Cell
+from pytest_helmbench.store.cells import as_json, safe_text
+from pytest_helmbench.store.database_file import open_database
+from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.named_rows import columns_of, insert_into
+
+__all__ = ["write_comparisons"]
+
+_TIMEOUT_S = 30.0
+
+
+def write_comparisons(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write comparisons; those of the same runs that a session has made before (a resumed one) are replaced.
+
+    Args:
+        path: Results file, which nobody of this process is writing.
+        rows: By column; lists become JSON.
+
+    Raises:
+        StoreError: They cannot be written.
+    """
+    try:
+        with closing(open_database(path, _TIMEOUT_S).conn) as conn:
+            columns = columns_of(conn, "comparisons")
+            conn.execute("BEGIN IMMEDIATE")
+            for run_id in {row["run_id"] for row in rows}:
+                conn.execute("DELETE FROM comparisons WHERE run_id = ?", (run_id,))
+            for row in rows:
+                cells = {name: _cell(value) for name, value in row.items() if name in columns}
+                conn.execute(insert_into("comparisons", cells), cells)
+            conn.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
+
+
+def _cell(value: object) -> Cell:
+    if isinstance(value, str):
+        return safe_text(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    return as_json(value)

@@ -1,0 +1,126 @@
+"""Judged replies of a run, with credits, rules and the content of every case: what runs are compared by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.store.reading import reading
+
+__all__ = ["JudgedCase", "judged_cases"]
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """A case with its judged replies.
+
+    Args:
+        content: 16 hex digits that change whenever something does that is asked; None where that is not known.
+        rules: Hash of the rule by criterion; a criterion that was judged by several rules has None.
+        replies: Credits by criterion, in the order of the repetitions.
+        recorded: How many of them were taken from the record.
+    """
+
+    content: str | None
+    rules: Mapping[str, str | None]
+    replies: tuple[Mapping[str, float], ...]
+    recorded: int = 0
+
+
+_REPLIES = """
+    SELECT results.code, results.repetition, evaluations.criterion, evaluations.rule_hash, evaluations.credit
+    FROM results JOIN evaluations ON evaluations.result_id = results.id
+    WHERE results.run_id = ? AND results.outcome IN ('passed', 'failed')
+    ORDER BY results.code, results.repetition
+"""
+_RECORDED = """
+    SELECT code, count(DISTINCT repetition) FROM calls
+    WHERE run_id = ? AND from_cache = 1 AND purpose <> 'judge' GROUP BY code
+"""
+
+
+def judged_cases(path: Path, run_id: int) -> Mapping[str, JudgedCase]:
+    """Return the judged cases of a run by code.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    replies: defaultdict[str, defaultdict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    rules: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    with reading(path) as conn:
+        for code, repetition, criterion, rule, credit in conn.execute(_REPLIES, (run_id,)):
+            replies[code][repetition][criterion] = credit
+            rules[code][criterion].add(rule)
+        recorded = dict(conn.execute(_RECORDED, (run_id,)).fetchall())
+        contents = _contents(conn, run_id, replies)
+    return {
+        code: JudgedCase(
+            contents.get(code),
+            {name: min(known) if len(known) == 1 else None for name, known in rules[code].items()},
+            tuple(found.values()),
+            recorded.get(code, 0),
+        )
+        for code, found in replies.items()
+    }
+
+
+_OF_RUN = (
+    " JOIN behaviours ON behaviours.id = scenarios.behaviour_id"
+    " JOIN pillars ON pillars.id = behaviours.pillar_id"
+    " JOIN evaluation_runs ON evaluation_runs.benchmark_id = pillars.benchmark_id WHERE evaluation_runs.id = :id"
+)
+_TEXTS = (
+    "SELECT part.full_code, texts.hash FROM conditions AS part JOIN texts ON texts.id = part.text_id"
+    " JOIN scenario_conditions AS link ON link.condition_id = part.id"
+    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_RUN + " UNION ALL"
+    " SELECT part.full_code, texts.hash FROM user_contexts AS part JOIN texts ON texts.id = part.text_id"
+    " JOIN scenario_user_contexts AS link ON link.user_context_id = part.id"
+    " JOIN scenarios ON scenarios.id = link.scenario_id" + _OF_RUN + " UNION ALL"
+    " SELECT part.full_code, texts.hash FROM perturbations AS part JOIN texts ON texts.id = part.text_id"
+    " JOIN scenarios ON scenarios.id = part.scenario_id" + _OF_RUN
+)
+_SCENARIOS = (
+    "SELECT scenarios.full_code, coalesce(texts.hash, '') || ' ' || coalesce(scenarios.schema, '')"
+    " FROM scenarios LEFT JOIN texts ON texts.id = scenarios.text_id" + _OF_RUN
+)
+_ROWS = (
+    "SELECT scenarios.code, scenarios.evaluation FROM scenarios"
+    " JOIN evaluation_runs ON evaluation_runs.benchmark_id = scenarios.benchmark_id WHERE evaluation_runs.id = :id"
+)
+
+
+def _contents(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> dict[str, str]:
+    """Return what makes up each case: the texts of its components and its schema, or the row as it stands."""
+    asked = {"id": run_id}
+    parts = dict(conn.execute(_TEXTS, asked).fetchall()) | dict(conn.execute(_SCENARIOS, asked).fetchall())
+    if not parts:
+        return {
+            code: content
+            for code, about in conn.execute(_ROWS, asked)
+            if isinstance(content := json.loads(about).get("content"), str)
+        }
+    found = {}
+    for code in codes:
+        named = _components(code)
+        if all(name in parts for name in named):
+            whole = "\n".join(parts[name] for name in named)
+            found[code] = hashlib.sha256(whole.encode()).hexdigest()[:_DIGITS]
+    return found
+
+
+def _components(code: str) -> list[str]:
+    """Return the full codes of a case's scenario, condition, user context and perturbation."""
+    parts = CaseCode.parse(code)
+    if parts is None:
+        return [code]
+    scenario = f"{parts.pillar}-{parts.behaviour}-{parts.scenario}"
+    chosen = (parts.condition, parts.user_context, parts.perturbation)
+    return [scenario, *(f"{scenario}-{part}" for part in chosen if part is not None)]

@@ -1,0 +1,239 @@
+"""Runs held against a baseline: in a session, by command, from other files, and what stays on record."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from provider import Answer, Provider, Request
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+from pytest_helmbench.cli.main import main
+
+_OK, _FAILED, _USAGE = 0, 1, 4
+_NUMBER = 8
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _tree(pytester: pytest.Pytester) -> Path:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * _NUMBER)})
+    return pytester.path / "helmbench.db"
+
+
+def _wrong_on(provider: Provider, numbers: Collection[int]) -> None:
+    """Let the model be wrong on some messages, and right on all others."""
+
+    def reply(request: Request) -> str | Answer | None:
+        said = "CALM" if any(f"Message {number}." in request.prompt for number in numbers) else "RISK"
+        return json.dumps({"response": "So.", "category": said})
+
+    provider.reply = reply
+
+
+def _compared(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if line.startswith("compare ")]
+
+
+def _command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    database = _tree(pytester)
+    _wrong_on(provider, ())
+    run_tree(pytester, mode, "--tb=no", url=provider.url)
+    _wrong_on(provider, range(1, 7))
+
+    worse = run_tree(
+        pytester, mode, "--tb=no", "--helmbench-baseline=last", "--junitxml=junit.xml", url=provider.url
+    )
+
+    assert worse.ret == _FAILED
+    (line,) = [line for line in _compared(worse) if "fell" not in line]
+    assert line.startswith("compare test/good with run 1: 100.0 to ")
+    assert "p = 0.016: regressed; 6 of 8 perturbations changed: 6 down, 0 up" in line
+    properties = {
+        found.get("name"): found.get("value")
+        for found in ElementTree.parse(pytester.path / "junit.xml").iter("property")
+    }
+    assert properties["helmbench.compare.test/good.verdict"] == "regressed"
+    assert properties["helmbench.compare.test/good.p"] == "0.015625"
+    (stored,) = rows(
+        database, "SELECT run_id, baseline_run, verdict, units, changed, down, p FROM comparisons"
+    )
+    assert stored == (2, "run 1", "regressed", 8, 6, 6, 0.015625)
+    (behaviours,) = rows(database, "SELECT behaviours FROM comparisons")[0]
+    assert json.loads(behaviours)[0]["code"] == "P1-B1"
+
+    _wrong_on(provider, (1,))
+    same = run_tree(pytester, mode, "--tb=no", "--helmbench-baseline=last~1", url=provider.url)
+    assert same.ret == _OK  # one wrong answer is forgiven: the gate holds
+    (line,) = _compared(same)
+    assert line.endswith(
+        "inconclusive: only 1 perturbation changed, at least 5 must before anything can be shown"
+    )
+    strict = run_tree(
+        pytester,
+        *(mode, "--tb=no", "--helmbench-baseline=1", "--helmbench-inconclusive=fail"),
+        url=provider.url,
+    )
+    assert strict.ret == _FAILED
+
+
+def test_a_drop_that_is_allowed_and_a_part_that_may_not_drop(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _tree(pytester)
+    _wrong_on(provider, ())
+    run_tree(pytester, "--tb=no", url=provider.url)
+    _wrong_on(provider, range(1, 7))
+
+    allowed = run_tree(
+        pytester, "--tb=no", "--helmbench-baseline=1", "--helmbench-max-drop=0.95", url=provider.url
+    )
+    named = run_tree(
+        pytester, "--tb=no", "--helmbench-baseline=1", "--helmbench-max-drop=P1-B1=0,0.95", url=provider.url
+    )
+    unknown = run_tree(
+        pytester, "--tb=no", "--helmbench-baseline=1", "--helmbench-max-drop=P9=0.1,0.95", url=provider.url
+    )
+
+    assert allowed.ret == _OK
+    assert "no regression by more than 95 points shown" in _compared(allowed)[0]
+    assert named.ret == _FAILED
+    assert _compared(named)[1].startswith("compare test/good P1-B1 with run 1: 100.0 to ")
+    assert ": regressed; " in _compared(named)[1]
+    assert any("does not hold: no case of P9 is in both runs" in line for line in _compared(unknown))
+    assert unknown.ret == _FAILED
+
+
+def test_a_baseline_that_is_not_there_is_said_before_the_run_and_fails_it(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _tree(pytester)
+    _wrong_on(provider, ())
+
+    first = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", url=provider.url)
+    lost = run_tree(pytester, "--tb=no", "--helmbench-baseline=nowhere.json", url=provider.url)
+    lonely = run_tree(pytester, "--tb=no", "--helmbench-max-drop=0.1", url=provider.url)
+    other = run_tree(pytester, "--tb=no", "--helmbench-baseline=other/model=1", url=provider.url)
+
+    assert first.ret == _FAILED
+    first.stdout.fnmatch_lines(["helmbench: warning: test/good has no baseline, so that gate cannot hold:*"])
+    assert _compared(first)[0].startswith("compare test/good with its baseline: does not hold:")
+    for result, words in (
+        (lost, "*nowhere.json: the baseline cannot be read: No such file or directory"),
+        (lonely, "*--helmbench-max-drop says how far a score may drop, but not below which run"),
+        (other, "*--helmbench-baseline: 'other/model' is no model of this session"),
+    ):
+        assert result.ret == _USAGE
+        result.stderr.fnmatch_lines([words])
+    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM evaluation_runs") == [(1,)]
+
+
+def test_stored_runs_are_compared_by_number_file_and_baseline_file(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    database = _tree(pytester)
+    monkeypatch.chdir(pytester.path)
+    _wrong_on(provider, ())
+    run_tree(pytester, "--tb=no", url=provider.url)
+    shutil.copy(database, "old.db")
+    assert _command(capsys, "export", "1", "--format", "baseline", "-o", "main.json")[0] == _OK
+    _wrong_on(provider, range(1, 7))
+    run_tree(pytester, "--tb=no", url=provider.url)
+
+    texts = [
+        _command(capsys, "compare", address, "2")
+        for address in ("1", "last~1", "old.db#1", "old.db", "main.json")
+    ]
+
+    assert [code for code, _, _ in texts] == [_FAILED] * 5
+    heads, lines = zip(*(text.splitlines()[:2] for _, text, _ in texts), strict=True)
+    assert heads[0] == "run 2 (candidate) with run 1 (baseline): changes are candidate − baseline"
+    assert [line.split(" with ")[1].split(":")[0] for line in lines] == [
+        *("run 1", "run 1", "run 1 of old.db", "run 1 of old.db", "run 1 of main.json"),
+    ]
+    assert len({line.split(": ", 1)[1] for line in lines}) == 1
+    assert len(Path("main.json").read_bytes()) < 1_500
+
+    (record,) = json.loads(_command(capsys, "compare", "1", "2", "--json")[1])
+    assert (record["verdict"], record["scope"], record["unit"], record["common"]) == (
+        *("regressed", "", "perturbation", 1.0),
+    )
+    assert record["change"] == pytest.approx(record["score"] - record["baseline_score"])
+    assert record["behaviours"][0]["word"] == "fell" or record["behaviours"][0]["word"] == "collapsed"
+    markdown = _command(capsys, "compare", "1", "2", "--format", "markdown")[1]
+    assert "| run | 100.0 % |" in markdown
+    back: list[Any] = json.loads(_command(capsys, "compare", "2", "1", "--json")[1])
+    assert back[0]["change"] == -record["change"]
+    assert back[0]["verdict"] == "not worse"
+    for words, said in (
+        (("1", "1"), "run 1 would be compared with itself"),
+        (("7", "1"), "has no run 7"),
+        (("what", "1"), "'what' names no run: there is no file"),
+        (("1", "main.json"), "'main.json' is a baseline file"),
+    ):
+        code, _, error = _command(capsys, "compare", *words)
+        assert code == 2
+        assert said in error
+
+
+def test_what_has_changed_is_left_out_and_too_little_in_common_concludes_nothing(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _tree(pytester)
+    _wrong_on(provider, ())
+    run_tree(pytester, "--tb=no", url=provider.url)
+    (perturbations,) = (pytester.path / "benchmark").rglob("perturbations.md")
+    text = perturbations.read_text()
+    perturbations.write_text(text.replace("Message 1.", "Message 1, with one thing more."))
+    run_tree(pytester, "--tb=no", url=provider.url)
+
+    code, text, _ = _command(capsys, "compare", "1", "2", "--db", database)
+
+    assert code == _OK
+    assert "inconclusive: only " in text
+    assert "on the 7 cases in both, 1 left out, 1 case has changed" in text
+
+
+def test_two_models_of_one_session_and_models_of_two_sessions(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _tree(pytester)
+    _wrong_on(provider, ())
+    both = ("--helmbench-model=test/one", "--helmbench-model=test/two", "--tb=no")
+    run_tree(pytester, *both, url=provider.url)
+    again = run_tree(pytester, *both, "--helmbench-baseline=1", url=provider.url)
+
+    assert again.ret == _OK
+    assert _compared(again) == [
+        "compare test/one with run 1: no verdict differs in 8 cases",
+        "compare test/two with run 2: no verdict differs in 8 cases",
+    ]
+    code, text, _ = _command(capsys, "compare", "1", "2", "--db", database)
+    assert (code, text.splitlines()[1]) == (0, "compare test/two with run 1: no verdict differs in 8 cases")
+    single = run_tree(
+        pytester,
+        *("--helmbench-model=test/three", "--helmbench-baseline=test/three=2", "--tb=no"),
+        url=provider.url,
+    )
+    assert _compared(single) == ["compare test/three with run 2: no verdict differs in 8 cases"]
