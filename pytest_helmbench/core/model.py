@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
-__all__ = ["NO_MODEL", "ModelEntry", "ModelsFile", "Price", "Sampling"]
+__all__ = ["NO_MODEL", "HttpTemplate", "ModelEntry", "ModelsFile", "Price", "Sampling"]
 
 NO_MODEL = "no-model"
 """Stands for the model in the ids of a dry run that names none."""
@@ -36,6 +37,22 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpTemplate:
+    """How an address that is no OpenAI-compatible server is asked, as `models.yml` states it.
+
+    Args:
+        url: The whole address.
+        request: JSON with places such as `{prompt}`; None for a chat completion.
+        response: Dotted paths into the answer by name: `text`, `prompt_tokens`, `completion_tokens`, `cost`,
+            `finish_reason`, `model`; empty for a chat completion.
+    """
+
+    url: str
+    request: JsonValue = None
+    response: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelEntry:
     """One model with everything that was said about it.
 
@@ -46,6 +63,7 @@ class ModelEntry:
         max_concurrency: Calls of this model in flight; None for the session's limit.
         budget_tokens: Bound of a completion that is sent where nobody states one, so that a budget can be held;
             None for none.
+        http: How it is asked, where that is not as a chat completion; None for one.
         line: Where a file states the server or the variable, as an editor counts; None where none does.
     """
 
@@ -58,6 +76,7 @@ class ModelEntry:
     tokens_per_minute: float | None = None
     price: Price | None = None
     budget_tokens: int | None = None
+    http: HttpTemplate | None = field(default=None, hash=False)
     line: int | None = field(default=None, compare=False)
 
 

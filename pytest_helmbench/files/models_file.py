@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
+from pytest_helmbench.core.model import HttpTemplate, ModelEntry, ModelsFile, Price, Sampling
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.files.format_schema import shipped_schema
 from pytest_helmbench.files.json_fields import (
@@ -17,10 +19,18 @@ from pytest_helmbench.files.json_fields import (
     numbers,
 )
 from pytest_helmbench.files.source import Fault, Findings, Reader
+from pytest_helmbench.files.source import listed as listed_names
 from pytest_helmbench.files.validation import validate
-from pytest_helmbench.files.yaml_text import Document, parse_yaml
+from pytest_helmbench.files.yaml_text import Document, Place, parse_yaml
 
 __all__ = ["MODELS_SCHEMA", "load_models"]
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_TEMPLATE_VALUES = (
+    *("prompt", "system", "messages", "model", "response_format", "temperature", "top_p", "top_k", "min_p"),
+    *("repetition_penalty", "seed", "max_tokens", "max_completion_tokens", "reasoning_effort"),
+)
+"""What a place of a request may name."""
 
 MODELS_SCHEMA = shipped_schema("models", __name__)
 
@@ -39,7 +49,7 @@ def load_models(path: Path) -> ModelsFile:
     document = parse_yaml(text) if text is not None else Document(None)
     findings.add(path, *validate(document, MODELS_SCHEMA))
     if not findings.problems:
-        findings.add(path, *_twice(document))
+        findings.add(path, *_twice(document), *_template_faults(document))
     if findings.problems:
         raise UnreadableBenchmarkError(tuple(findings.problems))
     data: JsonObject = document.mapping() or {"models": document.data}
@@ -55,7 +65,7 @@ def load_models(path: Path) -> ModelsFile:
 
 def _line(document: Document, item: JsonObject, *place: str | int) -> int | None:
     """Return the line that states a server, else a variable."""
-    stated = next((key for key in ("base_url", "api_key_env") if key in item), None)
+    stated = next((key for key in ("base_url", "url", "api_key_env", "id") if key in item), None)
     return None if stated is None else document.line(*place, stated)
 
 
@@ -84,6 +94,42 @@ def _twice(document: Document) -> Iterator[Fault]:
         seen.setdefault(name, line)
 
 
+def _template_faults(document: Document) -> Iterator[Fault]:
+    """Yield templates without an address, addresses that are stated twice, and places that no value fills."""
+    inside = isinstance(document.data, dict)
+    listed = document.mapping().get("models") if inside else document.data
+    places: list[tuple[Place, JsonObject]] = [
+        ((*(("models",) if inside else ()), index), item) for index, item in enumerate(_items(listed))
+    ]
+    judge = document.mapping().get("marking_model") if inside else None
+    places += [(("marking_model",), judge)] if isinstance(judge, dict) else []
+    for place, item in places:
+        for key in ("request", "response"):
+            if key in item and "url" not in item:
+                yield Fault(
+                    document.line(*place, key),
+                    f"{key!r} without 'url'",
+                    "write the application's address as 'url'",
+                )
+        if "url" in item and "base_url" in item:
+            yield Fault(document.line(*place, "url"), "'url' beside 'base_url'", "keep the one that answers")
+        for name in dict.fromkeys(_PLACE.findall(json.dumps(item.get("request"), ensure_ascii=False))):
+            if name not in _TEMPLATE_VALUES:
+                message = f"the request has a place {{{name}}}, which no value fills"
+                yield Fault(
+                    document.line(*place, "request"), message, listed_names(name, _TEMPLATE_VALUES, "values")
+                )
+
+
+def _template(item: JsonObject) -> HttpTemplate | None:
+    url = a_text(item.get("url"))
+    if url is None:
+        return None
+    stated = item.get("response")
+    paths = {"text": stated} if isinstance(stated, str) else a_mapping(stated)
+    return HttpTemplate(url, item.get("request"), {name: str(path) for name, path in paths.items()})
+
+
 def _entry(item: JsonObject, line: int | None) -> ModelEntry:
     price = numbers(item.get("price"))
     return ModelEntry(
@@ -95,6 +141,7 @@ def _entry(item: JsonObject, line: int | None) -> ModelEntry:
         requests_per_minute=a_number(item.get("requests_per_minute")),
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
         price=Price(**price) if price else None,
+        http=_template(item),
         line=line,
     )
 

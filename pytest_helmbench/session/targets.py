@@ -17,7 +17,8 @@ from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.prices import context_tokens, token_price
-from pytest_helmbench.gateway.providers.base_urls import normalise_base_url
+from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
+from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
@@ -150,10 +151,17 @@ def _check_statements(
             f"if you want that, --helmbench-models-file={file} allows it, or helmbench_trusted of your own ini file",
         )
         for entry, base_url, key_env in wanted
-        if not is_embedded(entry.id) and not _is_stated_by_user(entry, base_url, key_env)
+        if not is_embedded(entry.id) and not _is_users(entry, base_url, key_env, settings)
     ]
     if problems:
         raise UnreadableBenchmarkError(tuple(dict.fromkeys(problems)))
+
+
+def _is_users(entry: ModelEntry, base_url: str | None, key_env: str | None, settings: Settings) -> bool:
+    """Return whether the user has said where an entry of a benchmark's file leads: to code, an address, a server."""
+    if entry.id.startswith(FUNCTION_PREFIX):
+        return entry.id in (*settings.models, settings.marking_model)
+    return entry.http is None and _is_stated_by_user(entry, base_url, key_env)
 
 
 def _is_stated_by_user(entry: ModelEntry, base_url: str | None, key_env: str | None) -> bool:
@@ -164,6 +172,10 @@ def _is_stated_by_user(entry: ModelEntry, base_url: str | None, key_env: str | N
 
 
 def _statement(entry: ModelEntry, base_url: str | None) -> str:
+    if entry.id.startswith(FUNCTION_PREFIX):
+        return f"{entry.id} is code"
+    if entry.http is not None:
+        return f"{entry.id} at {normalise_address(entry.http.url)}"
     address = normalise_base_url(entry.base_url or base_url or replay_endpoint(entry.id).base_url)
     key = f" with the key in {entry.api_key_env}" if entry.api_key_env else ""
     return f"{entry.id} at {address}{key}"

@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["is_loopback", "normalise_base_url"]
+__all__ = ["is_loopback", "normalise_address", "normalise_base_url"]
 
 
 def normalise_base_url(text: str) -> str:
@@ -15,6 +15,15 @@ def normalise_base_url(text: str) -> str:
 
     Raises:
         HelmbenchError: It is no http(s) address, or carries what would end up in the database.
+    """
+    return normalise_address(text).rstrip("/").removesuffix("/chat/completions").rstrip("/")
+
+
+def normalise_address(text: str) -> str:
+    """Return an address with scheme and host in small letters.
+
+    Raises:
+        HelmbenchError: See `normalise_base_url`.
     """
     url = text.strip()
     try:
@@ -38,8 +47,7 @@ def normalise_base_url(text: str) -> str:
             f"base URL {parts.scheme}://{parts.netloc}{parts.path} is followed by a query or fragment\n"
             "  hint: leave out everything from '?' or '#' on"
         )
-    path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
-    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{path}"
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path}"
 
 
 def _hidden(text: str) -> str:

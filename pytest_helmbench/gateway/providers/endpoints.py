@@ -8,7 +8,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.gateway.providers.base_urls import is_loopback, normalise_base_url
+from pytest_helmbench.gateway.providers.application import (
+    FUNCTION_PREFIX,
+    function_application,
+    http_application,
+)
+from pytest_helmbench.gateway.providers.base_urls import is_loopback, normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.provider import MaxTokensKey, Provider
 from pytest_helmbench.gateway.providers.registry import provider_at, provider_of, routes, without_keys
 
@@ -64,8 +69,8 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """Address of chat completions."""
-        return f"{self.base_url}/chat/completions"
+        """Where requests go."""
+        return self.server.address(self.base_url)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -127,6 +132,12 @@ def resolve_endpoint(
     named = entry.api_key_env or (None if entry.base_url and default_base_url else default_key_env)
     vendor, _, name = entry.id.partition("/")
     provider = provider_of(entry.id)
+    if entry.id.startswith(FUNCTION_PREFIX):
+        return _endpoint(entry.id, function_application(entry.id), "", _Key())
+    if entry.http is not None:
+        address = normalise_address(entry.http.url)
+        server = http_application(entry.http, urlsplit(address).netloc)
+        return _endpoint(entry.id, server, address, _key_of((entry.api_key_env,), environ))
     if provider is not None and provider.embedded:
         return _endpoint(entry.id, provider, provider.base_url, _Key())
     if stated:

@@ -38,6 +38,7 @@ class Provider:
         routed: Its models are also asked at the router, which goes first where it has a key.
         local: A server of the user's own: few calls in flight, no price list.
         embedded: It answers inside this process, for nothing.
+        function: `package.module:function` that is called in this process; empty for a server.
         max_tokens_key: What it calls the bound of a completion.
         require_parameters: Calls with a schema ask it for a server that knows schemas.
     """
@@ -53,6 +54,7 @@ class Provider:
     embedded: bool = False
     max_tokens_key: MaxTokensKey = "max_tokens"
     require_parameters: bool = False
+    function: str = ""
 
     def at(self, host: str) -> Provider | None:
         """Return this provider when it is what answers at a host, else None."""
@@ -77,6 +79,18 @@ class Provider:
             body: About to be sent; what its author states stays.
             with_schema: A structured reply is wanted.
         """
+
+    def address(self, base_url: str) -> str:
+        """Return where requests go."""
+        return f"{base_url}/chat/completions"
+
+    def sent(self, encoded: bytes, _body: JsonObject) -> bytes:
+        """Return the bytes of a request, which are those on record wherever no template makes others."""
+        return encoded
+
+    def read(self, answer: bytes) -> bytes:
+        """Return an answer as a chat completion."""
+        return answer
 
     def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
         """Return where the price list may know a model, the best place first.

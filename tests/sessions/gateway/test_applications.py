@@ -1,0 +1,226 @@
+"""Applications as models: Python functions, and addresses with requests and answers of their own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inner_pytest import run_pytest, run_pytest_apart
+from provider import Provider
+from sessions import Session, until
+from trees import Part, Tree, clear_environment, judged, rows, write_tree
+
+_CALLS = "SELECT purpose, attempt, status_code, error, from_cache, prompt_tokens > 0, cost_usd FROM calls ORDER BY id"
+_APPLICATION = """
+import asyncio, pathlib
+
+ASKED = pathlib.Path(__file__).with_name("asked.txt")
+
+def sync(messages):
+    with ASKED.open("a") as file:
+        file.write(messages[-1]["content"].split()[-1] + "\\n")
+    return "call the teacher"
+
+async def later(messages, request):
+    await asyncio.sleep(0)
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
+    message = {"role": "assistant", "content": f"teacher, {request['temperature']}"}
+    return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+
+class Bot:
+    def answer(self, messages):
+        return None
+
+bot = Bot()
+
+def broken(messages):
+    raise ValueError("no tea")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """An application that is no OpenAI-compatible server: its address, and what it was sent."""
+    seen: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            seen.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
+            answer = json.dumps(
+                {"out": [{"say": "ask a teacher"}], "meter": {"in": 11, "out": 4, "usd": 0.5}}
+            )
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}/v2/talk", seen
+        http.shutdown()
+
+
+def _write(folder: Path, module: str, *, cases: int = 2) -> None:
+    (folder / f"{module}.py").write_text(_APPLICATION)
+    (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    lines = ("evaluation:", "  type: contains", "  expected: teacher")
+    parts = {f"PT{number}": Part(f"Message m{number}") for number in range(1, cases + 1)}
+    write_tree(folder / "benchmark", {"P1-B1-S1": Tree(lines, None, parts, {})})
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n2",)])
+def test_a_function_is_asked_metered_recorded_and_replayed(
+    pytester: pytest.Pytester, arguments: tuple[str, ...]
+) -> None:
+    module = f"app_{len(arguments)}"
+    _write(pytester.path, module)
+    model = f"--helmbench-model=python:{module}:sync"
+    result = run_pytest_apart(pytester, "benchmark", model, "-v", *arguments)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([f"*P1-B1-S1-PT1[[]python:{module}:sync]*"])
+    asked = pytester.path / "asked.txt"
+    assert sorted(asked.read_text().split()) == ["m1", "m2"]
+    database = pytester.path / "helmbench.db"
+    assert rows(database, _CALLS) == [("case", 1, 200, None, 0, 1, None)] * 2  # what it costs nobody knows
+
+    again = run_pytest_apart(pytester, "benchmark", model, "--helmbench-cache=only", *arguments)
+    again.assert_outcomes(passed=2)
+    assert len(asked.read_text().split()) == 2
+
+
+def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: pytest.Pytester) -> None:
+    _write(pytester.path, "app_b", cases=1)
+    models = [
+        f"--helmbench-model=python:app_b:{name}" for name in ("later", "bot.answer", "broken", "absent")
+    ]
+    models += ["--helmbench-model=python:app_none:x"]
+    result = run_pytest_apart(
+        pytester, "benchmark", *models, "--helmbench-temperature=0.5", "--helmbench-max-retries=1"
+    )
+    result.assert_outcomes(passed=1, errors=4)
+    for sentence in (
+        "*python:app_b:bot.answer returned NoneType: neither text nor a chat completion*",
+        "*python:app_b:broken raised ValueError: no tea*",
+        "*python:app_b:absent cannot be imported: AttributeError*",
+        "*python:app_none:x cannot be imported: ModuleNotFoundError*",
+    ):
+        result.stdout.fnmatch_lines([sentence])
+    found = rows(
+        pytester.path / "helmbench.db", "SELECT attempt, error FROM calls WHERE error LIKE '%no tea%'"
+    )
+    assert [attempt for attempt, _ in found] == [1, 2]  # as any call that breaks off
+
+
+def test_an_address_is_asked_by_its_templates(
+    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, seen = server
+    monkeypatch.setenv("MY_KEY", "k-12345678")
+    _write(pytester.path, "app_c", cases=1)
+    request = {
+        "ask": "Q: {prompt}",
+        "history": "{messages}",
+        "heat": "{temperature}",
+        "env": "$MY_KEY {{1+1}}",
+    }
+    response = {
+        "text": "out.0.say",
+        "prompt_tokens": "meter.in",
+        "completion_tokens": "meter.out",
+        "cost": "meter.usd",
+    }
+    model = {"id": "my-app", "url": url, "api_key_env": "MY_KEY", "temperature": 0.25}
+    (pytester.path / "models.yml").write_text(
+        json.dumps({"models": [{**model, "request": request, "response": response}]}).replace(
+            "{{1+1}}", "{ 1+1 }"
+        )
+    )
+    ask = ("benchmark", "--helmbench-models-file=models.yml")
+    run_pytest(pytester, *ask).assert_outcomes(passed=1)
+    (sent,) = seen
+    assert sent["path"] == "/v2/talk"
+    assert sent["key"] == "Bearer k-12345678"
+    assert sent["ask"] == "Q: ## Task\n\nSort the message.\n\nMessage m1".replace(
+        "## Task\n\n", "<task>\n"
+    ).replace("message.\n\nMessage", "message.\n</task>\n\nMessage")
+    assert [message["role"] for message in sent["history"]] == ["user"]
+    assert (sent["heat"], sent["env"]) == (0.25, "$MY_KEY { 1+1 }")
+    database = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT prompt_tokens, completion_tokens, cost_usd FROM calls") == [(11, 4, 0.5)]
+
+    run_pytest(pytester, *ask, "--helmbench-cache=only").assert_outcomes(passed=1)
+    text = (pytester.path / "models.yml").read_text()
+    (pytester.path / "models.yml").write_text(text.replace("Q: ", "Question: "))
+    run_pytest(pytester, *ask, "--helmbench-cache=reuse").assert_outcomes(passed=1)
+    assert len(seen) == 2  # another template is another request
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"id": "x", "request": {}}, "*models.yml:*'request' without 'url'*"),
+        ({"id": "x", "url": "http://127.0.0.1:1/a", "request": {"a": "{promt}"}}, "*did you mean 'prompt'*"),
+        (
+            {"id": "x", "url": "http://127.0.0.1:1/a", "base_url": "http://127.0.0.1:1"},
+            "*'url' beside 'base_url'*",
+        ),
+        ({"id": "python:nothing"}, "*names no function*python:package.module:function*"),
+    ],
+)
+def test_what_is_wrong_with_an_application_is_said(
+    pytester: pytest.Pytester, entry: dict[str, Any], sentence: str
+) -> None:
+    _write(pytester.path, "app_d", cases=1)
+    (pytester.path / "models.yml").write_text(json.dumps([entry]))
+    result = run_pytest(pytester, "benchmark", "--helmbench-models-file=models.yml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    output = " ".join((result.stdout.str() + result.stderr.str()).split())
+    assert all(part in output for part in sentence.split("*"))
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"models": [{"id": "python:app_e:sync"}]},
+        {"models": [{"id": "x", "url": "http://127.0.0.1:1/a"}]},
+        {"marking_model": "python:app_e:sync", "models": [{"id": "test/m"}]},
+        {"marking_model": {"id": "j", "url": "http://127.0.0.1:1/a"}, "models": [{"id": "test/m"}]},
+    ],
+)
+def test_a_benchmark_runs_no_code_and_names_no_address(
+    pytester: pytest.Pytester, provider: Provider, stated: dict[str, Any]
+) -> None:
+    _write(pytester.path, "app_e", cases=1)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S2": judged("a")})
+    (pytester.path / "benchmark" / "models.yml").write_text(json.dumps(stated))
+    result = run_pytest(pytester, "benchmark", f"--helmbench-base-url={provider.url}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*a benchmark does not decide where prompts and keys go*"])
+    assert not (pytester.path / "asked.txt").exists()
+    assert provider.count == 0
+
+
+def test_ctrl_c_ends_a_session_whose_function_goes_on(pytester: pytest.Pytester, provider: Provider) -> None:
+    _write(pytester.path, "app_f", cases=1)
+    (pytester.path / "app_slow.py").write_text(
+        "import pathlib, time\n\ndef answer(messages):\n"
+        "    pathlib.Path('begun').touch()\n    time.sleep(600)\n    return 'teacher'\n"
+    )
+    session = Session(pytester.path, provider.url, "--helmbench-model=python:app_slow:answer")
+    until((pytester.path / "begun").exists, "the function was called")
+    session.interrupt(everybody=True)
+    assert session.end() == 2
+    assert "--helmbench-resume" in session.text
