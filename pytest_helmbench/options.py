@@ -306,6 +306,9 @@ class Options:
         "off",
         "recorded replies: off, reuse, refresh, or only, which replays without network",
     )
+    replay_times: bool = _RECORD(
+        _FLAG, False, "streams on record are replayed at the times at which their events came; else at once"
+    )
     resume: bool = _RECORD(
         _FLAG,
         False,

@@ -211,6 +211,7 @@ class AttemptRecord:
         received_at: ISO 8601 UTC.
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
         reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
+        chunk_times: Of a stream that was passed on: JSON, `[[end in bytes, ms since sent], …]`; None for none.
     """
 
     run_id: int
@@ -236,6 +237,7 @@ class AttemptRecord:
     received_at: str
     unanswered: bool = False
     reserved_usd: float | None = None
+    chunk_times: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

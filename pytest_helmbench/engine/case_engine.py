@@ -58,14 +58,14 @@ class CaseEngineSettings:
         patience: Limits of time and attempts.
         recorded: Whether replies on record may stand for calls.
         calls_in_flight: Most calls in flight by model id.
-        servers: The user's own server that serves it, by model id: it is asked for one model after the other.
+        at_recorded_times: Streams on record are replayed as slowly as they came.
     """
 
     runner: RunnerSettings
     patience: Patience
     recorded: RecordedUse = RecordedUse.NEVER
     calls_in_flight: Mapping[str, int] = field(default_factory=dict)
-    servers: Mapping[str, str] = field(default_factory=dict)
+    at_recorded_times: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +113,11 @@ class CaseEngine:
             resumed.on_changed,
         )
 
-        most_of = dict(settings.calls_in_flight)
-        for model_id, server in settings.servers.items():
-            most_of[server] = max(most_of.get(server, 1), most_of.get(model_id, 1))
-
-        def width(queue_name: str) -> int:
-            most = most_of.get(queue_name, share.concurrency)
+        def width(model_id: str) -> int:
+            most = settings.calls_in_flight.get(model_id, share.concurrency)
             return share.slack + min(most, share.concurrency)
 
-        def queue_of(model_id: str) -> str:
-            return settings.servers.get(model_id, model_id)
-
-        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window, queue_of)
+        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window)
 
     def start(self, jobs: Sequence[CaseJob | None]) -> None:
         """Begin with these jobs, in this order; None stands for one that is not started ahead."""
@@ -145,4 +138,7 @@ class CaseEngine:
 
 
 async def _gateway(backend: Backend, settings: CaseEngineSettings, name: str) -> Gateway:
-    return Gateway(backend, ClientOnDemand(), settings.patience, name, recorded=settings.recorded)
+    gateway = Gateway(backend, ClientOnDemand(), settings.patience, name, recorded=settings.recorded)
+    if settings.at_recorded_times:
+        gateway.replay_at_recorded_times()
+    return gateway

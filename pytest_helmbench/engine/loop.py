@@ -70,10 +70,15 @@ class LoopThread:
         """Run what ends a session: a loop that has not come round for a while is left alone.
 
         Somebody's rule may be at work on it, and take however long.
+
+        Raises:
+            RuntimeError: The thread has ended.
         """
         if self._stuck or not self.alive:
             coroutine.close()
-            return
+            if self._stuck:
+                return
+            raise RuntimeError("the engine's thread has ended")
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         self.soon(self._come_round)
         self._came_round = time.monotonic()
@@ -81,6 +86,8 @@ class LoopThread:
             self._stuck = time.monotonic() - self._came_round > _STUCK_S
         if future.done():
             future.result()
+        elif not self._stuck:
+            raise RuntimeError("the engine's thread has ended")
 
     def _come_round(self) -> None:
         self._came_round = time.monotonic()

@@ -21,6 +21,7 @@ from pytest_helmbench.gateway.permits import (
     RefusedError,
 )
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
+from pytest_helmbench.gateway.relay.client_errors import BadRequestError
 from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
@@ -137,6 +138,8 @@ def fault_outcome(error: HelmbenchError, prefix: str = "") -> Outcome:
         return Outcome(Verdict.ERROR, "not_stored", str(error))
     if isinstance(error, RefusedError):
         return Outcome(Verdict.SKIPPED, "budget", str(error))
+    if isinstance(error, BadRequestError):
+        return Outcome(Verdict.ERROR, "refused_request", f"the relay refused a request: {error}")
     if not isinstance(error, CallFailedError):
         return Outcome(Verdict.ERROR, f"{prefix}no_reply", f"{whose}{error}")
     fault = error.fault

@@ -13,6 +13,8 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.http_answers import RawAnswer
+from pytest_helmbench.gateway.live_stream import written_times
+from pytest_helmbench.gateway.other_replies import CHAT
 from pytest_helmbench.gateway.reply_cache import Wanted
 from pytest_helmbench.gateway.token_counts import bound_completion
 from pytest_helmbench.gateway.wire import encode, request_body, request_hash
@@ -33,17 +35,20 @@ class PreparedCall:
         body: As sent.
         encoded: As sent, in bytes.
         bounded: The budget alone bounds its completion.
+        path: Where it goes.
     """
 
-    __slots__ = ("body", "bounded", "call", "encoded", "hash")
+    __slots__ = ("body", "bounded", "call", "encoded", "hash", "path")
 
     def __init__(self, call: Call, body: JsonObject, encoded: bytes, *, bounded: bool) -> None:
         number = 1 if call.forwarded is None else call.forwarded.number
+        path = CHAT if call.forwarded is None else call.forwarded.path
+        self.path = path
         self.call = call
         self.bounded = bounded
         self.body = body
         self.encoded = encoded
-        self.hash = request_hash(encoded, number)
+        self.hash = request_hash(encoded, number, path)
 
     @property
     def wanted(self) -> Wanted:
@@ -142,5 +147,6 @@ class Attempt:
             started_at=self.started_at,
             received_at=utc_now(),
             unanswered=unanswered and usage.cost_usd is None,
+            chunk_times=written_times(answer.times) if answer else None,
             reserved_usd=reserved_usd if reserved_usd and usage.cost_usd is None else None,
         )

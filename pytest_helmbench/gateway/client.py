@@ -22,7 +22,9 @@ from yarl import URL
 
 from pytest_helmbench.gateway.echoes import Echoes
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
-from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
+from pytest_helmbench.gateway.http_answers import PLAIN, RawAnswer, Sending, TransportError
+from pytest_helmbench.gateway.live_stream import EventCutter
+from pytest_helmbench.gateway.other_replies import CHAT
 from pytest_helmbench.gateway.providers.base_urls import is_loopback
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.read_deadline import ReadDeadline
@@ -41,6 +43,7 @@ class _Target:
     """What every request to one endpoint has in common."""
 
     url: URL
+    base_url: str
     headers: CIMultiDict[str] = field(repr=False)
     proxy: URL | None
     proxy_headers: CIMultiDict[str] | None = field(repr=False)
@@ -82,13 +85,16 @@ class ChatClient:
         # Transports close in the next turn of the loop.
         await asyncio.sleep(0)
 
-    async def post(self, endpoint: Endpoint, body: bytes, timeout_s: float) -> RawAnswer:
+    async def post(
+        self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
+    ) -> RawAnswer:
         """Send a body and return the whole answer, whatever its status.
 
         Args:
             endpoint: Where to.
             body: JSON.
             timeout_s: Bound of everything: connecting, waiting, reading.
+            sending: Where to, and who takes it as it arrives.
 
         Raises:
             TransportError: No whole answer came.
@@ -98,7 +104,7 @@ class ChatClient:
             target = self._targets[endpoint] = _target(endpoint)
         try:
             async with ReadDeadline(timeout_s) as deadline:
-                return await self._exchange(target, body, deadline)
+                return await self._exchange(target, body, sending, deadline)
         except TransportError:
             raise
         except aiohttp.ClientError as error:
@@ -116,10 +122,16 @@ class ChatClient:
         # Outside of the handlers: the library's errors hold the request's headers, and so the key.
         raise TransportError(fault)
 
-    async def _exchange(self, target: _Target, body: bytes, deadline: ReadDeadline) -> RawAnswer:
+    async def _exchange(
+        self, target: _Target, body: bytes, sending: Sending, deadline: ReadDeadline
+    ) -> RawAnswer:
         started = self._clock()
+
+        def now_ms() -> float:
+            return (self._clock() - started) * 1000
+
         async with self._session.post(
-            target.url,
+            target.url if sending.path == CHAT else URL(f"{target.base_url}/{sending.path}"),
             data=body if len(body) <= _WRITTEN_AT_ONCE else io.BytesIO(body),
             headers=target.headers,
             proxy=target.proxy,
@@ -127,21 +139,36 @@ class ChatClient:
             allow_redirects=False,
         ) as response:
             deadline.received()
-            received = await _read(response, deadline)
-            latency_ms = (self._clock() - started) * 1000
+            cutter: EventCutter | None = None
+            if sending.on_event is not None and _is_stream(response):
+                cutter = EventCutter(sending.on_event, target.echoes.without, now_ms)
+            received = await _read(response, deadline, cutter)
+            latency_ms = now_ms()
             headers = {name.lower(): value for name, value in response.headers.items()}
             status = response.status
+        if cutter is not None:
+            passed_on, times = cutter.close()
+            return RawAnswer(status, headers, passed_on, latency_ms, times)
         return RawAnswer(status, headers, target.echoes.without(received), latency_ms)
 
 
-async def _read(response: aiohttp.ClientResponse, deadline: ReadDeadline) -> bytes:
+def _is_stream(response: aiohttp.ClientResponse) -> bool:
+    return 200 <= response.status < 300 and response.content_type == "text/event-stream"
+
+
+async def _read(
+    response: aiohttp.ClientResponse, deadline: ReadDeadline, cutter: EventCutter | None
+) -> bytes:
     chunks: list[bytes] = []
     size = response.content_length or 0
     if size <= MAX_BODY_BYTES:
         size = 0
         async for chunk in response.content.iter_any():
             deadline.received()
-            chunks.append(chunk)
+            if cutter is not None:
+                cutter.feed(chunk)
+            else:
+                chunks.append(chunk)
             size += len(chunk)
             if size > MAX_BODY_BYTES:
                 break
@@ -175,7 +202,7 @@ def _target(endpoint: Endpoint) -> _Target:
         headers["Proxy-Authorization"] = authorization  # no tunnel: the proxy reads the request itself
     elif authorization:
         proxy_headers = CIMultiDict({"Proxy-Authorization": authorization})
-    return _Target(url, headers, proxy, proxy_headers, Echoes(endpoint.secrets))
+    return _Target(url, endpoint.base_url, headers, proxy, proxy_headers, Echoes(endpoint.secrets))
 
 
 def _proxy_of(url: URL) -> tuple[URL | None, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_helmbench.gateway.http_answers import Client, RawAnswer
+from pytest_helmbench.gateway.http_answers import PLAIN, Client, RawAnswer, Sending
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["ClientOnDemand"]
@@ -17,13 +17,15 @@ class ClientOnDemand:
     def __init__(self) -> None:
         self._client: Client | None = None
 
-    async def post(self, endpoint: Endpoint, body: bytes, timeout_s: float) -> RawAnswer:
+    async def post(
+        self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
+    ) -> RawAnswer:
         """See `Client.post`."""
         if self._client is None:
             from pytest_helmbench.gateway.client import ChatClient
 
             self._client = ChatClient()
-        return await self._client.post(endpoint, body, timeout_s)
+        return await self._client.post(endpoint, body, timeout_s, sending)
 
     async def close(self) -> None:
         """See `Client.close`."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,8 +18,10 @@ from pytest_helmbench.gateway.call import Call, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.fault_streaks import failed_case
 from pytest_helmbench.gateway.faults import Fault, FaultKind, is_unanswered
-from pytest_helmbench.gateway.http_answers import Client, RawAnswer, TransportError
+from pytest_helmbench.gateway.http_answers import PLAIN, Client, RawAnswer, TransportError
+from pytest_helmbench.gateway.local_answers import answered_here
 from pytest_helmbench.gateway.model_stops import ModelStops
+from pytest_helmbench.gateway.other_replies import CHAT, EMBEDDINGS
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     Ending,
@@ -35,7 +35,7 @@ from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse
 from pytest_helmbench.gateway.retries import CallFailedError, Patience, Retries
 from pytest_helmbench.gateway.token_counts import completion_bound, estimated_tokens
 from pytest_helmbench.gateway.usage import counted_usage, cut_by_budget, priced_usage
-from pytest_helmbench.gateway.wire import ParsedReply, parse_reply, whole_body
+from pytest_helmbench.gateway.wire import ParsedReply, parse_reply
 
 __all__ = ["NOT_ON_RECORD", "Gateway"]
 
@@ -75,6 +75,7 @@ class Gateway:
         self._sleep = sleep
         self._jitter = jitter
         self._recorded = recorded
+        self._at_recorded_times = False
         self._replies = 0
         self._answering: set[str] = set()
         self._stops = ModelStops(patience.grace_s)
@@ -83,6 +84,10 @@ class Gateway:
         """Let replies on record stand for calls from now on."""
         if self._recorded is RecordedUse.NEVER:
             self._recorded = RecordedUse.FIRST
+
+    def replay_at_recorded_times(self) -> None:
+        """Give streams on record as slowly as they came."""
+        self._at_recorded_times = True
 
     async def ask(self, call: Call, clock: CaseClock, watch: Watch) -> Reply:
         """Get a reply.
@@ -155,7 +160,7 @@ class Gateway:
         ask = PermitRequest(
             model=call.entry.id,
             prompt_tokens=estimated_tokens(request.encoded),
-            max_tokens=completion_bound(request.body),
+            max_tokens=1 if request.path == EMBEDDINGS else completion_bound(request.body),
             urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
             run_id=call.origin.run_id,
@@ -166,6 +171,8 @@ class Gateway:
             result = await self._attempt(request, ask, retries, clock, watch)
             if isinstance(result, Reply):
                 return result
+            if call.forwarded is not None and call.forwarded.begun:
+                raise CallFailedError(result, retries.attempts + 1)  # a part of it cannot be taken back
             if result.kind is FaultKind.DEAD_MODEL:
                 raise ModelFoundStoppedError(self._stops.sentence(call.entry.id) or result.text())
             try:
@@ -220,7 +227,11 @@ class Gateway:
         """Return a recorded reply as if it had just come; None when it cannot be read or is of no use."""
         call = request.call
         parsed = parse_reply(
-            200, recorded.body, endpoint=call.endpoint, sent_schema=call.response_format is not None
+            200,
+            recorded.body,
+            endpoint=call.endpoint,
+            sent_schema=call.response_format is not None,
+            path=request.path,
         )
         if isinstance(parsed, Fault):
             return None
@@ -236,7 +247,8 @@ class Gateway:
         if not (self._recorded is RecordedUse.ONLY or call.accepts(reply)):
             return None
         if call.forwarded is not None:
-            call.forwarded.arrived(whole_body(recorded.body), recalled=True)
+            times = recorded.times if self._at_recorded_times else ()
+            call.forwarded.arrived(recorded.body, recalled=True, times=times)
         trace = Attempt.begun(request, 0)
         answer = RawAnswer(200, {}, recorded.body, 0.0)
         record = trace.record(answer=answer, reply=replace(reply, usage=free))
@@ -292,6 +304,7 @@ class Gateway:
             headers=answer.headers,
             endpoint=endpoint,
             sent_schema=request.call.response_format is not None,
+            path=request.path,
         )
         if isinstance(parsed, Fault):
             fault = retries.forgive_once(parsed) if permit.model in self._answering else parsed
@@ -304,28 +317,17 @@ class Gateway:
         return reply
 
     async def _send(self, request: PreparedCall, timeout_s: float) -> RawAnswer:
-        endpoint = request.call.endpoint
+        call, endpoint = request.call, request.call.endpoint
         server = endpoint.server
-        if server.function:
-            from pytest_helmbench.gateway.function_calls import call_function  # for applications alone
-
-            return await call_function(server.function, request.body, timeout_s)
-        if not server.embedded:
-            said = await self._client.post(endpoint, server.sent(request.encoded, request.body), timeout_s)
-            return replace(said, body=server.read(said.body)) if 200 <= said.status < 300 else said
-        from pytest_helmbench.gateway.baselines.baseline import (  # for floors alone
-            baseline_reply,
-            guarded_reply,
-        )
-
-        started = time.perf_counter()
-        try:
-            answer = baseline_reply if request.call.forwarded is None else guarded_reply
-            document = answer(endpoint.model_id, request.body)
-        except HelmbenchError as error:
-            raise TransportError(Fault(FaultKind.REJECTED, None, "no_answer", str(error))) from error
-        body = json.dumps(document).encode()
-        return RawAnswer(200, {}, body, (time.perf_counter() - started) * 1000)
+        if not server.passes_on and request.path != CHAT:
+            sentence = f"{call.entry.id} answers no /{request.path}"
+            raise TransportError(Fault(FaultKind.REJECTED, None, "no_answer", sentence))
+        if server.function or server.embedded:
+            return await answered_here(request, timeout_s)
+        sending = call.forwarded.sending() if call.forwarded is not None and server.passes_on else PLAIN
+        sent = server.sent(request.encoded, request.body)
+        said = await self._client.post(endpoint, sent, timeout_s, sending)
+        return replace(said, body=server.read(said.body)) if 200 <= said.status < 300 else said
 
     def _settle_reply(self, trace: Attempt, permit: Permit, parsed: ParsedReply, answer: RawAnswer) -> Reply:
         call = trace.request.call
@@ -335,7 +337,7 @@ class Gateway:
         record = trace.record(answer=answer, reply=reply, reserved_usd=permit.reserved_usd)
         self._backend.settle(permit, used, record)
         if call.forwarded is not None:
-            call.forwarded.arrived(whole_body(answer.body))
+            call.forwarded.arrived(answer.body)
         _log.info(
             "%s: %s call: %s answered after %.0f ms, %s + %s tokens, %s USD",
             call.origin.code,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from pytest_helmbench.gateway.live_stream import ChunkTimes
+
 __all__ = ["CacheMode", "Record", "Recorded", "RecordedUse", "ReplyCache", "Wanted"]
 
 
@@ -63,10 +65,12 @@ class Recorded:
     Args:
         body: HTTP body as received.
         own: The same run has paid it (and is being resumed).
+        times: Of the events of a stream, as it came.
     """
 
     body: bytes
     own: bool
+    times: ChunkTimes = ()
 
 
 class Record(Protocol):

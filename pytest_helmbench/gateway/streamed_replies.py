@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
-__all__ = ["is_stream", "streamed_document"]
+__all__ = ["is_stream", "stream_events", "streamed_document"]
 
 _TEXTS = ("content", "reasoning", "reasoning_content", "refusal")
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider", "usage", "error")
@@ -30,7 +30,7 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
     calls: dict[int, _ToolCall] = {}
     reason: JsonValue = None
     done = False
-    for data in _events(body):
+    for data in stream_events(body):
         if data == "[DONE]":
             done = True
             continue
@@ -53,8 +53,8 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
     return document
 
 
-def _events(body: bytes) -> Iterator[str]:
-    """Yield the data of each event."""
+def stream_events(body: bytes) -> Iterator[str]:
+    """Yield the data of each event of a stream."""
     lines: list[str] = []
     for line in body.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if line.startswith("data:"):

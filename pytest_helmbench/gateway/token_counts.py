@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.gateway.other_replies import CHAT, EMBEDDINGS, RESPONSES
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["bound_completion", "completion_bound", "estimated_tokens", "with_estimates"]
 
-_BOUNDS = ("max_completion_tokens", "max_tokens")
+_BOUNDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _ASCII_BYTES_PER_TOKEN = 4
 _OTHER_BYTES_PER_TOKEN = 2
 
@@ -25,13 +26,15 @@ def completion_bound(body: JsonObject) -> int | None:
     return bound * choices if bound and isinstance(choices, int) and choices > 1 else bound
 
 
-def bound_completion(body: dict[str, JsonValue], endpoint: Endpoint, most_tokens: int | None) -> bool:
+def bound_completion(
+    body: dict[str, JsonValue], endpoint: Endpoint, most_tokens: int | None, path: str = CHAT
+) -> bool:
     """Bound the completion of a request that states no bound; return whether that was done."""
-    if most_tokens is None or completion_bound(body) is not None:
+    if most_tokens is None or path == EMBEDDINGS or completion_bound(body) is not None:
         return False
     for name in _BOUNDS:
         body.pop(name, None)
-    body[endpoint.max_tokens_key] = most_tokens
+    body["max_output_tokens" if path == RESPONSES else endpoint.max_tokens_key] = most_tokens
     return True
 
 

@@ -14,6 +14,14 @@ from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.error_answers import classify, error_fault
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.other_replies import (
+    CHAT,
+    EMBEDDINGS,
+    RESPONSES,
+    OtherReply,
+    other_reply,
+    streamed_response,
+)
 from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import Provider, amount
@@ -97,18 +105,50 @@ def request_body(
 
 
 def passed_body(
-    endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int
+    endpoint: Endpoint, sampling: Sampling, stated: JsonObject, *, repetition: int, path: str = CHAT
 ) -> dict[str, JsonValue]:
-    """Return the JSON object to send for a request that is not ours; never a stream.
+    """Return the JSON object to send for a request that is not ours.
+
+    One that asks for a stream gets one, with the token counts at its end.
 
     Args:
         endpoint: Who is asked, whatever model is stated.
         sampling: What is set wins over what is stated; what is unset passes as stated.
         stated: Body of the request as its client wrote it.
         repetition: From 1.
+        path: `chat/completions`, `responses` or `embeddings`.
     """
     body = dict(stated)
     body["model"] = endpoint.wire_model
+    if path == EMBEDDINGS:
+        return body
+    if path == RESPONSES:
+        _set_response_options(body, sampling)
+    else:
+        _set_chat_options(body, endpoint, sampling, repetition)
+    _extend(body, sampling.extra_body or {})
+    if stated.get("stream") is True:
+        body["stream"] = True
+        if path == CHAT:
+            body["stream_options"] = {**_block(stated, "stream_options"), "include_usage": True}
+    return body
+
+
+def _set_response_options(body: dict[str, JsonValue], sampling: Sampling) -> None:
+    """Set what the user has set, as far as responses know it; a seed they do not."""
+    options = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_output_tokens": sampling.max_tokens,
+    }
+    body.update((name, value) for name, value in options.items() if value is not None)
+    if sampling.reasoning_effort is not None:
+        body["reasoning"] = {**_block(body, "reasoning"), "effort": sampling.reasoning_effort}
+
+
+def _set_chat_options(
+    body: dict[str, JsonValue], endpoint: Endpoint, sampling: Sampling, repetition: int
+) -> None:
     if sampling.max_tokens is not None:
         for name in _TOKEN_BOUNDS:
             body.pop(name, None)
@@ -122,8 +162,6 @@ def passed_body(
     body.update((name, value) for name, value in options.items() if value is not None)
     with_schema = _block(body, "response_format").get("type", "text") != "text"
     endpoint.server.complete_request(body, with_schema=with_schema)
-    _extend(body, sampling.extra_body or {})
-    return body
 
 
 def _block(body: JsonObject, name: str) -> JsonObject:
@@ -161,14 +199,17 @@ def encode(body: JsonObject) -> bytes:
         return _ASCII_ENCODER.encode(body).encode()
 
 
-def request_hash(encoded: bytes, number: int = 1) -> str:
+def request_hash(encoded: bytes, number: int = 1, path: str = CHAT) -> str:
     """Return the SHA-256 (hex) of a body: it covers all that can change the answer, no key, no base URL.
 
     Args:
         encoded: As sent.
         number: Which of several identical requests of one item it is, from 1; the first is like any other.
+        path: Where it goes.
     """
     digest = hashlib.sha256(encoded)
+    if path != CHAT:
+        digest.update(b"\n/" + path.encode())
     if number > 1:
         digest.update(b"\n%d" % number)  # no body ends like this
     return digest.hexdigest()
@@ -181,6 +222,7 @@ def parse_reply(
     headers: Mapping[str, str] = _NO_HEADERS,
     endpoint: Endpoint | None = None,
     sent_schema: bool = False,
+    path: str = CHAT,
     clock: Callable[[], float] = time.time,
 ) -> ParsedReply | Fault:
     """Return the reply in an HTTP answer, or the fault that stands in its place.
@@ -191,31 +233,40 @@ def parse_reply(
         headers: Names in lower case.
         endpoint: Who was asked; None for a stored reply.
         sent_schema: The request had a response schema.
+        path: `chat/completions`, `responses` or `embeddings`.
         clock: Seconds since 1970, for dates in headers.
     """
     if not 200 <= status < 300:
         return classify(status, headers, body, endpoint, sent_schema=sent_schema, clock=clock)
-    document = _decoded(body)
+    document = _decoded(body, path)
     if not isinstance(document, dict):
         start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
         return _malformed(status, "not_json", f"something that is no JSON object: {start!r}")
-    usage = _usage(document.get("usage"), endpoint.server if endpoint is not None else ANY_SERVER)
-    choice = first_choice(document)
+    other = other_reply(path, document) if path != CHAT else None
+    stated = document.get("usage") if other is None else dict(other.usage)
+    usage = _usage(stated, endpoint.server if endpoint is not None else ANY_SERVER)
+    choice = first_choice(document) if other is None else _as_choice(other)
     # Routers put the error of a server that broke off into the choice.
     error = document.get("error") or choice.get("error")
     if error:
         fault = error_fault(status, headers, error, endpoint, sent_schema=sent_schema, clock=clock)
         return replace(fault, usage=usage)
-    if not choice:
+    if not choice or (path != CHAT and other is None):
         return replace(_malformed(status, "no_choices", "without choices"), usage=usage)
     return _reply(status, document, choice, usage)
 
 
-def _decoded(body: bytes) -> JsonValue:
+def _as_choice(other: OtherReply) -> JsonObject:
+    """Return what is no chat completion as if it were one."""
+    message = {"role": "assistant", "content": other.text, "refusal": other.refusal, **other.message}
+    return {"message": message, "finish_reason": other.finish_reason}
+
+
+def _decoded(body: bytes, path: str = CHAT) -> JsonValue:
     """Return the decoded JSON, or None; a stream is put together, a broken byte spoils only its own character."""
     document: JsonValue
     if is_stream(body):
-        return streamed_document(body)
+        return streamed_document(body) if path == CHAT else streamed_response(body)
     try:
         document = json.loads(body)
     except UnicodeDecodeError:
@@ -237,10 +288,12 @@ def reply_document(body: bytes) -> JsonObject:
     return document if isinstance(document, dict) else {}
 
 
-def whole_body(body: bytes) -> bytes:
+def whole_body(body: bytes, path: str = CHAT) -> bytes:
     """Return a reply as one JSON object, where it came as a stream; anything else as it is."""
-    document = streamed_document(body) if is_stream(body) else None
-    return body if document is None else encode(document)
+    document = _decoded(body, path) if is_stream(body) else None
+    if not isinstance(document, dict):
+        return body
+    return encode(document)
 
 
 def first_choice(document: JsonObject) -> JsonObject:

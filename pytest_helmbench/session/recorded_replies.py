@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_helmbench.gateway.live_stream import read_times
 from pytest_helmbench.gateway.reply_cache import CacheMode, Recorded, Wanted
 from pytest_helmbench.store.recorded_runs import RecordedRuns
 from pytest_helmbench.store.writer import Store
@@ -42,11 +43,11 @@ class RecordedReplies:
             )
             # To refresh is to call anew once: what the run that goes on has called for itself is new.
             if mine is not None and (mine.paid or self._mode is not CacheMode.REFRESH):
-                return Recorded(mine.body, own=mine.paid)
+                return Recorded(mine.body, own=mine.paid, times=read_times(mine.chunk_times))
         if not self._mode.reads:
             return None
-        body = self._recorded.reply(wanted.request_hash, wanted.repetition)
-        return None if body is None else Recorded(body, own=False)
+        other = self._recorded.reply(wanted.request_hash, wanted.repetition)
+        return None if other is None else Recorded(other.body, own=False, times=read_times(other.chunk_times))
 
     def settle(self) -> None:
         """Wait until everything that this session was answered is on disk."""

@@ -57,10 +57,12 @@ class PaidReply:
     Args:
         body: HTTP body as received.
         paid: The run has called for it itself; else it took it from the record.
+        chunk_times: Of the events of a stream, as JSON; None for none.
     """
 
     body: bytes
     paid: bool
+    chunk_times: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,25 +117,25 @@ class RecordedRuns:
         """Close the connection."""
         self._conn.close()
 
-    def reply(self, request_hash: str, repetition: int) -> bytes | None:
-        """Return the newest body that answered this request in this repetition, or None."""
+    def reply(self, request_hash: str, repetition: int) -> PaidReply | None:
+        """Return the newest reply that answered this request in this repetition, or None."""
         rows = self._rows(
-            "SELECT body FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
+            "SELECT body, chunk_times FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
             " ORDER BY id DESC LIMIT 1",
             (request_hash, repetition),
         )
-        return bytes(rows[0][0]) if rows else None
+        return PaidReply(bytes(rows[0][0]), False, rows[0][1]) if rows else None
 
     def reply_of_run(self, run_id: int, code: str, request_hash: str, repetition: int) -> PaidReply | None:
         """Return the newest reply to this request for this case of this run, or None."""
         rows = self._rows(
-            "SELECT responses.body, max(calls.from_cache = 0) OVER () FROM calls"
+            "SELECT responses.body, max(calls.from_cache = 0) OVER (), responses.chunk_times FROM calls"
             " JOIN responses ON responses.id = calls.response_id"
             " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
             " AND responses.body IS NOT NULL ORDER BY calls.id DESC LIMIT 1",
             (run_id, code, repetition, request_hash),
         )
-        return PaidReply(bytes(rows[0][0]), bool(rows[0][1])) if rows else None
+        return PaidReply(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
 
     def judged_cases(
         self, run_id: int, statements: StatementReader | None = None

@@ -377,3 +377,9 @@ def keep_comparisons(db: Database) -> None:
         )"""
     )
     db.conn.execute("CREATE INDEX idx_comparisons_run_id ON comparisons (run_id)")
+
+
+@_MIGRATIONS()
+def keep_chunk_times(db: Database) -> None:
+    """Keep when the events of streams have arrived."""
+    db.conn.execute("ALTER TABLE responses ADD COLUMN chunk_times TEXT")

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -82,6 +82,9 @@ class Answer:
         drip: Send one byte of the body every 20 ms, for ever.
         huge: Send that many bytes.
         truncated: Close in the middle of the body.
+        events: Send these as a stream of events, one after the other.
+        pace_s: Between two events.
+        breaks_off: Close the connection behind the last event, without the end of the body.
     """
 
     text: str | None = None
@@ -98,6 +101,9 @@ class Answer:
     drip: bool = False
     huge: int = 0
     truncated: bool = False
+    events: Sequence[bytes] = ()
+    pace_s: float = 0.0
+    breaks_off: bool = False
 
 
 @dataclass(slots=True)
@@ -386,6 +392,10 @@ class _Connection(asyncio.Protocol):
             headers["Retry-After"] = str(answer.retry_after)
         if answer.reset:
             self._reset()
+        elif answer.events:
+            stream = {"Transfer-Encoding": "chunked", "Content-Type": "text/event-stream", **headers}
+            self._send(200, b"", stream, length=None)
+            self._stream(answer, 0)
         elif answer.drip:
             self._send(200, b"", {"Transfer-Encoding": "chunked", **headers}, length=None)
             self._drip()
@@ -418,6 +428,19 @@ class _Connection(asyncio.Protocol):
         connected = self._transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
+
+    def _stream(self, answer: Answer, number: int) -> None:
+        if number == len(answer.events):
+            if answer.breaks_off:
+                self._transport.close()
+                return
+            self._transport.write(b"0\r\n\r\n")
+            self._timer = None
+            self._done()
+            return
+        event = answer.events[number]
+        self._transport.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
+        self._timer = asyncio.get_running_loop().call_later(answer.pace_s, self._stream, answer, number + 1)
 
     def _drip(self) -> None:
         self._transport.write(b"1\r\n \r\n")

@@ -115,6 +115,7 @@ class BenchPackManifest:
         verifiers: In order; legacy `sidecars` are among them.
         obstacle: Why no host like us can run it, in a sentence; None when one can.
         hash: SHA-256 (hex) over the files of the pack.
+        measures_speed: It says so (`measures: speed`).
     """
 
     root: Path
@@ -129,6 +130,7 @@ class BenchPackManifest:
     verifiers: tuple[VerifierSpec, ...]
     obstacle: str | None
     hash: str
+    measures_speed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

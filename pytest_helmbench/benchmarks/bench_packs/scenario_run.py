@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,9 +27,15 @@ from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.item_clock import ItemClock
 from pytest_helmbench.gateway.relay.sums import Sums
 
-__all__ = ["ScenarioRun", "Told"]
+__all__ = ["ScenarioRun", "Told", "has_speed"]
 
 _MOST_EVENTS = 1_000
+_SPEED = re.compile(
+    r"tok(?:en)?s?[ _-]*(?:/|per)[ _-]*s(?:ec(?:ond)?)?(?![a-z])|(?<![a-z])(?:tps|t/s|ttft|itl)(?![a-z])"
+    r"|time[ _-]*to[ _-]*first|first[ _-]*token|inter[ _-]*token",
+    re.IGNORECASE,
+)
+_MOST_READ = 20_000  # characters of a result that are searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +147,7 @@ class ScenarioRun:
             scenarioId=result.scenario,
             result=dict(result.stated),
         )
-        outcome = self._fault() or self._unasked(sums)
+        outcome = self._fault() or self._unasked(sums) or self._unmeasured(sums, result)
         if outcome is None and unanswered is not None and result.status is not PackStatus.PASS:
             outcome = fault_outcome(unanswered)
         if outcome is None:
@@ -162,6 +170,18 @@ class ScenarioRun:
         )
         return Outcome(Verdict.ERROR, "no_model_call", message)
 
+    def _unmeasured(self, sums: Sums, result: ScenarioResult) -> Outcome | None:
+        """Return a skip for a speed that was read off a record."""
+        if not sums.recalled or not (
+            self._told.manifest.measures_speed or (sums.streams and has_speed(result))
+        ):
+            return None
+        message = (
+            "a speed is no measurement when replies come from the record: this one is not judged"
+            " (measure in a session of its own, with --helmbench-cache=off)"
+        )
+        return Outcome(Verdict.SKIPPED, "not_measured", message)
+
     def _complete(self, outcome: Outcome, stated: tuple[Event, ...]) -> Outcome:
         scenario = self._rule.scenario.id
         if not outcome.judged:
@@ -169,6 +189,12 @@ class ScenarioRun:
         finished = _event("scenario_finished", scenarioId=scenario)
         events = (*self._news(), self._started, *self._progress, *stated, finished)
         return replace(with_sums(outcome, self._conversation.sums), events=events)
+
+
+def has_speed(result: ScenarioResult) -> bool:
+    """Return whether a result speaks of the speed of its model."""
+    words = re.sub(r"([a-z])(?=[A-Z])", r"\1_", json.dumps(result.stated, ensure_ascii=False)[:_MOST_READ])
+    return _SPEED.search(words) is not None
 
 
 def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:

@@ -185,7 +185,14 @@ class BenchPackWork:
         )
         request_s = _request_s(generation, settings.timeout_s)
         limit_s = settings.case_timeout_s or _REQUESTS_PER_ITEM * request_s
-        line = ItemLine(context.origin, context.entry, context.endpoint, "pack", request_s)
+        line = ItemLine(
+            context.origin,
+            context.entry,
+            context.endpoint,
+            "pack",
+            request_s,
+            declared=frozenset(self.manifest.sampling_defaults),
+        )
         clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s))
         running = self._running
         async with (

@@ -19,6 +19,7 @@ import pytest
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.python_tests.clients import Connection
 from pytest_helmbench.benchmarks.python_tests.jobs import (
+    NO_MODEL_CALL,
     Finding,
     HandWritten,
     HandWrittenJob,
@@ -247,7 +248,7 @@ class HandWrittenTests:
                 report.longrepr = str(raised)  # as it is: pytest would put "Failed: " before it
             elif isinstance(raised, pytest.skip.Exception):
                 report.longrepr = (escaped_path(str(item.path)), job.test.line, str(raised))
-        if outcome is None:
+        if outcome is None or outcome.reason == NO_MODEL_CALL:
             return report
         if report.failed:
             report.when = "call" if outcome.judged else "setup"
@@ -290,7 +291,7 @@ class HandWrittenTests:
             return
         finding = _finding(item, job, error, in_setup=in_setup)
         outcome = self._conclude(item, job, finding)
-        if outcome.reason == finding.reason:
+        if outcome.reason in (finding.reason, NO_MODEL_CALL):
             return
         if outcome.verdict is Verdict.SKIPPED:
             self._skip(item, outcome.message)

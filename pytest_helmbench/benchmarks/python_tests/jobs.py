@@ -26,6 +26,7 @@ from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.sums import Sums
 
 __all__ = [
+    "NO_MODEL_CALL",
     "Finding",
     "HandWritten",
     "HandWrittenJob",
@@ -38,6 +39,9 @@ _KIND = "python_tests"
 _FAMILY = "python_test"
 _RULE = "assertions"
 _EXPECTED = "the test passes"
+NO_MODEL_CALL = "no_model_call"
+"""Reason of a test that asked nothing: pytest reports it as any test, and it is no case of the benchmark."""
+
 _PLACE = "*.py"  # no folder has this name, so that a benchmark at rootdir is another one
 _HASH_DIGITS = 16
 
@@ -122,7 +126,7 @@ class HandWrittenWork:
         turn = self._turn
         if turn is None:
             raise RuntimeError(f"{case.code}: nobody runs its code")
-        line = ItemLine(context.origin, context.entry, context.endpoint, "case")
+        line = ItemLine(context.origin, context.entry, context.endpoint, "case", trusted=True)
         async with Conversation(context.gateway, line, context.clock, context.watch) as conversation:
             try:
                 address = await self._relay.open(conversation)
@@ -324,6 +328,9 @@ def _outcome(case: Case, finding: Finding, sums: Sums) -> Outcome:
     if not isinstance(rule, AssertionRule):
         raise TypeError(f"{case.code}: no hand-written test")
     outcome = _judged(rule, finding)
+    if outcome.judged and not sums.requests:
+        # Whatever its assertions say, they say nothing of a model.
+        return Outcome(Verdict.SKIPPED, NO_MODEL_CALL, "the test asked no model: it is no case")
     if finding.verdict in (Verdict.FAILED, Verdict.ERROR) and sums.open_faults:
         # A test that was left without answers has not failed by itself.
         outcome = fault_outcome(sums.open_faults[0])

@@ -54,6 +54,11 @@ class HttpApplication(_Application):
 
     template: HttpTemplate = field(default_factory=lambda: HttpTemplate(""))
 
+    @property
+    def passes_on(self) -> bool:
+        """See `Provider.passes_on`: it has its own form for one question only."""
+        return False
+
     def address(self, base_url: str) -> str:
         """See `Provider.address`: the whole address is stated."""
         return base_url

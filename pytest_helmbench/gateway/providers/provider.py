@@ -56,6 +56,11 @@ class Provider:
     require_parameters: bool = False
     function: str = ""
 
+    @property
+    def passes_on(self) -> bool:
+        """Whether it is a server with the whole OpenAI interface: streams, responses, embeddings."""
+        return not (self.embedded or self.function)
+
     def at(self, host: str) -> Provider | None:
         """Return this provider when it is what answers at a host, else None."""
         return self if host and host == urlsplit(self.base_url).hostname else None

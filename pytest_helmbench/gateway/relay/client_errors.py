@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
 from pytest_helmbench.gateway.permits import BudgetSpentError, ModelStoppedError, RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.relay.known_fields import KnownFields, refusals, refusals_of_trusted
 from pytest_helmbench.gateway.retries import CallFailedError
 
 __all__ = [
@@ -25,17 +27,6 @@ __all__ = [
     "read_request",
 ]
 
-_OTHER_MODEL = "would have another model answer than the one under test"
-_OUT_OF_REACH = "would let the provider fetch what the request does not hold"
-_REFUSED_FIELDS: Mapping[str, str] = {
-    "models": _OTHER_MODEL,
-    "route": _OTHER_MODEL,
-    "preset": _OTHER_MODEL,
-    "plugins": _OUT_OF_REACH,
-    "web_search_options": _OUT_OF_REACH,
-    "search_parameters": _OUT_OF_REACH,
-}
-_CLIENT_TOOLS = ("function", "custom")
 _TYPES: Mapping[int, str] = {
     401: "authentication_error",
     402: "insufficient_quota",
@@ -47,7 +38,7 @@ _MOST_PARTS = 4_000_000  # a decoded part takes many times the bytes that it is 
 
 
 class BadRequestError(HelmbenchError):
-    """A request that is not passed on.
+    """A request that is not passed on, through the fault of nobody but the code that makes it.
 
     Args:
         message: What is wrong with it, for the author of the client.
@@ -98,16 +89,29 @@ def read_request(raw: bytes) -> dict[str, JsonValue]:
     return body
 
 
-def check_request(stated: JsonObject, allowed: Collection[str] = ()) -> None:
-    """Refuse what cannot be passed on; fields that are not known pass.
+def check_request(stated: JsonObject, path: str, known: KnownFields, *, trusted: bool = False) -> None:
+    """Refuse what cannot be passed on.
 
     Args:
         stated: Decoded body.
-        allowed: Fields that the user has set for this model, whatever the client states.
+        path: `chat/completions`, `responses` or `embeddings`.
+        known: Fields that pass besides.
+        trusted: The code is the user's own: every field passes but those that change the address, key or model.
 
     Raises:
         BadRequestError: With the field.
     """
+    if path == "chat/completions":
+        _check_messages(stated)
+    elif not trusted and not isinstance(stated.get("input"), str | list):
+        raise BadRequestError("input: a text or a list is wanted", "input")
+    found = refusals_of_trusted(stated, known) if trusted else refusals(path, stated, known)
+    for name, why in found:
+        shown = excerpt(name, 200)
+        raise BadRequestError(f"{shown}: refused, since it {why}", re.split(r"[.\[]", shown, maxsplit=1)[0])
+
+
+def _check_messages(stated: JsonObject) -> None:
     messages = stated.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequestError("messages: a list with at least one message is wanted", "messages")
@@ -116,17 +120,6 @@ def check_request(stated: JsonObject, allowed: Collection[str] = ()) -> None:
             raise BadRequestError(f"messages[{number}]: an object with a role is wanted", "messages")
     if stated.get("n") not in (None, 1):
         raise BadRequestError("n: one choice per request is answered here; ask again for another", "n")
-    for name, why in _REFUSED_FIELDS.items():
-        if stated.get(name) is not None and name not in allowed:
-            raise BadRequestError(f"{name}: refused, since it {why}", name)
-    tools = stated.get("tools")
-    for number, tool in enumerate(tools if isinstance(tools, list) and "tools" not in allowed else ()):
-        kind = tool.get("type", "function") if isinstance(tool, dict) else None
-        if kind not in _CLIENT_TOOLS:
-            raise BadRequestError(
-                f"tools[{number}]: only tools that the client runs are passed on (type function or custom)",
-                "tools",
-            )
 
 
 def error_body(status: int, message: str, code: str, parameter: str | None = None) -> bytes:

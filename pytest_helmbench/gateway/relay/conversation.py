@@ -16,6 +16,8 @@ from pytest_helmbench.gateway.attempt import prepared
 from pytest_helmbench.gateway.call import Asking, Call, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
+from pytest_helmbench.gateway.live_stream import LiveStream
+from pytest_helmbench.gateway.other_replies import CHAT
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.client_errors import (
@@ -25,6 +27,7 @@ from pytest_helmbench.gateway.relay.client_errors import (
     failure_of,
 )
 from pytest_helmbench.gateway.relay.exchanges import Exchange, Exchanges, RawReply
+from pytest_helmbench.gateway.relay.known_fields import KnownFields
 from pytest_helmbench.gateway.relay.sums import Sums, Tally
 from pytest_helmbench.gateway.retries import CallFailedError
 
@@ -54,6 +57,8 @@ class ItemLine:
         endpoint: Where it is reached.
         purpose: `agent` or `pack`; `case` for a hand-written test.
         timeout_s: Per attempt; None for that of everybody.
+        trusted: The code that asks is the user's own.
+        declared: Fields that the benchmark has declared as its sampling options: they are known.
     """
 
     origin: Origin
@@ -61,6 +66,8 @@ class ItemLine:
     endpoint: Endpoint
     purpose: str
     timeout_s: float | None = None
+    trusted: bool = False
+    declared: frozenset[str] = frozenset()
 
 
 class Conversation:
@@ -120,20 +127,33 @@ class Conversation:
         """What the calls came to so far."""
         return self._tally.sums
 
-    async def complete(self, body: JsonObject) -> RawReply:
-        """Pass a chat-completions request on and return what comes back; never a stream.
+    def refuse(self, method: str, error: HelmbenchError) -> None:
+        """Take note of a request to an address that there is not: it is no failure of the model.
+
+        A pack or an agent may look around (GET); whatever it asks else, it will not do without.
+        """
+        number = self._tally.count_request()
+        if self.line.trusted or method not in ("GET", "HEAD", "OPTIONS"):
+            self._tally.open_fault(f"refused {number}", error)
+
+    async def complete(
+        self, body: JsonObject, path: str = CHAT, on_stream: Callable[[LiveStream], None] | None = None
+    ) -> RawReply:
+        """Pass a request on and return what comes back, as a whole.
 
         Args:
-            body: As the client wrote it; `model`, `stream` and what the user has set are replaced.
+            body: As the client wrote it; `model` and what the user has set are replaced.
+            path: `chat/completions`, `responses` or `embeddings`.
+            on_stream: Told of the stream that was asked for as soon as there is one, to take it as it comes.
 
         Raises:
             asyncio.CancelledError: The caller is cancelled, or the session ends. The call goes on for a moment.
         """
         if self.ended:
             return self._failure(ItemEndedError())
-        number = self._tally.count_request()
+        number = self._tally.count_request(streamed=body.get("stream") is True)
         try:
-            call, key = self._call(body)
+            call, key = self._call(body, path)
         except BadRequestError as error:
             self._tally.open_fault(f"refused {number}", error)
             return self._failure(error)
@@ -145,7 +165,7 @@ class Conversation:
             self._nobody_waits.clear()
             try:
                 with self._clock.asking():
-                    raw = await self._asked(call, key)
+                    raw = await self._asked(call, key, on_stream)
             finally:
                 self._waiting -= 1
                 if not self._waiting:
@@ -211,10 +231,11 @@ class Conversation:
         if bug is not None:
             raise bug
 
-    def _call(self, body: JsonObject) -> tuple[Call, str]:
+    def _call(self, body: JsonObject, path: str) -> tuple[Call, str]:
         """Return the call and the hash that identical requests have in common."""
         line = self.line
-        check_request(body, line.entry.sampling.extra_body or ())
+        known = KnownFields(frozenset(line.entry.sampling.extra_body or ()), line.declared)
+        check_request(body, path, known, trusted=line.trusted)
         stated = body.get("response_format")
         call = Call(
             line.origin,
@@ -224,7 +245,7 @@ class Conversation:
             stated if isinstance(stated, Mapping) else None,
             purpose=line.purpose,
             sequence=self._sequence + 1,
-            forwarded=ForwardedRequest(body),
+            forwarded=ForwardedRequest(body, path),
             timeout_s=line.timeout_s,
         )
         try:
@@ -232,9 +253,11 @@ class Conversation:
         except RecursionError:
             raise BadRequestError("the request body is nested too deeply") from None
 
-    async def _asked(self, call: Call, key: str) -> RawReply:
+    async def _asked(self, call: Call, key: str, on_stream: Callable[[LiveStream], None] | None) -> RawReply:
         era = self._exchanges.era
         exchange = self._exchanges.take_over(key) or self._start(call, key)
+        if on_stream is not None and exchange.live is not None:
+            on_stream(exchange.live)
         try:
             return await asyncio.shield(exchange.task)
         except asyncio.CancelledError:
@@ -250,7 +273,7 @@ class Conversation:
         task = asyncio.get_running_loop().create_task(self._exchange(call, key, number))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
-        return Exchange(key, number, task)
+        return Exchange(key, number, task, None if call.forwarded is None else call.forwarded.live)
 
     async def _exchange(self, call: Call, key: str, number: int) -> RawReply:
         forwarded, era = call.forwarded, self._exchanges.era
@@ -267,7 +290,7 @@ class Conversation:
                 self._tally.add_usage(error.fault.usage)
             return self._failure(error)
         self._tally.add_reply(reply, recalled=forwarded.recalled)
-        raw = RawReply(200, forwarded.answer or b"", reply)
+        raw = RawReply(200, forwarded.answer or b"", reply, stream=forwarded.stream, times=forwarded.times)
         self._exchanges.keep_reply(key, number, raw)
         return raw
 
@@ -285,7 +308,10 @@ class Conversation:
         """
         if self.ended:
             return
-        if in_vain:
+        if exchange.live is not None and exchange.live.begun:
+            # It had an answer, and has hung up in the middle of it: that is its own affair.
+            self._tally.add_cut_stream()
+        elif in_vain:
             self._tally.open_fault(exchange.key, ClientGaveUpError(self.line.entry.id))
         self._exchanges.abandon(exchange, self._grace_s)
 

@@ -6,14 +6,15 @@ import json
 from collections.abc import Iterator
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.gateway.streamed_replies import stream_events
 from pytest_helmbench.gateway.wire import first_choice, reply_document
 
-__all__ = ["HEARTBEAT", "error_event", "reply_events", "wants_usage"]
+__all__ = ["DONE", "HEARTBEAT", "error_event", "is_done", "reply_events", "wants_usage", "without_usage"]
 
 HEARTBEAT = b": waiting for the model\n\n"
 """A comment: it keeps a connection alive and is no event."""
 
-_DONE = b"data: [DONE]\n\n"
+DONE = b"data: [DONE]\n\n"
 _PIECE = 4_000  # characters of one delta; many clients bound the length of a line
 _TEXTS = ("reasoning", "reasoning_content", "content", "refusal")
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
@@ -23,6 +24,27 @@ def wants_usage(body: JsonObject) -> bool:
     """Return whether a request asks for a last chunk with the token counts, as OpenAI or OpenRouter spell it."""
     stated = ((body.get("stream_options"), "include_usage"), (body.get("usage"), "include"))
     return any(isinstance(block, dict) and block.get(name) is True for block, name in stated)
+
+
+def is_done(event: bytes) -> bool:
+    """Return whether an event says that a chat completion is whole."""
+    return event.strip() == DONE.strip()
+
+
+def without_usage(event: bytes) -> bytes:
+    """Return an event of a chat completion without the token counts that nobody asked for; empty for these alone."""
+    if b'"usage"' not in event:
+        return event
+    data = next(stream_events(event), "")
+    try:
+        chunk = json.loads(data)
+    except (ValueError, RecursionError):
+        return event
+    if not isinstance(chunk, dict) or "usage" not in chunk:
+        return event
+    if not chunk.get("choices") and chunk.get("usage"):
+        return b""
+    return _event({name: value for name, value in chunk.items() if name != "usage"})
 
 
 def error_event(error: bytes) -> bytes:
@@ -54,7 +76,7 @@ def reply_events(reply: bytes, *, with_usage: bool) -> Iterator[bytes]:
     yield _event({**head, "choices": [last], **usage})
     if with_usage:
         yield _event({**head, "choices": [], "usage": document.get("usage")})
-    yield _DONE
+    yield DONE
 
 
 def _deltas(message: JsonObject) -> Iterator[dict[str, JsonValue]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.gateway.live_stream import ChunkTimes, LiveStream
 from pytest_helmbench.gateway.wire import first_choice, reply_document
 
 __all__ = ["Exchange", "Exchanges", "RawReply"]
@@ -24,12 +25,16 @@ class RawReply:
         reply: The reply as read; None for an error.
         error: Why there is none, for people (`CallFailedError`, `RefusedError` and its kinds,
             `BadRequestError`, `ItemEndedError`).
+        stream: The reply as the provider streamed it; None where it did not.
+        times: When its events came, where they are to be given at these times.
     """
 
     status: int
     body: bytes
     reply: Reply | None = None
     error: HelmbenchError | None = None
+    stream: bytes | None = None
+    times: ChunkTimes = ()
 
     def message(self) -> JsonObject:
         """Return the assistant's message with its content and tool calls; empty for an error."""
@@ -46,11 +51,15 @@ class Exchange:
         key: The same for requests that are alike.
         number: Which of these it is, from 1.
         task: Ends with the reply.
+        live: The stream that was asked for, as far as it has come; None where none was.
     """
 
-    __slots__ = ("_patience", "key", "number", "task")
+    __slots__ = ("_patience", "key", "live", "number", "task")
 
-    def __init__(self, key: str, number: int, task: asyncio.Task[RawReply]) -> None:
+    def __init__(
+        self, key: str, number: int, task: asyncio.Task[RawReply], live: LiveStream | None = None
+    ) -> None:
+        self.live = live
         self.key = key
         self.number = number
         self.task = task

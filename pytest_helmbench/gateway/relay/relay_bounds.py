@@ -16,7 +16,10 @@ class RelayBounds:
         item_bytes: Of all requests of one item that are out at a time.
         body_s: For sending a request.
         write_s: For taking an answer, or one piece of a stream.
-        heartbeat_s: Between two signs of life in a stream; a fault before the first is a plain HTTP error.
+        heartbeat_s: Between two signs of life in a stream that waits for leave; a fault before the first is a plain
+            HTTP error.
+        silence_s: Between two signs of life while the model is silent. It is long, since a client may measure when
+            its first bytes arrive.
         idle_s: For which a connection without a request is kept.
         connections: Open at a time, of all items; more are refused.
     """
@@ -26,5 +29,6 @@ class RelayBounds:
     body_s: float = 60.0
     write_s: float = 60.0
     heartbeat_s: float = 2.0
+    silence_s: float = 15.0
     idle_s: float = 120.0
     connections: int = 512

@@ -6,12 +6,13 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from aiohttp import web
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.gateway.other_replies import CHAT, EMBEDDINGS, PATHS
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.relay.client_errors import (
     BadRequestError,
@@ -21,21 +22,23 @@ from pytest_helmbench.gateway.relay.client_errors import (
     read_request,
 )
 from pytest_helmbench.gateway.relay.conversation import Conversation
-from pytest_helmbench.gateway.relay.event_stream import HEARTBEAT, error_event, reply_events, wants_usage
+from pytest_helmbench.gateway.relay.event_stream import HEARTBEAT, error_event, wants_usage
 from pytest_helmbench.gateway.relay.exchanges import RawReply
+from pytest_helmbench.gateway.relay.passing import Passing, recorded_blocks
 from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 
 __all__ = ["RelayServer"]
 
 _BACKLOG = 1024
 _STOP_S = 0.2
-_BLOCK = 64 * 2**10
 # The errors of clients would quote what they have sent. Errors of our own reach the item.
 _SILENT = logging.Logger("pytest_helmbench.gateway.relay.server", logging.CRITICAL + 1)
 # Retries are ours; what arrives at a client is meant to stay.
 _HEADERS = {"Server": "pytest-helmbench", "Cache-Control": "no-store"}
 _FINAL = {**_HEADERS, "x-should-retry": "false"}
-_WHAT_THERE_IS = "POST /chat/completions and GET /models, with and without /v1 before them"
+_WHAT_THERE_IS = (
+    "POST /chat/completions, /responses and /embeddings, and GET /models, with and without /v1 before them"
+)
 
 
 class _RefusedRequestError(HelmbenchError):
@@ -114,6 +117,8 @@ class RelayServer:
         try:
             return await self._answer(request, conversation, _asked("".join(rest)))
         except _RefusedRequestError as error:
+            if error.code in ("not_found", "wrong_method"):
+                conversation.refuse(request.method, BadRequestError(str(error)))
             return await self._deliver(request, _error(error.status, str(error), error.code))
         except ConnectionError:
             raise
@@ -132,7 +137,7 @@ class RelayServer:
         if what == "models":
             _want_method(request, "GET")
             return await self._deliver(request, _models(conversation, model))
-        if asked != "chat/completions":
+        if asked not in PATHS:
             shown = excerpt(asked, 100)
             raise _RefusedRequestError(
                 404, f"there is no /{shown} here; there is {_WHAT_THERE_IS}", "not_found"
@@ -141,23 +146,27 @@ class RelayServer:
         chunks: list[bytes] = []
         try:
             await self._receive(request, conversation, chunks)
-            return await self._complete(request, conversation, b"".join(chunks))
+            return await self._complete(request, conversation, asked, b"".join(chunks))
         finally:
             self._held[conversation] -= sum(map(len, chunks))
             if not self._held[conversation]:
                 del self._held[conversation]
 
     async def _complete(
-        self, request: web.BaseRequest, conversation: Conversation, sent: bytes
+        self, request: web.BaseRequest, conversation: Conversation, path: str, sent: bytes
     ) -> web.StreamResponse:
         try:
             body = read_request(sent)
         except BadRequestError as error:
             raise _RefusedRequestError(400, str(error), "bad_request") from error
-        completing = asyncio.get_running_loop().create_task(conversation.complete(body))
+        passing = Passing()
+        completing = asyncio.get_running_loop().create_task(
+            conversation.complete(body, path, passing.take if body.get("stream") is True else None)
+        )
         try:
-            if body.get("stream") is True:
-                return await self._stream(request, completing, with_usage=wants_usage(body))
+            if body.get("stream") is True and path != EMBEDDINGS:
+                hides_usage = path == CHAT and not wants_usage(body)
+                return await self._stream(request, completing, passing, hides_usage=hides_usage)
             await asyncio.wait((completing,))
         finally:
             completing.cancel()  # the client has gone, if it is not done
@@ -198,24 +207,49 @@ class RelayServer:
             )
 
     async def _stream(
-        self, request: web.BaseRequest, completing: asyncio.Task[RawReply], *, with_usage: bool
+        self,
+        request: web.BaseRequest,
+        completing: asyncio.Task[RawReply],
+        passing: Passing,
+        *,
+        hides_usage: bool,
     ) -> web.StreamResponse:
+        """Give a client the events of its stream as they come; the last one when the reply is on record."""
         response = web.StreamResponse(
             headers={**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
         )
         while not completing.done():
-            await asyncio.wait((completing,), timeout=self._bounds.heartbeat_s)
-            if not completing.done():
+            bounds = self._bounds
+            patience_s = bounds.silence_s if passing.is_on_the_wire else bounds.heartbeat_s
+            more = await passing.more(completing, patience_s)
+            if not more and not passing.begun and not completing.done():
                 await self._write(request, response, HEARTBEAT)
+            for event in passing.events(hides_usage=hides_usage):
+                await self._write(request, response, event)
         raw = _result(completing)
-        if raw.reply is not None:
-            for block in _blocks(reply_events(raw.body, with_usage=with_usage)):
+        if passing.begun:
+            if raw.error is not None:
+                return await self._break_off(request, response, raw)
+            for event in passing.last_events(hides_usage=hides_usage):
+                await self._write(request, response, event)
+        elif raw.reply is not None:
+            async for block in recorded_blocks(raw, hides_usage=hides_usage):
                 await self._write(request, response, block)
         elif response.prepared:
             await self._write(request, response, error_event(raw.body))
         else:
             return await self._deliver(request, _json(raw.status, raw.body))
         return await self._deliver(request, response)
+
+    async def _break_off(
+        self, request: web.BaseRequest, response: web.StreamResponse, raw: RawReply
+    ) -> web.StreamResponse:
+        """End a stream that has broken off as the provider did: without its end."""
+        await self._write(request, response, error_event(raw.body))
+        if request.transport is not None:
+            request.transport.close()  # what is written goes out first
+        response.force_close()
+        return response
 
     async def _write(self, request: web.BaseRequest, response: web.StreamResponse, data: bytes) -> None:
         try:
@@ -282,17 +316,6 @@ def _error(status: int, message: str, code: str) -> web.Response:
 def _json(status: int, body: bytes) -> web.Response:
     headers = _HEADERS if status == 200 else _FINAL
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)
-
-
-def _blocks(events: Iterable[bytes]) -> Iterable[bytes]:
-    """Yield events in writes of a fair size."""
-    block = bytearray()
-    for event in events:
-        block += event
-        if len(block) >= _BLOCK:
-            yield bytes(block)
-            block.clear()
-    yield bytes(block)
 
 
 def _cut(request: web.BaseRequest) -> None:

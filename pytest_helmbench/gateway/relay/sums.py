@@ -21,6 +21,7 @@ class Sums:
         requests: That the item has made, refused ones too.
         answered: That got a reply.
         recalled: Of these, replies taken from the record: they say nothing of time.
+        streams: Requests that asked for a stream.
         usage: Of all replies, those that moderation cut too; a figure that one of them lacks is unknown.
         latency_ms: Of all replies, without our own waiting; None when there was none.
         finish_reason: Of the last reply; `provider_model` and `reply_key` likewise.
@@ -31,6 +32,7 @@ class Sums:
     requests: int = 0
     answered: int = 0
     recalled: int = 0
+    streams: int = 0
     usage: Usage = Usage()
     latency_ms: float | None = None
     finish_reason: str | None = None
@@ -54,9 +56,10 @@ class Tally:
             self._sums, usage=self._usage or Usage(), open_faults=tuple(self._open_faults.values())
         )
 
-    def count_request(self) -> int:
+    def count_request(self, *, streamed: bool = False) -> int:
         """Count a request and return its number, from 1."""
-        self._sums = replace(self._sums, requests=self._sums.requests + 1)
+        sums = self._sums
+        self._sums = replace(sums, requests=sums.requests + 1, streams=sums.streams + streamed)
         return self._sums.requests
 
     def add_reply(self, reply: Reply, *, recalled: bool) -> None:
@@ -71,6 +74,10 @@ class Tally:
             provider_model=reply.provider_model,
             reply_key=reply.key,
         )
+
+    def add_cut_stream(self) -> None:
+        """Count a stream that its client has left in the middle: what it has used is not known yet."""
+        self._sums = replace(self._sums, answered=self._sums.answered + 1)
 
     def add_repeated_reply(self) -> None:
         """Count a reply that was counted before and is given again."""

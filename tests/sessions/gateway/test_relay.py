@@ -178,7 +178,7 @@ def test_a_stream_says_the_same_as_the_reply(provider: Provider) -> None:
                 return answered.body.split(b"\n\n"), [chunk async for chunk in stream]
 
     events, parsed = asyncio.run(check())
-    assert "stream" not in provider.requests[0].body
+    assert provider.requests[0].body["stream_options"] == {"include_usage": True}
     assert events[-2:] == [b"data: [DONE]", b""]
     assert max(map(len, events)) < 2**16  # what common readers take as one line
     chunks = [json.loads(event.removeprefix(b"data: ")) for event in events[:-2]]
@@ -208,7 +208,7 @@ def test_a_stream_shows_signs_of_life_and_tells_of_a_late_fault_in_an_event(prov
     provider.answers(times=1, status=400)
 
     async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.02)) as setup:
+        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.02, silence_s=0.02)) as setup:
             item, address = await setup.item()
             late = await setup.send(address, json=body(stream=True))
             assert late.status == 200
@@ -418,8 +418,8 @@ def test_paths_work_with_and_without_v1_and_say_what_there_is(provider: Provider
                 with pytest.raises(openai.NotFoundError) as caught:
                     await client.completions.create(model="m", prompt="x")
             assert caught.value.body == {
-                "message": "there is no /completions here; there is POST /chat/completions and GET /models,"
-                " with and without /v1 before them",
+                "message": "there is no /completions here; there is POST /chat/completions, /responses and /embeddings,"
+                " and GET /models, with and without /v1 before them",
                 "type": "invalid_request_error",
                 "param": None,
                 "code": "not_found",
@@ -540,7 +540,7 @@ def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
     provider.answers(times=2, hang=True)
 
     async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
+        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01, silence_s=0.01)) as setup:
             item, address = await setup.item(grace_s=0.02)
             for stream in (False, True):
                 sending = asyncio.create_task(setup.send(address, json=body(stream=stream)))
@@ -549,7 +549,8 @@ def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
                 sending.cancel()
                 await until(lambda: not setup.coordinator.gate.in_flight)
             assert [record.error for record in setup.coordinator.attempts] == ["cancelled"] * 2
-            assert (await setup.send(address, json=body())).status == 200
+            for stream in (False, True):
+                assert (await setup.send(address, json=body(stream=stream))).status == 200
             assert not item.sums.open_faults
 
     asyncio.run(check())
@@ -612,7 +613,7 @@ def test_the_end_of_an_item_ends_what_its_clients_wait_for(provider: Provider) -
     provider.answers(hang=True)
 
     async def check() -> None:
-        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01)) as setup:
+        async with relayed(provider.url, bounds=RelayBounds(heartbeat_s=0.01, silence_s=0.01)) as setup:
             item, address = await setup.item()
             waiting = [
                 asyncio.create_task(setup.send(address, json=body(stream=stream))) for stream in (False, True)
@@ -690,7 +691,7 @@ def test_an_error_of_our_own_reaches_item_and_client_and_no_log(
 
 def test_an_error_of_the_relay_itself_reaches_item_and_client(provider: Provider) -> None:
     class Broken(Conversation):
-        async def complete(self, body: Mapping[str, Any]) -> RawReply:
+        async def complete(self, body: Mapping[str, Any], path: str = "", on_stream: Any = None) -> RawReply:
             raise LookupError("a bug")
 
     async def check() -> None:

@@ -66,7 +66,13 @@ _LOCAL = _endpoint("ollama/m")
         pytest.param(_LOCAL, {}, {"seed": 1, "mine": [1]}, {"seed": 1, "mine": [1]}, id="unset-passes"),
         pytest.param(_LOCAL, {"seed": 7}, {"seed": 1}, {"seed": 8}, id="set-wins"),
         pytest.param(_LOCAL, {"temperature": 0.0}, {}, {"temperature": 0.0}, id="set-is-added"),
-        pytest.param(_LOCAL, {}, {"stream": True, "stream_options": {}}, {}, id="never-a-stream"),
+        pytest.param(
+            _LOCAL,
+            {},
+            {"stream": True, "stream_options": {"mine": 1}},
+            {"stream": True, "stream_options": {"mine": 1, "include_usage": True}},
+            id="a-stream-with-its-counts",
+        ),
         pytest.param(
             _LOCAL,
             {"max_tokens": 9},
@@ -180,7 +186,7 @@ def test_repeated_requests_of_an_item_are_requests_of_their_own(provider: Provid
                 for text in ("a", "b", "a", "a"):
                     await item.complete(body(text))
             async with converse(coordinator.gateway, provider.url, "ROW-2") as other:
-                await other.complete(body("a", stream=True))
+                await other.complete(body("a"))
         hashes = [record.request_hash for record in coordinator.attempts]
         first, b, second, third, elsewhere = hashes
         assert len({first, b, second, third}) == 4
@@ -289,11 +295,11 @@ def test_a_fault_stays_open_until_the_same_request_is_answered(provider: Provide
         ),
         (
             {"tools": [{"type": "web_search"}]},
-            "tools[0]: only tools that the client runs are passed on (type function or custom)",
+            "tools[0]: refused, since it is no tool that the client runs (type function or custom)",
         ),
         (
             {"tools": ["bash"]},
-            "tools[0]: only tools that the client runs are passed on (type function or custom)",
+            "tools[0]: refused, since it is no tool that the client runs (type function or custom)",
         ),
     ],
 )
@@ -328,7 +334,7 @@ def test_a_body_too_deep_to_be_written_is_refused(provider: Provider) -> None:
 
     async def check() -> None:
         async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
-            raw = await item.complete(body(mine=deep))
+            raw = await item.complete(body(metadata=deep))
             assert json.loads(raw.body)["error"]["message"] == "the request body is nested too deeply"
 
     asyncio.run(check())

@@ -44,6 +44,8 @@ def ask(stream):
     deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
     return "".join(delta.get("content") or "" for delta in deltas)
 
+if item.startswith("hangs-"):
+    ask(False)
 if item.startswith("hangs"):
     subprocess.run(["sleep", sys.argv[2]])
 try:

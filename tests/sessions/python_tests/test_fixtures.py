@@ -326,7 +326,7 @@ def test_what_the_provider_or_the_test_has_broken_is_an_error_and_never_a_failed
         ("test_body", 1, "error", "provider_error"),
         ("test_caught", 1, "passed", None),
         ("test_expected", 1, "error", "provider_error"),
-        ("test_refused", 1, "error", "no_reply"),
+        ("test_refused", 1, "error", "refused_request"),
         ("test_setup", 1, "error", "provider_error"),
     ]
     text = result.stdout.str()
@@ -374,9 +374,9 @@ def test_exits(helmbench_openai): raise SystemExit(3)
     result.assert_outcomes(errors=2, skipped=3, xfailed=1, failed=1, passed=1)
     assert _results(pytester) == [
         ("test_broken", 1, "error", "setup_failed"),
-        ("test_exits", 1, "failed", None),
+        ("test_exits", 1, "skipped", "no_model_call"),
         ("test_expected", 1, "failed", None),
-        ("test_late", 1, "passed", None),
+        ("test_late", 1, "skipped", "no_model_call"),
         ("test_skips", 1, "skipped", "skipped"),
         ("test_unwilling", 1, "skipped", "skipped"),
     ]
@@ -640,7 +640,7 @@ class TestOld(unittest.TestCase):
     assert "ModuleNotFoundError: import of openai halted" in text
     assert _results(pytester) == [
         ("test_client", 1, "error", "setup_failed"),
-        ("test_id", 1, "passed", None),
+        ("test_id", 1, "skipped", "no_model_call"),
     ]
 
     checked = _run(pytester, None, "--helmbench-self-check", "-rs", "-kclient")

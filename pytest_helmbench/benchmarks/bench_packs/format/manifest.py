@@ -143,11 +143,19 @@ def _manifest(sheet: Sheet, root: Path, path: Path) -> BenchPackManifest | None:
         verifiers=read_verifiers(sheet, root, data),
         obstacle=web or unmet,
         hash="",
+        measures_speed=_measures_speed(data),
     )
     if "/" in manifest.id or "\\" in manifest.id or set(manifest.id) == {"."}:
         message = f"{shown(manifest.id)} cannot be the name of a folder"
         sheet.error(("id",), message, "hosts keep what a pack stores in a folder of this name")
     return manifest
+
+
+def _measures_speed(data: JsonObject) -> bool:
+    """Return whether a manifest says so, at its top or among its capabilities, as a word or in a list of words."""
+    capabilities = data.get("capabilities")
+    stated = (data.get("measures"), capabilities.get("measures") if isinstance(capabilities, dict) else None)
+    return any(one == "speed" or (isinstance(one, list) and "speed" in one) for one in stated)
 
 
 def _check_version(sheet: Sheet, data: JsonObject, key: str) -> None:

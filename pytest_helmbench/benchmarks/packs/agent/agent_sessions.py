@@ -20,8 +20,10 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, with_sums
 from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.relay.client_errors import BadRequestError
 from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay
+from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, SandboxError
 from pytest_helmbench.sandbox.workspace import Workspace
 
@@ -103,7 +105,11 @@ class _Session:
             model, wall_s = conversation.line.entry.id, self.limits.wall_s
             run = await run_external(command, ExternalTask(message, workspace, address, model, wall_s))
             self.events = run.events()
-            self.open_faults = conversation.sums.open_faults
+            sums = conversation.sums
+            self.open_faults = sums.open_faults
+            unjudged = _fault(sums)
+            if unjudged is not None:
+                raise UnjudgedError(with_sums(replace(unjudged, events=self.events), sums))
             return ""
         async with await self.engine.open(spec) as box:
             transcript = await run_agent(self.case.messages, conversation, box, self.limits)
@@ -112,6 +118,23 @@ class _Session:
             outcome = replace(fault_outcome(transcript.fault), events=self.events)
             raise UnjudgedError(with_sums(outcome, conversation.sums))
         return transcript.final_text
+
+
+def _fault(sums: Sums) -> Outcome | None:
+    """Return what an external agent gets whose work is not to be judged; None where it is."""
+    refused = next((fault for fault in sums.open_faults if isinstance(fault, BadRequestError)), None)
+    if refused is not None:
+        return fault_outcome(refused)
+    if sums.answered:
+        return None
+    if sums.open_faults:
+        return fault_outcome(sums.open_faults[0])
+    message = (
+        "the agent ended, but its model has answered no request of this case"
+        "\n  hint: it has to call the address in OPENAI_BASE_URL with OPENAI_API_KEY; {base_url} and {model} stand for"
+        " address and model in --helmbench-agent"
+    )
+    return Outcome(Verdict.ERROR, "no_model_call", message)
 
 
 def _outcome(family: AgentFamily, rule: PackRule, finding: AgentFinding, session: _Session) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -47,6 +48,7 @@ _PASSED_ON = (
     ),
     *("APPDATA", "LOCALAPPDATA", "PROGRAMFILES"),
 )
+_FOR_A_SHELL = re.compile(r"(?:\d?>|<(?!.*>)|\|{1,2}$|&&?$|;$)")
 _KEPT = 16 * 1024
 _CHUNK = 64 * 1024
 _GRACE_S = 5.0
@@ -92,7 +94,7 @@ class AgentCommand:
                 absolute.
 
         Raises:
-            AgentCommandError: It cannot be split, is empty, or its program is not there.
+            AgentCommandError: It cannot be split, is empty, is written for a shell, or its program is not there.
         """
         try:
             words = shlex.split(text)
@@ -101,6 +103,10 @@ class AgentCommand:
             raise AgentCommandError(f"{message}\n  hint: quote it as in a shell") from error
         if not words:
             raise AgentCommandError("--helmbench-agent: there is no command")
+        for_a_shell = next((word for word in words if _FOR_A_SHELL.match(word)), None)
+        if for_a_shell is not None:
+            message = f"--helmbench-agent: {excerpt(for_a_shell)!r} is for a shell, and none runs the command"
+            raise AgentCommandError(f"{message}\n  hint: write sh -c '…' around it, or a script of your own")
         found = tuple(str(folder / word) if _is_file(folder, word) else word for word in words)
         if shutil.which(found[0]) is None:
             message = f"--helmbench-agent: the program {excerpt(words[0])!r} is not there"

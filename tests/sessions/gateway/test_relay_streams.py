@@ -1,0 +1,276 @@
+"""Streams pass as they come: with their times, their token counts and their breaks; so do responses and embeddings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import openai
+import pytest
+from openai import AsyncOpenAI
+from provider import Provider
+from relayed import body, converse, recording, relayed, relayed_over, until
+
+from pytest_helmbench.gateway.relay.relay import RelayAddress
+from pytest_helmbench.gateway.reply_cache import CacheMode
+
+_USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+_DONE = b"data: [DONE]\n\n"
+
+
+def _event(document: Any) -> bytes:
+    return b"data: " + json.dumps(document).encode() + b"\n\n"
+
+
+def _delta(text: str, reason: str | None = None, **more: Any) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": reason}
+    return _event(
+        {"id": "c", "object": "chat.completion.chunk", "model": "test/served", "choices": [choice], **more}
+    )
+
+
+_COUNTS = _event({"id": "c", "object": "chat.completion.chunk", "choices": [], "usage": _USAGE})
+_WORDS = [_delta(f"w{number} ") for number in range(5)]
+_STREAM = (*_WORDS, _delta("", "stop"), _COUNTS, _DONE)
+
+
+def _client(address: RelayAddress) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=address.base_url, api_key=address.token, max_retries=0)
+
+
+async def _texts(client: AsyncOpenAI, seen: list[float] | None = None, **more: Any) -> list[str]:
+    messages: Any = [{"role": "user", "content": "Hello"}]
+    stream = await client.chat.completions.create(model="m", messages=messages, stream=True, **more)
+    texts = []
+    async for chunk in stream:
+        if seen is not None:
+            seen.append(time.monotonic())
+        if chunk.choices and chunk.choices[0].delta.content:
+            texts.append(chunk.choices[0].delta.content)
+    return texts
+
+
+def test_events_arrive_at_the_pace_of_the_model_and_its_counts_are_metered(provider: Provider) -> None:
+    provider.answers(events=_STREAM, pace_s=0.1)
+    seen: list[float] = []
+
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            item, address = await setup.item()
+            async with _client(address) as client:
+                assert await _texts(client, seen) == [f"w{number} " for number in range(5)]
+            assert (item.sums.usage.prompt_tokens, item.sums.usage.completion_tokens) == (7, 5)
+            assert (item.sums.answered, item.sums.streams, item.sums.finish_reason) == (1, 1, "stop")
+        (record,) = setup.coordinator.attempts
+        assert record.response_body == b"".join(_STREAM)
+        times = json.loads(record.chunk_times or "")
+        assert [end for end, _ in times] == [len(b"".join(_STREAM[: n + 1])) for n in range(len(_STREAM))]
+        assert times[4][1] - times[0][1] > 300
+
+    asyncio.run(check())
+    assert provider.requests[0].body["stream_options"] == {"include_usage": True}
+    assert 0.3 < seen[4] - seen[0] < 2  # 10 a second; all at once would be 0
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_counts_that_nobody_asked_for_are_not_shown(provider: Provider, *, asked: bool) -> None:
+    provider.answers(events=(_delta("a", usage=None), *_STREAM))
+    options: dict[str, Any] = {"stream_options": {"include_usage": True}} if asked else {}
+
+    async def check() -> bytes:
+        async with relayed(provider.url) as setup:
+            _, address = await setup.item()
+            return (await setup.send(address, json=body(stream=True, **options))).body
+
+    shown = asyncio.run(check())
+    assert (b'"usage"' in shown) is asked
+    assert shown.endswith(_DONE)
+
+
+def test_a_stream_that_breaks_off_is_a_fault_that_is_not_tried_again(provider: Provider) -> None:
+    provider.answers(events=_WORDS, breaks_off=True)
+
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            item, address = await setup.item()
+            async with _client(address) as client:
+                with pytest.raises(openai.APIError):
+                    await _texts(client)
+            async with setup.web.post(
+                f"{address.base_url}/chat/completions",
+                json=body("again", stream=True),
+                headers={"Authorization": f"Bearer {address.token}"},
+            ) as response:
+                with pytest.raises(aiohttp.ClientPayloadError):
+                    await response.read()  # as it broke off, so it ends: no end of the body
+            assert [str(fault).split(" (")[0] for fault in item.sums.open_faults] == [
+                "the provider's answer broke off before its end"
+            ] * 2
+            assert item.sums.answered == 0
+        assert [record.unanswered for record in setup.coordinator.attempts] == [True, True]
+
+    asyncio.run(check())
+    assert provider.count == 2
+
+
+def test_before_the_first_event_a_stream_is_tried_again(provider: Provider) -> None:
+    provider.answers(times=1, status=503)
+    provider.answers(events=_STREAM)
+
+    async def check() -> None:
+        async with relayed(provider.url, sleep=lambda _seconds: asyncio.sleep(0)) as setup:
+            _, address = await setup.item()
+            async with _client(address) as client:
+                assert len(await _texts(client)) == 5
+        assert [record.status_code for record in setup.coordinator.attempts] == [503, 200]
+
+    asyncio.run(check())
+
+
+def test_a_client_that_leaves_a_stream_has_had_its_answer(provider: Provider) -> None:
+    provider.answers(events=_STREAM * 50, pace_s=0.02)
+
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            item, address = await setup.item(grace_s=0.05)
+            async with _client(address) as client:
+                messages: Any = [{"role": "user", "content": "Hello"}]
+                stream = await client.chat.completions.create(model="m", messages=messages, stream=True)
+                async for _ in stream:
+                    break
+                await stream.close()
+            await until(lambda: not setup.coordinator.gate.in_flight)
+            assert (item.sums.open_faults, item.sums.answered) == ((), 1)
+        (record,) = setup.coordinator.attempts
+        assert (record.error, record.unanswered) == ("cancelled", True)
+
+    asyncio.run(check())
+
+
+def test_a_stream_is_replayed_at_once_and_at_its_times_when_asked(provider: Provider, tmp_path: Path) -> None:
+    provider.answers(events=_STREAM, pace_s=0.05)
+    path = tmp_path / "helmbench.db"
+    asked = body(stream=True)
+
+    async def answer(mode: CacheMode, *, at_times: bool) -> tuple[bytes, float, int]:
+        async with recording(path, mode) as (gateway, run_id):
+            if at_times:
+                gateway.replay_at_recorded_times()
+            item = converse(gateway, provider.url, run_id=run_id)
+            async with relayed_over(item) as send:
+                began = time.monotonic()
+                answered = await send(asked)
+                return answered.body, time.monotonic() - began, item.sums.recalled
+
+    live, _, recalled = asyncio.run(answer(CacheMode.OFF, at_times=False))
+    assert recalled == 0
+    at_once, fast_s, recalled = asyncio.run(answer(CacheMode.ONLY, at_times=False))
+    assert (at_once, recalled) == (live, 1)
+    slowly, slow_s, _ = asyncio.run(answer(CacheMode.ONLY, at_times=True))
+    assert slowly == live
+    assert slow_s > 0.25 > fast_s
+    assert provider.count == 1
+
+
+_OUTPUT = [
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
+    }
+]
+_RESPONSE = {
+    "id": "r",
+    "object": "response",
+    "created_at": 0,
+    "model": "test/served",
+    "status": "completed",
+    "output": _OUTPUT,
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": {
+        "input_tokens": 11,
+        "output_tokens": 3,
+        "total_tokens": 14,
+        "input_tokens_details": {"cached_tokens": 2},
+        "output_tokens_details": {"reasoning_tokens": 1},
+    },
+}
+_EMBEDDINGS = {
+    "object": "list",
+    "model": "test/served",
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.5, 1.0]}],
+    "usage": {"prompt_tokens": 4, "total_tokens": 4},
+}
+
+
+def test_responses_pass_and_are_metered(provider: Provider) -> None:
+    provider.answers(body=_RESPONSE)
+
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            item, address = await setup.item()
+            async with _client(address) as client:
+                answered = await client.responses.create(model="m", input="Hello", max_output_tokens=50)
+            assert answered.output_text == "Hi"
+            usage = item.sums.usage
+            assert (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) == (11, 3, 2)
+            assert (usage.reasoning_tokens, item.sums.finish_reason) == (1, "stop")
+        (record,) = setup.coordinator.attempts
+        assert record.text == "Hi"
+
+    asyncio.run(check())
+    request = provider.requests[0]
+    assert request.path == "/v1/responses"
+    assert request.body == {"model": "test/good", "input": "Hello", "max_output_tokens": 50}
+
+
+def test_streamed_responses_pass_event_by_event(provider: Provider) -> None:
+    delta = {"type": "response.output_text.delta", "delta": "Hi", "item_id": "i", "output_index": 0}
+    delta |= {"content_index": 0, "sequence_number": 1, "logprobs": []}
+    ends = {"type": "response.completed", "sequence_number": 2, "response": _RESPONSE}
+    events = [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in (delta, ends)]
+    provider.answers(events=events, pace_s=0.01)
+
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            item, address = await setup.item()
+            async with _client(address) as client:
+                stream = await client.responses.create(model="m", input="Hello", stream=True)
+                assert [event.type async for event in stream] == [delta["type"], ends["type"]]
+            assert (item.sums.usage.completion_tokens, item.sums.answered) == (3, 1)
+
+    asyncio.run(check())
+
+
+def test_embeddings_pass_and_are_metered(provider: Provider) -> None:
+    provider.answers(body=_EMBEDDINGS)
+
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            item, address = await setup.item()
+            async with _client(address) as client:
+                answered = await client.embeddings.create(model="m", input=["Hello"], encoding_format="float")
+            assert answered.data[0].embedding == [0.5, 1.0]
+            assert (item.sums.usage.prompt_tokens, item.sums.usage.completion_tokens) == (4, 0)
+            assert not item.sums.open_faults
+
+    asyncio.run(check())
+    assert provider.requests[0].path == "/v1/embeddings"
+
+
+def test_what_answers_another_question_is_no_reply(provider: Provider) -> None:
+    provider.answers(text="ok")
+
+    async def check() -> None:
+        async with relayed(provider.url, sleep=lambda _seconds: asyncio.sleep(0)) as setup:
+            _, address = await setup.item()
+            answered = await setup.send(address, "/embeddings", json={"input": "x"})
+            assert answered.status == 502
+
+    asyncio.run(check())
