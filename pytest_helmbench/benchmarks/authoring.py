@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_helmbench.core.problem import HelmbenchError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_helmbench.core.case import Case
     from pytest_helmbench.core.problem import Problem
 
-__all__ = ["BrokenCaseError", "CaseRef", "Checked", "Listing", "Prompt", "Reading", "counted"]
+__all__ = ["BrokenCaseError", "CaseRef", "Checked", "Listing", "Prompt", "Reading", "Stake", "counted"]
 
 
 class BrokenCaseError(HelmbenchError):
@@ -28,11 +28,22 @@ class Checked:
     Args:
         healthy: What of it can run: its name and counts.
         errors: In file order; `warnings` likewise.
+        stakes: What its cases weigh; empty where all weigh the same.
     """
 
     healthy: str
     errors: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    stakes: tuple[Stake, ...] = ()
+
+
+class Stake(NamedTuple):
+    """What a case weighs: behaviour, its weight, the perturbation, and severity points of all criteria."""
+
+    behaviour: str
+    weight: float
+    unit: str
+    points: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,18 +24,25 @@ from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
+from pytest_helmbench.scoring.changes import LEAST_CHANGED
+from pytest_helmbench.scoring.precision import CaseStake, Precision, precision
+from pytest_helmbench.scoring.rows import exact
 
 __all__ = ["command"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was found in one benchmark; `healthy` says what of it can run, and is None where it cannot be read."""
+    """What was found in one benchmark; `healthy` says what of it can run, and is None where it cannot be read.
+
+    `precision` is None for a benchmark without severities.
+    """
 
     root: Path
     healthy: str | None
     errors: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
+    precision: Precision | None = None
 
 
 @click.command("check")
@@ -47,6 +54,8 @@ def command(path: Path | None, *, as_json: bool) -> int:
 
     Rows of packs are held to their own answers: these must pass, and what must not pass must fail. Bench Packs are
     loaded in Node and list their scenarios.
+
+    Of a tree it prints the effective numbers of perturbations and cases, and where another perturbation would buy most.
 
     Ends 1 when there are errors. Warnings never change the exit code.
     """
@@ -87,7 +96,10 @@ def _checked(root: Path, session: SessionValues) -> _Found:
         found = authoring.check(root, session)
     except UnreadableBenchmarkError as error:
         return _Found(root, None, (*error.problems, *models), odd_models)
-    return _Found(root, found.healthy, (*found.errors, *models), (*found.warnings, *odd_models))
+    stakes = (CaseStake(one.behaviour, exact(one.weight), one.unit, one.points) for one in found.stakes)
+    return _Found(
+        root, found.healthy, (*found.errors, *models), (*found.warnings, *odd_models), precision(stakes)
+    )
 
 
 def _models_problems(root: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
@@ -116,6 +128,19 @@ def _report(item: _Found) -> Iterator[str]:
             yield replace(problem, message=f"{label}: {problem.message}").text(base)
     counts = f"{counted(len(item.errors), 'error')}, {counted(len(item.warnings), 'warning')}"
     yield f"{item.healthy}; {counts}" if item.healthy else f"{item.root}: cannot be read; {counts}"
+    if item.precision is not None:
+        yield _precision_line(item.precision)
+
+
+def _precision_line(found: Precision) -> str:
+    line = (
+        f"effective: {found.effective_units:.1f} of {counted(found.units, 'perturbation')},"
+        f" {found.effective_cases:.1f} of {counted(found.cases, 'case')};"
+        f" another perturbation buys most in {found.best} ({found.then:.1f})"
+    )
+    if found.units < LEAST_CHANGED:
+        line += f"; no regression of the run can be shown: {LEAST_CHANGED} perturbations are needed"
+    return line
 
 
 def _records(item: _Found) -> Iterator[dict[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.session.coordinator import Coordinator
@@ -13,7 +14,7 @@ __all__ = ["gate_warnings"]
 
 def gate_warnings(coordinator: Coordinator, plan: Plan) -> list[str]:
     """Return one line per gate that cannot hold; said before anything is paid."""
-    return [*_unknown_gates(coordinator, plan), *_baselines(coordinator)]
+    return [*_unknown_gates(coordinator, plan), *_baselines(coordinator, plan)]
 
 
 def _unknown_gates(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
@@ -34,7 +35,14 @@ def _unknown_gates(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
             )
 
 
-def _baselines(coordinator: Coordinator) -> Iterator[str]:
-    if coordinator.baselines is not None:
-        for model, why in coordinator.baselines.missing():
-            yield f"helmbench: warning: {model} has no baseline, so that gate cannot hold: {why}"
+def _baselines(coordinator: Coordinator, plan: Plan) -> Iterator[str]:
+    baselines = coordinator.baselines
+    if baselines is None:
+        return
+    for model, why in baselines.missing():
+        yield f"helmbench: warning: {model} has no baseline, so that gate cannot hold: {why}"
+    for run in plan.runs:
+        content = coordinator.library.load(Path(run.benchmark)).outline.hash
+        outlook = baselines.outlook(run.key, content, run.codes)
+        if outlook:
+            yield f"helmbench: {run.model} {outlook}" if len(plan.runs) > 1 else f"helmbench: {outlook}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pytest_helmbench.scoring.changes import Verdict
+from pytest_helmbench.scoring.changes import Verdict, about
 from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 from pytest_helmbench.session.comparing import RunComparison
 
@@ -78,12 +78,6 @@ def scope_line(found: RunComparison, scope: ScopeChange) -> str:
         "" if scope.detectable is None else f"; a drop of {about(scope.detectable)} is found 4 times of 5"
     )
     return f"{size}, {p_text(change.p)}: no regression{beyond} shown{very_cases}{found_drop}"
-
-
-def about(drop: float) -> str:
-    """Return `about 6 points`; it is a rough number."""
-    shown = 100 * drop
-    return f"about {shown:.0f} points" if shown >= 2 else f"about {shown:.1f} points"
 
 
 def _line(name: str, baseline: str, found: RunComparison, scope: ScopeChange) -> str:

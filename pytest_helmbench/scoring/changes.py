@@ -19,6 +19,7 @@ __all__ = [
     "LEAST_CHANGED",
     "Change",
     "Verdict",
+    "about",
     "change_of",
     "detectable_drop",
     "flip_p",
@@ -139,6 +140,12 @@ def detectable_drop(mean_square: float) -> float:
     """
     normal = NormalDist()
     return _HETEROGENEITY * (normal.inv_cdf(1 - ALPHA) + normal.inv_cdf(_POWER)) * sqrt(mean_square)
+
+
+def about(drop: float) -> str:
+    """Return `about 6 points`; it is a rough number."""
+    shown = 100 * drop
+    return f"about {shown:.0f} points" if shown >= 2 else f"about {shown:.1f} points"
 
 
 def holm_adjusted(p_values: Iterable[float]) -> list[float]:

@@ -10,10 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.scoring.changes import about
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_thresholds
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import RunComparison, compare_runs, not_comparable
+from pytest_helmbench.session.detectable import detectable_before, too_few_units
 from pytest_helmbench.session.run_addresses import Addressed, RunAddressError, resolve, shown_session
 from pytest_helmbench.store.plans import RunFacts
 
@@ -213,6 +215,23 @@ class Baselines:
         """
         found = self._found.get(key)
         return None if found is None or isinstance(found, str) else found[0].run(found[1])
+
+    def outlook(self, key: tuple[str, str], benchmark_hash: str, codes: Sequence[str]) -> str:
+        """Return what comparing a planned run with its baseline can find; empty where that is not known.
+
+        Raises:
+            StoreError: A file cannot be read.
+        """
+        baseline = self.baseline_of(key)
+        if baseline is None:
+            return ""
+        head = f"compared with {baseline.ref.name}: "
+        if few := too_few_units(codes):
+            return head + few
+        found = detectable_before(self._own, baseline, benchmark_hash)
+        if found is None:
+            return head.removesuffix(": ")
+        return f"{head}a drop of {about(found.drop)} is found 4 times of 5 (rough; {found.source})"
 
     def compared(self, key: tuple[str, str], facts: RunFacts, candidate: ComparedRun) -> RunComparison:
         """Return how a run that has ended stands to its baseline.

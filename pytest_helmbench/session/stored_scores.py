@@ -8,10 +8,12 @@ from pathlib import Path
 from sys import intern
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
 from pytest_helmbench.store.plans import RunFacts, load_facts
+from pytest_helmbench.store.run_queries import configured_alike
 from pytest_helmbench.store.run_rows import RunTotals
 
 __all__ = [
@@ -44,7 +46,23 @@ def scored_run(path: Path, run_id: int) -> ScoredRun | None:
         StoreError: The file cannot be read.
     """
     facts = load_facts(path, run_id)
-    return None if facts is None else ScoredRun(facts, score_of(facts))
+    if facts is None:
+        return None
+    score = score_of(facts)
+    if score is not None and score.score is not None and score.total.rerun is None:
+        earlier = _earlier_rerun(path, run_id)
+        score = replace(score, total=replace(score.total, rerun=earlier))
+    return ScoredRun(facts, score)
+
+
+def _earlier_rerun(path: Path, run_id: int) -> Rerun | None:
+    """Return the model's own randomness as an earlier run of the same settings has measured it; None without one."""
+    for other, repeat in configured_alike(path, run_id):
+        facts = load_facts(path, other) if repeat > 1 and other < run_id else None
+        score = None if facts is None else score_of(facts)
+        if score is not None and score.total.rerun is not None:
+            return score.total.rerun.of_one_repetition(other)
+    return None
 
 
 def stored_score(path: Path, run_id: int) -> RunScore | None:

@@ -12,10 +12,32 @@ from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.named_rows import columns_of, insert_into
+from pytest_helmbench.store.reading import has_table, reading
 
-__all__ = ["write_comparisons"]
+__all__ = ["earlier_detectable", "write_comparisons"]
 
 _TIMEOUT_S = 30.0
+
+
+def earlier_detectable(path: Path, benchmark_hash: str) -> tuple[float, ...]:
+    """Return what earlier comparisons of whole runs of a content could have found.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    with reading(path) as conn:
+        if not has_table(conn, "comparisons"):
+            return ()
+        return tuple(found for (found,) in conn.execute(_DETECTABLE, (benchmark_hash,)))
+
+
+_DETECTABLE = """
+    SELECT comparisons.detectable FROM comparisons
+    JOIN evaluation_runs ON evaluation_runs.id = comparisons.run_id
+    WHERE comparisons.scope = '' AND comparisons.detectable IS NOT NULL AND comparisons.common >= 0.9
+        AND evaluation_runs.benchmark_hash = ?
+    ORDER BY comparisons.id
+"""
 
 
 def write_comparisons(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

@@ -11,7 +11,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["RunDetail", "RunSummary", "run_detail", "run_summary", "runs"]
+__all__ = ["RunDetail", "RunSummary", "configured_alike", "run_detail", "run_summary", "runs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +135,41 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         settings={name: value for name, value in settings.items() if name != "process"},
         outcomes={(outcome, reason): count for outcome, reason, count in counts},
     )
+
+
+_DECIDING = (
+    "judge",
+    "judge_sampling",
+    "sampling",
+    "system_prompt",
+    "strict_json",
+    "add_no_context",
+    "judge_template",
+    "scoring",
+    "pack_rules",
+    "cluster",
+)
+"""Settings that can change an answer or a verdict, the number of repetitions apart."""
+
+_ALIKE = """
+    SELECT other.id, other.settings, own.settings FROM evaluation_runs AS own
+    JOIN evaluation_runs AS other ON other.benchmark_hash = own.benchmark_hash AND other.llm_id = own.llm_id
+        AND other.benchmark_id = own.benchmark_id AND other.id <> own.id AND other.status = 'complete'
+        AND other.scope = own.scope AND other.rescored_from IS NULL
+    WHERE own.id = ? ORDER BY other.id DESC
+"""
+
+
+def configured_alike(path: Path, run_id: int) -> tuple[tuple[int, int], ...]:
+    """Return other complete runs of the same content, model and settings, the newest first, with their repetitions.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    found = []
+    with reading(path) as conn:
+        for other, theirs, ours in conn.execute(_ALIKE, (run_id,)):
+            first, second = (json.loads(text) for text in (theirs, ours))
+            if all(first.get(name) == second.get(name) for name in _DECIDING):
+                found.append((int(other), int(first.get("repeat") or 1)))
+    return tuple(found)

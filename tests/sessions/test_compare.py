@@ -64,6 +64,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     )
 
     assert worse.ret == _FAILED
+    assert "helmbench: compared with run 1" in worse.outlines
     (line,) = [line for line in _compared(worse) if "fell" not in line]
     assert line.startswith("compare test/good with run 1: 100.0 to ")
     assert "p = 0.016: regressed; 6 of 8 perturbations changed: 6 down, 0 up" in line
@@ -82,6 +83,12 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
 
     _wrong_on(provider, (1,))
     same = run_tree(pytester, mode, "--tb=no", "--helmbench-baseline=last~1", url=provider.url)
+    same.stdout.re_match_lines(
+        [
+            r"helmbench: compared with run 1: a drop of about \d+ points is found 4 times of 5"
+            r" \(rough; from 1 earlier comparison\)"
+        ]
+    )
     assert same.ret == _OK  # one wrong answer is forgiven: the gate holds
     (line,) = _compared(same)
     assert line.endswith(
@@ -237,3 +244,31 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
         url=provider.url,
     )
     assert _compared(single) == ["compare test/three with run 2: no verdict differs in 8 cases"]
+
+
+def test_one_repetition_says_what_an_earlier_run_with_more_has_measured(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _tree(pytester)
+    count = 0
+
+    def reply(request: Request) -> str:
+        nonlocal count
+        count += "Message 1." in request.prompt
+        said = "CALM" if "Message 1." in request.prompt and count % 2 else "RISK"
+        return json.dumps({"response": "So.", "category": said})
+
+    provider.reply = reply
+    first = run_tree(pytester, "--tb=no", "--helmbench-repeat=3", url=provider.url)
+    second = run_tree(pytester, "--tb=no", url=provider.url)
+    other = run_tree(pytester, "--tb=no", "--helmbench-temperature=0.5", url=provider.url)
+
+    first.stdout.fnmatch_lines(
+        ["test/good: asked again: within * (3 repetitions; identical calls disagree on *"]
+    )
+    second.stdout.fnmatch_lines(
+        ["test/good: asked again: within * points 19 times of 20 (from run 1; identical *"]
+    )
+    other.stdout.fnmatch_lines(
+        ["test/good: the model's own randomness is unknown: --helmbench-repeat=2 measures it"]
+    )

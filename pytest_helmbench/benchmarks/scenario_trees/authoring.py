@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.authoring import BrokenCaseError, CaseRef, Checked, Listing, Prompt, counted
+from pytest_helmbench.benchmarks.authoring import (
+    BrokenCaseError,
+    CaseRef,
+    Checked,
+    Listing,
+    Prompt,
+    Stake,
+    counted,
+)
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.known_types import SCENARIO_SCHEMA
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
@@ -20,6 +29,7 @@ from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTr
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["AUTHORING", "ReadTree"]
 
@@ -146,7 +156,23 @@ def checked_tree(root: Path) -> Checked:
         for scenario in tree.scenarios.values()
     )
     healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
-    return Checked(healthy, tuple(errors), tuple(warnings))
+    return Checked(healthy, tuple(errors), tuple(warnings), tuple(_stakes(tree)))
+
+
+def _stakes(tree: ScenarioTree) -> Iterator[Stake]:
+    """Yield what every case weighs that is in the score."""
+    weights = tree.scoring.weights if tree.scoring is not None else {}
+    severities: defaultdict[str, list[tuple[Scenario, str, int]]] = defaultdict(list)
+    for scenario in tree.scenarios.values():
+        for case in scenario.combinations():
+            severities[scenario.behaviour].append((scenario, case.perturbation.full_code, case.severity))
+    for behaviour, cases in severities.items():
+        weighted = any(severity for _, _, severity in cases)
+        for scenario, unit, severity in cases:
+            points = abs(severity) if weighted else 1
+            criteria = len(scenario.rule.criteria) if isinstance(scenario.rule, JudgeRule) else 1
+            if points:
+                yield Stake(behaviour, float(weights.get(behaviour, 1)), unit, points * (criteria or 1))
 
 
 def _record(tree: ScenarioTree, scenario: Scenario, behaviour_title: str, cases: int) -> dict[str, object]:
