@@ -15,6 +15,7 @@ from pytest_helmbench.store.run_queries import RunSummary, runs
 __all__ = ["Addressed", "RunAddressError", "resolve", "shown_session"]
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
+_TOLD = 3
 _NUMBER = re.compile(r"\d{1,18}\Z", re.ASCII)
 
 
@@ -137,11 +138,19 @@ def _last(address: str, path: Path, back: int, benchmarks: Collection[str], own:
     if len(wanted) <= back:
         of_what = f" of {', '.join(sorted(benchmarks))}" if benchmarks else ""
         raise RunAddressError(
-            f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found\n"
+            f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found{_unfinished(known)}\n"
             "  hint: name a run by its number; `helmbench runs` lists them",
             unknown=True,
         )
     return Addressed(address, None, _session(path, known, wanted[back], own))
+
+
+def _unfinished(known: Sequence[RunSummary]) -> str:
+    """Say which runs keep the newest session from being complete."""
+    unfinished = [run for run in known if run.session_id == known[-1].session_id and run.status != "complete"]
+    told = ", ".join(f"run {run.id} is {run.status}" for run in unfinished[:_TOLD])
+    more = f" and {len(unfinished) - _TOLD} more" if len(unfinished) > _TOLD else ""
+    return f"; of the newest, {told}{more}" if told else ""
 
 
 def _is_complete(known: Sequence[RunSummary], session: str, benchmarks: Collection[str]) -> bool:

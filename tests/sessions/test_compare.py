@@ -272,3 +272,17 @@ def test_one_repetition_says_what_an_earlier_run_with_more_has_measured(
     other.stdout.fnmatch_lines(
         ["test/good: the model's own randomness is unknown: --helmbench-repeat=2 measures it"]
     )
+
+
+def test_the_last_session_that_is_not_complete_is_named_with_what_it_lacks(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _tree(pytester)
+    provider.answers(times=1, status=400)
+    provider.answers(text='{"response": "So.", "category": "RISK"}')
+    run_tree(pytester, "--tb=no", url=provider.url)
+
+    code, _, said = _command(capsys, "compare", "last", "1", "--db", pytester.path / "helmbench.db")
+
+    assert code == 2
+    assert "has no complete session for 'last': 0 found; of the newest, run 1 is partial" in said
