@@ -178,6 +178,18 @@ def test_what_a_program_could_not_ask_is_no_failure(
     assert found == [("gives-up", "error", "overloaded"), ("json", "error", "agent_failed")]
 
 
+def test_a_program_that_never_called_its_model_is_an_error(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    write_pack(pytester.path / "benchmark", [_row("t", "x")])
+
+    result = run_tree(pytester, _BWRAP, "--helmbench-agent=sh -c 'echo x > answer.txt'", url=provider.url)
+
+    result.assert_outcomes(errors=1)
+    assert rows(pytester.path / "helmbench.db", "SELECT reason FROM results") == [("no_model_call",)]
+    assert provider.count == 0
+
+
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [

@@ -245,12 +245,30 @@ def test_what_it_makes_belongs_to_whoever_runs_in_the_sandbox(bwrap: Running, st
         ("  ", "there is no command", ""),
         ("agent 'x", '"agent \'x" cannot be split: no closing quotation', "quote it as in a shell"),
         ("no-agent --x", "the program 'no-agent' is not there", "give its path, or put it on PATH"),
+        *(
+            (
+                text,
+                f"{word!r} is for a shell, and none runs the command",
+                "write sh -c '…' around it, or a script of your own",
+            )
+            for text, word in (
+                ("sh x > out.txt", ">"),
+                ("sh x 2>out.txt", "2>out.txt"),
+                ("sh x | tee y", "|"),
+                ("cd y && sh x", "&&"),
+            )
+        ),
     ],
 )
 def test_commands_that_cannot_be_started(tmp_path: Path, text: str, what: str, hint: str) -> None:
     with pytest.raises(AgentCommandError) as caught:
         AgentCommand.parse(text, tmp_path)
     assert str(caught.value) == f"--helmbench-agent: {what}" + (f"\n  hint: {hint}" if hint else "")
+
+
+def test_what_is_quoted_for_a_shell_is_no_word_of_one(tmp_path: Path) -> None:
+    assert AgentCommand.parse("sh -c 'x > y && z | w'", tmp_path).words[2] == "x > y && z | w"
+    assert AgentCommand.parse("sh '<task>'", tmp_path).words[1] == "<task>"
 
 
 def test_files_of_the_users_folder_are_found_from_the_workspace(tmp_path: Path) -> None:

@@ -1,0 +1,179 @@
+"""What packs and agents may ask of the relay, and the user's own tests: each refused field beside one that passes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from bench_pack_sessions import run_packs, write_asking_pack
+from inner_pytest import run_pytest
+from provider import Provider
+from relayed import body, converse, relayed
+from trees import clear_environment, rows
+from wired import wired
+
+from pytest_helmbench.gateway.relay.conversation import Conversation
+
+_REMOTE = {"url": "https://attacker.example/x.png"}
+_INLINE = {"url": "data:image/png;base64,AAAA"}
+
+
+def _seen(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": [{"type": "text", "text": "Look"}, part]}]}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("path", "refused", "passes", "field"),
+    [
+        ("chat/completions", {"fallbacks": ["a/b"]}, {"temperature": 0.5}, "fallbacks"),
+        ("chat/completions", {"api_base": "https://x"}, {"top_k": 4}, "api_base"),
+        ("chat/completions", {"x_forward": 1}, {"chat_template_kwargs": {"a": 1}}, "x_forward"),
+        (
+            "chat/completions",
+            _seen({"type": "image_url", "image_url": _REMOTE}),
+            _seen({"type": "image_url", "image_url": _INLINE}),
+            "messages",
+        ),
+        (
+            "chat/completions",
+            _seen({"type": "file", "file": {"file_id": "f"}}),
+            _seen({"type": "file", "file": {"file_data": "data:a"}}),
+            "messages",
+        ),
+        (
+            "chat/completions",
+            {"messages": [{"role": "user", "content": [[{"image_url": _REMOTE}]]}]},
+            {"messages": [{"role": "assistant", "content": "x", "annotations": [_REMOTE]}]},
+            "messages",
+        ),
+        ("responses", {"input": "x", "previous_response_id": "r"}, {"input": "x"}, "previous_response_id"),
+        (
+            "responses",
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "http://x/y"}]}]},
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]}]},
+            "input",
+        ),
+        (
+            "responses",
+            {"input": "x", "tools": [{"type": "web_search"}]},
+            {"input": "x", "tools": [{"type": "function", "name": "f"}]},
+            "tools",
+        ),
+        ("embeddings", {"input": "x", "models": ["a"]}, {"input": ["x"], "dimensions": 3}, "models"),
+    ],
+)
+def test_a_field_that_reaches_further_is_refused_and_its_twin_passes(
+    provider: Provider, path: str, refused: dict[str, Any], passes: dict[str, Any], field: str
+) -> None:
+    provider.answers(body={"choices": [{"message": {"content": "x"}}], "output": [], "data": []})
+    own = body() if path == "chat/completions" else {}
+
+    async def check() -> None:
+        async with wired() as coordinator, converse(coordinator.gateway, provider.url) as item:
+            raw = await item.complete({**own, **refused}, path)
+            assert (raw.status, json.loads(raw.body)["error"]["param"]) == (400, field)
+            assert len(item.sums.open_faults) == 1
+            assert (await item.complete({**own, **passes}, path)).status == 200
+            assert len(item.sums.open_faults) == 1  # no other answer makes it good
+
+    asyncio.run(check())
+    assert provider.count == 1
+
+
+def test_the_users_own_code_may_ask_all_but_another_model_address_or_key(provider: Provider) -> None:
+    async def check() -> None:
+        async with wired() as coordinator:
+            item = converse(coordinator.gateway, provider.url)
+            line = replace(item.line, trusted=True)
+            own = Conversation(coordinator.gateway, line, item._clock, item._watch)
+            assert (await own.complete(body(plugins=[1], x_mine=2, web_search_options={}))).status == 200
+            for name in ("models", "fallbacks", "api_base", "api_key", "custom_llm_provider"):
+                assert (await own.complete(body(**{name: ["x"]}))).status == 400
+
+    asyncio.run(check())
+    assert provider.count == 1
+    assert provider.requests[0].body["x_mine"] == 2
+
+
+def test_a_pack_that_probes_paths_is_left_alone_and_one_that_needs_them_is_an_error(
+    provider: Provider,
+) -> None:
+    async def check() -> None:
+        async with relayed(provider.url) as setup:
+            item, address = await setup.item()
+            assert (await setup.send(address, "/props", method="GET")).status == 404
+            assert not item.sums.open_faults
+            assert (await setup.send(address, "/images/generations", json={})).status == 404
+            assert "there is no /images/generations here" in str(item.sums.open_faults[0])
+
+    asyncio.run(check())
+
+
+def test_an_error_names_field_and_case(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_asking_pack(
+        pytester.path / "pack",
+        {
+            "sly": "async () => { await chat('x', { fallbacks: ['a/b'] }); await ask('y'); return result(); }",
+            "honest": "async () => { await ask('x', { own_knob: 1 }); return result(); }",
+        },
+        manifest={"samplingDefaults": {"own_knob": 7}},
+    )
+    result = run_packs(pytester, url=provider.url)
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(
+        ["*ERROR at setup of sly*", "the relay refused a request: fallbacks: refused, since it would have*"]
+    )
+    assert rows(pytester.path / "helmbench.db", "SELECT code, reason FROM results ORDER BY code") == [
+        ("honest", None),
+        ("sly", "refused_request"),
+    ]
+
+
+def test_hand_written_tests_ask_responses_and_embeddings_and_what_is_refused_is_no_failure(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    part = {"type": "output_text", "text": "Hi", "annotations": []}
+    output = [{"type": "message", "role": "assistant", "content": [part]}]
+    embeddings = [{"object": "embedding", "index": 0, "embedding": [1.0]}]
+    answer = {"object": "x", "model": "m", "status": "completed", "output": output, "data": embeddings}
+    provider.answers(body={**answer, "usage": {"input_tokens": 1, "output_tokens": 1, "prompt_tokens": 1}})
+    (pytester.path / "test_own.py").write_text(
+        """
+def test_responses(helmbench_openai):
+    assert helmbench_openai.responses.create(model="m", input="x").output_text == "Hi"
+
+def test_embeddings(helmbench_openai):
+    found = helmbench_openai.embeddings.create(model="m", input="x", encoding_format="float")
+    assert found.data[0].embedding == [1.0]
+
+def test_images(helmbench_openai):
+    helmbench_openai.images.generate(model="m", prompt="x")
+
+def test_files(helmbench_openai):
+    helmbench_openai.files.list()
+
+def test_nothing(helmbench_openai):
+    assert helmbench_openai is not None
+"""
+    )
+    result = run_pytest(
+        pytester, "test_own.py", f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good"
+    )
+    result.assert_outcomes(passed=3, errors=2)
+    found = rows(pytester.path / "helmbench.db", "SELECT code, outcome, reason FROM results ORDER BY code")
+    assert found == [
+        ("test_own.py::test_embeddings", "passed", None),
+        ("test_own.py::test_files", "error", "refused_request"),
+        ("test_own.py::test_images", "error", "refused_request"),
+        ("test_own.py::test_nothing", "skipped", "no_model_call"),
+        ("test_own.py::test_responses", "passed", None),
+    ]
