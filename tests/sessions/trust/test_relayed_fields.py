@@ -97,7 +97,7 @@ def test_the_users_own_code_may_ask_all_but_another_model_address_or_key(provide
             own = Conversation(coordinator.gateway, line, item._clock, item._watch)
             assert (await own.complete(body(plugins=[1], x_mine=2, web_search_options={}))).status == 200
             for name in ("models", "fallbacks", "api_base", "api_key", "custom_llm_provider"):
-                assert (await own.complete(body(**{name: ["x"]}))).status == 400
+                assert (await own.complete({**body(), name: ["x"]})).status == 400
 
     asyncio.run(check())
     assert provider.count == 1
