@@ -241,6 +241,8 @@ def _phrase(code: int | None) -> str:
 def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
     match reason:
         case "bad_key" | "no_access" if endpoint is not None and endpoint.key_env is None:
+            if endpoint.empty_variable:
+                return f"no key was sent: the variable {endpoint.empty_variable} is not set, or empty"
             return "no key was sent: name its variable with --helmbench-api-key-env"
         case "bad_key" | "no_access":
             return f"check the key in {endpoint.key_env}" if endpoint else "check the key"

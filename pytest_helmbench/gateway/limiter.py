@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -328,8 +329,10 @@ class Limiter:
 
     def _spent_sentence(self, cost: float | None) -> str:
         budget = self.budget
-        may_cost = "an unknown sum" if cost is None else f"{cost:.4f}"
-        spent = f"{budget.spent_usd:.4f} of {budget.most_usd:.4f} USD"
+        may_cost = "an unknown sum" if cost is None else _usd(cost)
+        if not budget.spent_usd:
+            return f"the budget of {_usd(budget.most_usd or 0.0)} USD does not pay this call: it may cost {may_cost}"
+        spent = f"{_usd(budget.spent_usd)} of {_usd(budget.most_usd or 0.0)} USD"
         return f"budget spent: {spent}, the call may cost {may_cost}"
 
     def _cost(self, state: _LimitsInUse, wanted: PermitRequest) -> float | None:
@@ -369,3 +372,12 @@ class Limiter:
 
 def _rates(per_minute: float | None) -> tuple[Rate, ...]:
     return () if per_minute is None else (Rate(per_minute),)
+
+
+def _usd(amount: float) -> str:
+    """Return a sum with four decimals; a small one with the two digits that count."""
+    return (
+        f"{amount:.4f}"
+        if amount == 0 or amount >= 0.01
+        else f"{amount:.{1 - math.floor(math.log10(amount))}f}"
+    )

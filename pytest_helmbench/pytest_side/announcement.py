@@ -10,7 +10,7 @@ import pytest
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pytest_side.gate_warnings import gate_warnings
-from pytest_helmbench.reports.session_texts import announcement, places_text
+from pytest_helmbench.reports.session_texts import PlannedCalls, announcement, places_text
 from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
@@ -96,7 +96,8 @@ class Announcer:
         db = _shown_path(self._config, settings.db)
         left = self._coordinator.book.left(plan)
         is_replay = settings.cache_mode is CacheMode.ONLY
-        calls = (0 if is_replay else left.calls, left.open_ended)
+        reuses = settings.cache_mode is CacheMode.REUSE
+        calls = PlannedCalls(0 if is_replay else left.calls, more=left.open_ended, fewer=reuses)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         line = announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)

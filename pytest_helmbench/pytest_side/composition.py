@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.registry import meant_places
 from pytest_helmbench.core.option import Option
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
@@ -141,13 +143,14 @@ def _check_distribution(config: pytest.Config) -> None:
     if mode != "load":
         raise pytest.UsageError(
             f"helmbench cases run with --dist=load, not --dist={mode}\n"
-            "  hint: leave --dist out; each worker gets an equal share and keeps its calls in flight"
+            "  hint: add --dist=load: it goes over addopts; each worker gets an equal share"
         )
 
 
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     """Without a path on the command line, run the benchmark at hand and nothing else."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
+        _check_meant(config)
         return
     start = config.invocation_params.dir
     here = benchmark_root(start)
@@ -162,6 +165,20 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
         )
     config.args[:] = [str(path) for path in found]
     refuse_conftests(config, found, below=True)
+
+
+def _check_meant(config: pytest.Config) -> None:
+    """Refuse a folder that was meant as a benchmark, is none, and has nothing else to run."""
+    start = config.invocation_params.dir
+    for argument in config.args:
+        place = Path(os.path.abspath(start / argument.partition("::")[0]))  # noqa: PTH100 - keeps links
+        if not place.is_dir() or benchmark_root(place) is not None or next(place.rglob("*.py"), None):
+            continue
+        if meant_places(place) is not None and not any(benchmarks_below(place)):
+            raise pytest.UsageError(
+                f"{argument}: what stands there was meant as a benchmark, but cannot be read as one\n"
+                f"  hint: `helmbench check {argument}` says what is wrong"
+            )
 
 
 def _few_ahead(config: pytest.Config) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
-from pytest_helmbench.scoring.thresholds import GateVerdict
+from pytest_helmbench.scoring.thresholds import GateVerdict, shown_score
 from pytest_helmbench.session.gates import GateReport
 
 __all__ = ["gate_lines", "interval_text", "rerun_text", "score_lines", "score_notes"]
@@ -93,10 +94,14 @@ def _gate_line(name: str, verdict: GateVerdict) -> str:
     state = "holds" if verdict.holds else f"does not hold: {verdict.reason}"
     doubt = ", inconclusive: the threshold lies inside the interval" if verdict.inconclusive else ""
     doubt += ", unstable: asked again it might not hold" if verdict.unstable else ""
-    score, least = (
-        "undefined" if value is None else f"{float(value):.4f}" for value in (verdict.score, threshold.least)
-    )
-    return f"gate {subject}: score {score}{between}, threshold {least}: {state}{doubt}"
+    score = shown_score(verdict.score, threshold.least)
+    return f"gate {subject}: score {score}{between}, threshold {_exact(threshold.least)}: {state}{doubt}"
+
+
+def _exact(least: Fraction) -> str:
+    """Return a threshold with four decimals, or as many as it was given with."""
+    text = f"{float(least):.4f}"
+    return text if Fraction(text) == least else f"{float(least):.10g}"
 
 
 def _row(name: str, score: Score) -> tuple[str, ...]:

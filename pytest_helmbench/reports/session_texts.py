@@ -13,6 +13,7 @@ from pytest_helmbench.session.run_counts import RunCounts
 
 __all__ = [
     "DryRow",
+    "PlannedCalls",
     "announcement",
     "answerer_lines",
     "cost_text",
@@ -27,6 +28,21 @@ __all__ = [
 _MANY_FORM_FAULTS = 0.05
 _NAMED_IN_FLIGHT = 3
 _VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCalls:
+    """Calls of a plan.
+
+    Args:
+        number: As far as they can be told.
+        more: There may be more: what agents and packs ask cannot be told.
+        fewer: There may be fewer: replies on record stand for calls.
+    """
+
+    number: int
+    more: bool = False
+    fewer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +73,7 @@ def cost_text(known_usd: float, unknown: int) -> str:
 def announcement(
     models: Sequence[str],
     cases: int,
-    calls: tuple[int, bool],
+    calls: PlannedCalls,
     concurrency: int,
     price: tuple[float, float, float] | None,
     db: str,
@@ -68,18 +84,26 @@ def announcement(
     Args:
         models: Under test, those that can be called.
         cases: How many.
-        calls: How many, and whether it may be more.
+        calls: How many.
         concurrency: Calls in flight.
         price: Low, expected, high in USD; None when a price is unknown.
         db: Results file.
         bounds: Models by the most tokens of a reply that the budget lets them have.
     """
-    number, open_ended = calls
-    least = "at least " if open_ended and number else ""
+    least = "at least " if calls.more and calls.number else ""
     about = "at least" if least else "about"
-    cost = "cost unknown" if price is None else "free" if not price[2] else f"{about} {_usd(price[1])} USD"
+    if calls.fewer and calls.number:
+        least, about = ("" if least else "at most "), ("" if least else "at most")
+    cost = (
+        "cost unknown"
+        if price is None
+        else "free"
+        if not price[2]
+        else f"{about} {_usd(price[1])} USD".strip()
+    )
     return (
-        f"helmbench: {_listed(models)}: {_count(cases, 'case')}, {least}{_count(number, 'call')}"
+        f"helmbench: {_listed(models)}: {_count(cases, 'case')}, {least}{_count(calls.number, 'call')}"
+        f"{', fewer where replies are on record' if calls.fewer and calls.number else ''}"
         f" ({concurrency} at a time), {cost}{_bounds_text(bounds)}; results in {db}"
     )
 
@@ -169,7 +193,7 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
         if row.neutral_wrong:
             lines.append(
                 f"{model}: {_count(row.neutral_wrong, 'wrong neutral case')} (severity 0):"
-                " shown as xfailed, counted as failed above, ignored by scores"
+                " among the failed of this table, xfailed to pytest, ignored by scores"
             )
     return lines
 

@@ -19,6 +19,7 @@ __all__ = [
     "gate",
     "parse_share",
     "parse_thresholds",
+    "shown_score",
 ]
 
 FULL_COVERAGE = Fraction(1)
@@ -152,10 +153,17 @@ def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) ->
         return f"the score of {name} is undefined: nothing that counts was judged"
     for covered, owner in ((score.total, "the run"), (found, name)):
         if covered.coverage is None or covered.coverage < min_coverage:
-            return f"coverage of {owner} {_below(covered.coverage)} is below {float(min_coverage)}"
+            return f"coverage of {owner} {_below(covered.coverage)} is below {float(min_coverage):.4f}"
     if found.score < threshold.least:
-        return f"score of {name} {_below(found.score)} is below {float(threshold.least)}"
+        return f"the score of {name} is below it"
     return ""
+
+
+def shown_score(value: Fraction | None, least: Fraction) -> str:
+    """Return four decimals, rounded down where the value is below a threshold that it would look equal to."""
+    if value is None:
+        return "undefined"
+    return _below(value) if value < least else f"{float(value):.4f}"
 
 
 def _below(value: Fraction | None) -> str:

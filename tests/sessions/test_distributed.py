@@ -160,7 +160,7 @@ def test_other_modes_of_distribution_are_refused(
     result.stderr.fnmatch_lines(
         [
             f"*helmbench cases run with --dist=load, not --dist={mode}",
-            "  hint: leave --dist out; each worker gets an equal share and keeps its calls in flight",
+            "  hint: add --dist=load: it goes over addopts; each worker gets an equal share",
         ]
     )
     assert provider.count == 0

@@ -68,7 +68,7 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
     assert _gates(result) == [
         f"gate test/good: score 0.5000 [0.1666 to 0.8334], threshold 0.5000: holds{inconclusive}",
         "gate test/good P1: score 0.0000 [0.0000 to 0.5615], threshold 0.3000:"
-        f" does not hold: score of P1 0.0000 is below 0.3{inconclusive}",
+        f" does not hold: the score of P1 is below it{inconclusive}",
         "gate test/good P3: score undefined, threshold 0.1000: does not hold: P3 is not part of the run",
     ]
 
@@ -108,7 +108,7 @@ def test_cases_that_were_never_judged_fail_the_gate_unless_less_coverage_is_allo
 
     strict.assert_outcomes(passed=1, skipped=1)
     assert (strict.ret, lenient.ret) == (_FAILED, _OK)
-    assert "does not hold: coverage of the run 0.5000 is below 1.0" in _gates(strict)[0]
+    assert "does not hold: coverage of the run 0.5000 is below 1.0000" in _gates(strict)[0]
     assert "threshold 0.5000: holds" in _gates(lenient)[0]
     if mode == "-n0":
         alone = run_tree(pytester, mode, "--helmbench-min-coverage=0.6", url=provider.url)

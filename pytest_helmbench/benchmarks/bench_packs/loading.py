@@ -183,17 +183,16 @@ class BenchPackLoader:
     def _tools(self, manifest: BenchPackManifest, tell: Callable[[JsonObject], None]) -> BenchPackTools:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
-        if self._is_free(manifest):
-            self._note(
-                f"{manifest.id} ran with your rights: --helmbench-verifier says how a verifier runs that it requires"
-            )
+        is_free = self._is_free(manifest)
+        rights = f"{manifest.id} ran with your rights: --helmbench-verifier says how a verifier runs that it requires"
         _make(place, self._settings.db.parent / _HOME)
         node = self._node.path if isinstance(self._node, Node) else None
         verifiers = Verifiers(
             manifest, self._choices, tell, node=node, build=self._settings.bench_packs.build
         )
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
-        return BenchPackTools(self._relay, place, bridge, verifiers, hint)
+        begins = partial(self._note, rights) if is_free else _silent
+        return BenchPackTools(self._relay, place, bridge, verifiers, hint, begins)
 
     def _bridge(self, manifest: BenchPackManifest) -> tuple[Bridge, BridgePlace]:
         if isinstance(self._node, str):
@@ -251,3 +250,7 @@ def _make(place: BridgePlace, around: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), (around / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")
+
+
+def _silent() -> None:
+    """Say nothing."""

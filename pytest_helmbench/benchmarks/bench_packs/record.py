@@ -93,7 +93,10 @@ class BenchPackRecord:
         if score is None:
             return RunWords(cautions=cautions)
         if score.partial:
-            cautions = ("the pack's own total is over a partial selection of its scenarios", *cautions)
+            cautions = (
+                "the pack's own total is not over all of its scenarios",
+                *cautions,
+            )
         return RunWords(
             line=pack_score_line(score),
             facts=_facts(score),

@@ -67,9 +67,9 @@ def amount(value: float | None) -> str:
 
 
 def total_text(score: PackScore) -> str:
-    """Return `83.5 points (partial selection)`."""
+    """Return `83.5 points (not over all scenarios)`."""
     unit = f" {excerpt(score.unit, _LABEL_LIMIT)}" if score.unit else ""
-    return f"{amount(score.total)}{unit}{' (partial selection)' if score.partial else ''}"
+    return f"{amount(score.total)}{unit}{' (not over all scenarios)' if score.partial else ''}"
 
 
 def pack_score_line(score: PackScore) -> str:

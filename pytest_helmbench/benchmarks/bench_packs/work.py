@@ -67,6 +67,7 @@ class BenchPackTools:
         bridge: Its Node processes.
         verifiers: The services that check its answers.
         hint: What helps where it failed, from its words; empty for nothing.
+        begins: Told before a scenario runs.
     """
 
     relay: Relay
@@ -74,6 +75,7 @@ class BenchPackTools:
     bridge: Bridge
     verifiers: Verifiers
     hint: Callable[[str], str]
+    begins: Callable[[], None]
 
 
 MakeTools = Callable[[Callable[[JsonObject], None]], BenchPackTools]
@@ -202,6 +204,7 @@ class BenchPackWork:
             told = Told(self.manifest, self._place_of(context.origin.run_id), addresses, generation)
             run = ScenarioRun(told, rule, conversation, clock, self._taken_news)
             try:
+                running.tools.begins()
                 answer = await running.tools.bridge.run(run, limit_s, prepared)
                 result = result_of(answer, rule.scenario.id)
             except PackFailedError as error:

@@ -34,6 +34,7 @@ class Endpoint:
         key_env: Variable that the key came from; None when no key is sent.
         key: Never shown, logged or stored.
         max_tokens_key: What the host calls the bound of the completion.
+        empty_variable: Variable that was named for the key and is not set, or empty; empty where none was.
     """
 
     model_id: str
@@ -43,6 +44,7 @@ class Endpoint:
     key_env: str | None
     key: str | None = field(repr=False)
     max_tokens_key: MaxTokensKey
+    empty_variable: str = ""
 
     @property
     def provider(self) -> str:
@@ -107,6 +109,7 @@ class Unusable:
 class _Key:
     variable: str | None = None
     value: str | None = field(default=None, repr=False)
+    empty: str = ""
 
 
 def resolve_endpoint(
@@ -224,6 +227,7 @@ def _endpoint(model_id: str, provider: Provider, base_url: str, key: _Key) -> En
         base_url=base_url,
         key_env=key.variable,
         key=key.value,
+        empty_variable=key.empty,
         max_tokens_key=provider_at(urlsplit(base_url).hostname or "").max_tokens_key,
     )
 
@@ -241,7 +245,8 @@ def _usual_variable(model_id: str, parts: SplitResult, environ: Mapping[str, str
 
 def _key_of(variables: Iterable[str | None], environ: Mapping[str, str]) -> _Key:
     """Return the first key that is not empty."""
-    for variable in variables:
+    tried = tuple(variables)
+    for variable in tried:
         value = environ.get(variable, "").strip() if variable else ""
         if not value:
             continue
@@ -251,4 +256,5 @@ def _key_of(variables: Iterable[str | None], environ: Mapping[str, str]) -> _Key
                 "  hint: copy it again; it is one line of letters, digits and signs"
             )
         return _Key(variable, value)
-    return _Key()
+    named = [variable for variable in tried if variable]
+    return _Key(empty=named[0] if len(named) == 1 == len(tried) else "")

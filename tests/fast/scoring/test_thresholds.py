@@ -16,6 +16,7 @@ from pytest_helmbench.scoring.thresholds import (
     gate,
     parse_share,
     parse_thresholds,
+    shown_score,
 )
 
 SCORE = run_score(verdict((1, 3, 5, 7, 8, 9, 10), (7, 8, 9, 10)))
@@ -41,17 +42,19 @@ def test_a_score_below_its_threshold_does_not_hold_and_says_so() -> None:
         coverage=Fraction(1),
         holds=False,
         inconclusive=True,
-        reason="score of P1-B1 0.2093 is below 0.3",
+        reason="the score of P1-B1 is below it",
     )
     assert gate(SCORE, threshold("0.2")).reason == ""
-    assert gate(SCORE, threshold("0.2094")).reason == "score of the run 0.2093 is below 0.2094"
+    assert gate(SCORE, threshold("0.2094")).reason == "the score of the run is below it"
 
 
 def test_a_score_just_below_does_not_look_equal() -> None:
     score = run_score(
         [row(1, 0, f"P1-B1-S1-PT{n}") if n == 0 else row(20, 1, f"P1-B1-S1-PT{n}") for n in range(5_000)]
     )
-    assert gate(score, threshold("1")).reason == "score of the run 0.9999 is below 1.0"
+    found = gate(score, threshold("1"))
+    assert found.reason == "the score of the run is below it"
+    assert shown_score(found.score, found.threshold.least) == "0.9999"
 
 
 def test_what_was_never_judged_does_not_hold() -> None:
@@ -68,10 +71,10 @@ def test_coverage_below_the_least_does_not_hold_whatever_the_score() -> None:
     found = gate(score, threshold("0.5"))
     assert not found.holds
     assert found.score == 1
-    assert found.reason == "coverage of the run 0.8500 is below 1.0"
+    assert found.reason == "coverage of the run 0.8500 is below 1.0000"
     assert gate(score, threshold("0.5"), Fraction(17, 20)).holds
-    assert gate(score, threshold("P1=0.5"), Fraction(4, 5)).reason == "coverage of P1 0.7000 is below 0.8"
-    assert gate(score, threshold("P2=0.5")).reason == "coverage of the run 0.8500 is below 1.0"
+    assert gate(score, threshold("P1=0.5"), Fraction(4, 5)).reason == "coverage of P1 0.7000 is below 0.8000"
+    assert gate(score, threshold("P2=0.5")).reason == "coverage of the run 0.8500 is below 1.0000"
 
 
 @pytest.mark.parametrize(

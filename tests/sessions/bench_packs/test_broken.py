@@ -203,7 +203,7 @@ def test_the_commands_know_bench_packs(
     detail = capsys.readouterr().out
     assert "pack: pass, score 100 (its own scale)" in detail
     assert main(["score", "last"]) == 0
-    assert "the pack's own total: 100 (partial selection); All 100" in capsys.readouterr().out
+    assert "the pack's own total: 100 (not over all scenarios); All 100" in capsys.readouterr().out
 
     entry.write_text("throw new Error('no such dataset');")
     assert main(["check", "benchmark"]) == 1

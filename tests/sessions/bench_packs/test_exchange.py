@@ -47,8 +47,8 @@ def test_a_session_shows_the_packs_own_scale_and_writes_runs_for_the_app(
     result.assert_outcomes(passed=2, failed=2, errors=2)
     result.stdout.fnmatch_lines(
         [
-            "test/good: the pack's own total: 75 (partial selection); All 75",
-            "test/other: the pack's own total: 75 (partial selection); All 75",
+            "test/good: the pack's own total: 75 (not over all scenarios); All 75",
+            "test/other: the pack's own total: 75 (not over all scenarios); All 75",
             f"BenchLocal run in {pytester.path}/app/small-pack/small-pack-*",
         ]
     )
@@ -75,7 +75,7 @@ def test_a_session_shows_the_packs_own_scale_and_writes_runs_for_the_app(
     assert (asks["status"], half["note"], half["rawLog"]) == ("pass", "SECRET note", "SECRET <redacted>")
     assert (broken["errorType"], broken["helmbench"]["outcome"]) == ("execution_error", "error")
     assert "no more" in broken["note"]
-    assert {score["summary"] for score in summary["scores"].values()} == {"Over a partial selection."}
+    assert {score["summary"] for score in summary["scores"].values()} == {"Not over all scenarios."}
     lines = path.with_name("events.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == summary["events"]
     told = [event["message"] for event in summary["events"] if event["type"] == "model_progress"]

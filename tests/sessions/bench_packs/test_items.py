@@ -119,7 +119,7 @@ def test_an_item_runs_by_the_id_that_was_printed(pytester: pytest.Pytester, prov
 
     result.assert_outcomes(passed=2)
     # The pack is given two results, and its total says so.
-    result.stdout.fnmatch_lines(["test/good: the pack's own total: 180 points (partial selection); *"])
+    result.stdout.fnmatch_lines(["test/good: the pack's own total: 180 points (not over all scenarios); *"])
     query = "SELECT total, partial, summary FROM pack_scores"
     assert rows(pytester.path / "helmbench.db", query) == [(180.0, 1, f"TC-01 {_HOSTILE_ID}")]
 

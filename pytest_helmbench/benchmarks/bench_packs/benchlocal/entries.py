@@ -117,7 +117,7 @@ def stored_score(score: PackScore, *, with_text: bool) -> JsonObject:
         with_text: Also its words, and what it has put into the categories beyond the protocol.
     """
     words = score.summary if with_text else ""
-    summary = " ".join(filter(None, ("Over a partial selection." if score.partial else "", words)))
+    summary = " ".join(filter(None, ("Not over all scenarios." if score.partial else "", words)))
     categories: list[JsonValue] = [
         dict(part) if with_text else {name: part[name] for name in _PLAIN_CATEGORY if name in part}
         for part in score.categories

@@ -224,7 +224,7 @@ def test_a_partial_total_and_an_interrupted_session_are_called_so(db: Path, tmp_
     summary, events, _ = _written(db, tmp_path / "runs", [run_id])
 
     assert (summary["cancelled"], summary["error"]) == (True, "The session was interrupted.")
-    assert summary["scores"]["test/good"]["summary"] == "Over a partial selection. QUOTE: three of four"
+    assert summary["scores"]["test/good"]["summary"] == "Not over all scenarios. QUOTE: three of four"
     messages = ("The session was interrupted.", "no total")
     assert events[-2:] == [{"type": "run_error", "message": message} for message in messages]
 

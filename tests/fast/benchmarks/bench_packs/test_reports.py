@@ -38,7 +38,7 @@ _QUOTING: dict[str, Any] = {
     "artifacts": [{"kind": "file"}],
 }
 _LINE = (
-    "test/good: the pack's own total: 83.3333 points (partial selection);"
+    "test/good: the pack's own total: 83.3333 points (not over all scenarios);"
     " Arith\\x1bmetic 62.5, Logic | more 1234567"
 )
 
@@ -142,7 +142,7 @@ def test_show_and_score_have_the_packs_own_total_beside_ours(
     db: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = _command(capsys, "show", "--db", db).splitlines()
-    assert "  pack's own total  83.3333 points (partial selection)" in shown
+    assert "  pack's own total  83.3333 points (not over all scenarios)" in shown
     assert "  its categories    Arith\\x1bmetic 62.5, Logic | more 1234567" in shown
     assert json.loads(_command(capsys, "show", "--json", "--db", db))["pack_score"]["total"] == _SCORE.total
     lines = _command(capsys, "score", "--db", db).splitlines()
@@ -160,11 +160,11 @@ def test_reports_have_numbers_always_and_words_when_asked_for(
     plain, full = (_command(capsys, *report, "markdown", *texts) for texts in ((), ("--with-text",)))
     assert "QUOTE" not in plain
     assert (
-        "Total: **83.3333 points (partial selection)**. The score above is ours: the share passed.\n\n"
+        "Total: **83.3333 points (not over all scenarios)**. The score above is ours: the share passed.\n\n"
         "| category | score | weight |\n| :-- | --: | --: |\n"
         "| Arith\\\\x1bmetic | 62.5 | 2 |\n| Logic \\| more | 1234567 | - |\n"
     ) in plain
-    assert "> - the pack's own total is over a partial selection of its scenarios\n" in plain
+    assert "> - the pack's own total is not over all of its scenarios\n" in plain
     assert (
         "> - replies of 1 case came from the record: what their pack says of time is not the model's\n"
     ) in plain

@@ -12,6 +12,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
     code_blocks,
     fenced,
+    misnamed,
     without_thoughts,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.compose import REPLY, STARTER, compose
@@ -151,3 +152,20 @@ def test_programs_import_nothing_that_costs_as_much_as_a_start_of_python(names: 
         for alias in node.names
     }
     assert {name for name in imported if not name.startswith(f"{inside.__name__}.")} <= _CHEAP
+
+
+@pytest.mark.parametrize(
+    ("starter", "reply", "sentence"),
+    [
+        (
+            "def add(a, b):\n",
+            "```python\ndef sum_two(a, b):\n    return a + b\n```",
+            "the reply defines 'sum_two', the starter asks for 'add'",
+        ),
+        ("def add(a, b):\n", "```python\ndef helper(): ...\ndef add(a, b): ...\n```", ""),
+        ("def add(a, b):\n", "```python\n    return a + b\n```", ""),
+        ("", "```python\ndef sum_two(a, b): ...\n```", ""),
+    ],
+)
+def test_another_name_than_the_starter_asks_for_is_said(starter: str, reply: str, sentence: str) -> None:
+    assert misnamed(starter, reply) == sentence

@@ -18,6 +18,7 @@ from typing import TypedDict
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
     code_blocks,
+    misnamed,
     without_thoughts,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests, code_tests_of
@@ -196,6 +197,9 @@ class _Talk:
         if verdict is Verdict.PASSED:
             return CodeFinding(verdict)
         message = self._with_line(report["message"])
+        wrong_name = misnamed(str(self.task.input_value("starter_code") or ""), self.text)
+        if verdict is Verdict.FAILED and wrong_name:
+            message = f"{wrong_name}; {message}"
         output = scrub(report["detail"]).strip()
         if verdict is Verdict.ERROR:
             reason = "not_expressible" if message.startswith(_UNFIT) else "unfit_tests"

@@ -1,0 +1,84 @@
+"""What a session says is what is so: keys, gates, budgets, recorded replies, neutral cases, folders that are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from packs import write_pack
+from provider import Provider
+from trees import MODEL, Part, category, clear_environment, run_tree, write_tree
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def test_a_variable_that_is_not_set_is_named(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    provider.answers(status=401)
+    result = run_tree(pytester, "--helmbench-api-key-env=NOPE", url=provider.url)
+    result.stdout.fnmatch_lines(["*no key was sent: the variable NOPE is not set, or empty*"])
+    assert "name its variable" not in result.stdout.str()
+
+
+def test_a_gate_has_one_way_of_rounding(pytester: pytest.Pytester, provider: Provider) -> None:
+    answers = ["RISK"] * 2 + ["CALM"]
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*answers)})
+    result = run_tree(pytester, "--helmbench-min-score=0.66667", url=provider.url)
+    (line,) = (line for line in result.outlines if line.startswith("gate "))
+    assert "score 0.6666 [" in line
+    assert "], threshold 0.66667: does not hold: the score of the run is below it" in line
+
+
+def test_a_budget_that_pays_nothing_is_not_spent(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    provider.cost_usd = 0.0005
+    prices = "- id: test/good\n  max_tokens: 4\n  price: {input: 1, output: 100}\n"
+    (pytester.path / "models.yml").write_text(prices)
+    result = run_tree(
+        pytester,
+        "--helmbench-models-file=models.yml",
+        "--helmbench-max-cost=0.0006",
+        "-rs",
+        url=provider.url,
+    )
+    output = result.stdout.str()
+    assert "0.0000 of" not in output
+    assert "budget spent: 0.00050 of 0.00060 USD, the call may cost 0.000" in output
+
+
+def test_replies_on_record_are_not_announced_as_calls(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    run_tree(pytester, url=provider.url)
+    result = run_tree(pytester, "--helmbench-cache=reuse", url=provider.url)
+    result.stdout.fnmatch_lines(
+        ["helmbench: *: 2 cases, at most 2 calls, fewer where replies are on record (*"]
+    )
+    assert provider.count == 2
+
+
+def test_neutral_cases_are_told_apart_from_failed_ones(pytester: pytest.Pytester, provider: Provider) -> None:
+    tree = category("RISK", "CALM")
+    parts = {**tree.perturbations, "PT2": Part(tree.perturbations["PT2"].body, 0)}
+    tree = replace(tree, perturbations=parts)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+    result = run_tree(pytester, url=provider.url)
+    result.assert_outcomes(passed=1, xfailed=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"{MODEL}: 1 wrong neutral case (severity 0): among the failed of this table, xfailed to pytest, ignored*"
+        ]
+    )
+
+
+def test_a_folder_that_was_meant_as_a_pack_is_a_usage_error(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_pack(pytester.path / "benchmark-quiz", [], 'id: quiz\nversion: "1"\n')
+    result = run_tree(pytester, "benchmark-quiz", url=provider.url)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*benchmark-quiz: what stands there was meant as a benchmark*", "*`helmbench check benchmark-quiz`*"]
+    )
