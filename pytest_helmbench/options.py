@@ -263,6 +263,9 @@ class Options:
     )
     dry_run: bool = _CASES(_FLAG, False, "compose and price every case, call nothing")
     require_run: bool = _RESULT(_FLAG, False, "a run in which nothing was judged is a failure")
+    allow_skipped: bool = _RESULT(
+        _FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
+    )
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
     add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context", use="judges")
     strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text", use="judges")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.reports.score_lines import gate_lines
@@ -13,6 +14,7 @@ from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.plan import Plan
+from pytest_helmbench.session.run_counts import RunCounts
 
 __all__ = ["ExitRule", "run_names", "scores_by_name"]
 
@@ -99,6 +101,10 @@ class ExitRule:
             reasons.append("the session was stopped: its database could not be written any more (see above)")
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
+        elif not reasons and self._all_skipped():
+            reasons.append(
+                "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
+            )
         return reasons
 
     def _nothing_judged(self) -> str | None:
@@ -124,6 +130,14 @@ class ExitRule:
         if wanted or (in_ci() and self._models_named):
             return f"nothing was judged: {variables} is empty"
         return None
+
+    def _all_skipped(self) -> bool:
+        """Return whether every case that was run was skipped, though there was a model to ask."""
+        book, settings = self._coordinator.book, self._coordinator.settings
+        if book.plan is None or book.plan.dry or settings.allow_skipped:
+            return False
+        counts = RunCounts.sum(book.tallies.values())
+        return 0 < counts.results == counts.verdicts[Verdict.SKIPPED]
 
     def _unjudged_models(self) -> list[str]:
         """Return the planned models of which no case was judged."""

@@ -28,6 +28,7 @@ from pytest_helmbench.reports.session_texts import (
     model_table,
     reasons_text,
     resumed_tables,
+    skip_lines,
 )
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.plan import Plan
@@ -160,6 +161,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
         for model, counts in rows.items()
         if any(counts.reasons.values())
     ]
+    lines += skip_lines(rows)
     lines += _unanswered_lines(coordinator)
     lines += [f"{model} was stopped: {sentence}" for model, sentence in coordinator.stopped_models.items()]
     lines += _judge_lines(plan)

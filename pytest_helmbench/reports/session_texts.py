@@ -23,8 +23,11 @@ __all__ = [
     "model_table",
     "places_text",
     "reasons_text",
+    "resumed_tables",
+    "skip_lines",
 ]
 
+_SKIPS_SHOWN = 5
 _MANY_FORM_FAULTS = 0.05
 _NAMED_IN_FLIGHT = 3
 _VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
@@ -242,6 +245,23 @@ def reasons_text(reasons: Mapping[str, int]) -> str:
     return ", ".join(
         f"{reason} {count}" for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0])) if count
     )
+
+
+def skip_lines(rows: Mapping[str, RunCounts]) -> list[str]:
+    """Return why cases were skipped, with what helps, the most frequent first.
+
+    Args:
+        rows: By model.
+    """
+    said = RunCounts.sum(rows.values()).skips
+    found = [(sentence, count) for sentence, count in said.most_common() if count > 0 and sentence]
+    lines = []
+    for sentence, count in found[:_SKIPS_SHOWN]:
+        first, *rest = scrub(sentence).splitlines() or [""]
+        lines += [f"skipped: {count} × {first}", *rest]
+    if len(found) > _SKIPS_SHOWN:
+        lines.append(f"… and {len(found) - _SKIPS_SHOWN} more reasons for skips: pytest -rs shows each")
+    return lines
 
 
 def _usd(amount: float) -> str:

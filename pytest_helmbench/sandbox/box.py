@@ -36,9 +36,10 @@ _PLACES = max(4, 2 * (os.cpu_count() or 1))
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Why foreign code cannot run here: one sentence for people, which a skipped row says."""
+    """Why foreign code cannot run here: one sentence for people, which a skipped row says, and its code."""
 
     reason: str
+    code: str = "no_sandbox"  # or `no_image`: sandboxes work, but not with this one
 
 
 @dataclass(frozen=True, slots=True)

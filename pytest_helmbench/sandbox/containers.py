@@ -46,6 +46,7 @@ __all__ = [
 DEFAULT_IMAGE = "docker.io/library/python:3.12-slim"
 """For boxes that name no image, where there is no bubblewrap."""
 
+_NO_IMAGE = "no_image"
 _OWNER = "helmbench.owner"
 _ENGINE = "helmbench.engine"
 _TASK = "helmbench.task"
@@ -214,10 +215,12 @@ class ContainerEngine(Engine):
         found = await self.tool("image", "inspect", "--format", "{{.Id}}", image)
         if found.exit_code != 0:
             if not self._pull:
-                return Unavailable(f"the image {image} is not here; --helmbench-pull would fetch it")
+                return Unavailable(
+                    f"the image {image} is not here; --helmbench-pull would fetch it", _NO_IMAGE
+                )
             pulled = await self.tool("pull", image, wall_s=_PULL_S)
             if pulled.exit_code != 0:
-                return Unavailable(f"the image {image} could not be pulled ({last_words(pulled)})")
+                return Unavailable(f"the image {image} could not be pulled ({last_words(pulled)})", _NO_IMAGE)
         # Only starting one shows whether limits can be set here; an image without a shell is fine (127).
         spec = BoxSpec(image=image)
         with self.new_workspace() as workspace:
@@ -227,7 +230,7 @@ class ContainerEngine(Engine):
                 return Unavailable(str(error))
         if tried.exit_code in (0, 127):
             return None
-        return Unavailable(f"{self.name} cannot run containers of {image} ({last_words(tried)})")
+        return Unavailable(f"{self.name} cannot run containers of {image} ({last_words(tried)})", _NO_IMAGE)
 
     def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
         yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)

@@ -64,7 +64,7 @@ class LocalEngine(Engine):
         if image is None:
             return None
         needed = " or ".join(self._image_engines)
-        return Unavailable(f"the image {image} needs {needed}{self.kind.no_images}")
+        return Unavailable(f"the image {image} needs {needed}{self.kind.no_images}", "no_image")
 
     def python(self, _image: str | None, /) -> str:
         """Return the Python that runs us."""

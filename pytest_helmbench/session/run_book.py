@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.hidden_values import HiddenValues
 from pytest_helmbench.core.model import Sampling
-from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord
+from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -172,7 +172,8 @@ class RunBook:
         if key in self._unjudged:
             tally.take_back(self._unjudged.pop(key))
         if not outcome.judged:
-            self._unjudged[key] = Outcome(outcome.verdict, outcome.reason)
+            said = outcome.message if outcome.verdict is Verdict.SKIPPED else ""
+            self._unjudged[key] = Outcome(outcome.verdict, outcome.reason, said)
         tally.add_result(record)
         if self._store is not None:
             self._store.record_result(record)

@@ -13,6 +13,8 @@ from pytest_helmbench.store.result_queries import ResultRow
 __all__ = ["RunCounts", "recorded_counts"]
 
 _JUDGE = "judge"
+_TOLD_ELSEWHERE = ("budget", "dry run", "model_stopped", "judge_model_stopped")
+"""Reasons of skips that the summary tells in lines of their own."""
 
 
 @dataclass(slots=True)
@@ -22,6 +24,7 @@ class RunCounts:
     Args:
         verdicts: Cases by verdict.
         reasons: Errors and skips by reason.
+        skips: Skipped cases by what was said of them.
         parses: How the JSON of replies was read.
         form_faults: Judged cases that fell for the form of their reply.
         neutral_wrong: Failed cases that scores ignore.
@@ -38,6 +41,7 @@ class RunCounts:
 
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    skips: Counter[str] = field(default_factory=Counter)
     parses: Counter[Parse] = field(default_factory=Counter)
     from_record: Counter[Verdict] = field(default_factory=Counter)
     form_faults: int = 0
@@ -58,6 +62,7 @@ class RunCounts:
         for part in parts:
             total.verdicts.update(part.verdicts)
             total.reasons.update(part.reasons)
+            total.skips.update(part.skips)
             total.from_record.update(part.from_record)
             total.parses.update(part.parses)
             total.calls.update(part.calls)
@@ -133,6 +138,8 @@ class RunCounts:
         self.from_record[outcome.verdict] += record.from_record
         parses = (part.parse for part in outcome.evaluations)
         self._add(outcome.verdict, outcome.reason, parses, neutral=record.neutral)
+        if outcome.verdict is Verdict.SKIPPED and outcome.reason not in _TOLD_ELSEWHERE:
+            self.skips[outcome.message] += 1
 
     def add_recorded(self, row: ResultRow) -> None:
         """Count an outcome on record."""
@@ -143,6 +150,8 @@ class RunCounts:
         """Count an error or a skip no more: the case has run again."""
         self.verdicts[outcome.verdict] -= 1
         self.reasons[outcome.reason or ""] -= 1
+        if outcome.message in self.skips:
+            self.skips[outcome.message] -= 1
 
     def _add(
         self, verdict: Verdict, reason: str | None, parses: Iterable[Parse | None], *, neutral: bool

@@ -148,6 +148,7 @@ def _hash(request: Request) -> str:
     return hashlib.sha256(request.raw).hexdigest()
 
 
+@pytest.mark.timeout(120 + 15 * _KILLS)
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_sessions_killed_at_random_moments_and_resumed_end_as_undisturbed_ones(
     pytester: pytest.Pytester, provider: Provider, workers: str

@@ -52,7 +52,7 @@ class RowTools:
         """
         engine = await self.sandboxes.engine()
         if isinstance(engine, Unavailable):
-            raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_sandbox", engine.reason))
+            raise UnjudgedError(Outcome(Verdict.SKIPPED, engine.code, engine.reason))
         return engine
 
     async def obstacle(self, image: str | None) -> Unavailable | None:

@@ -80,7 +80,7 @@ class PackWork:
         if denied is not None:
             return Outcome(Verdict.SKIPPED, "denied_command", denied)
         obstacle = await self.tools.obstacle(family.image_of(rule.task))
-        return None if obstacle is None else Outcome(Verdict.SKIPPED, "no_sandbox", obstacle.reason)
+        return None if obstacle is None else Outcome(Verdict.SKIPPED, obstacle.code, obstacle.reason)
 
 
 def _rule_of(case: Case) -> tuple[Family, PackRule]:

@@ -1,0 +1,51 @@
+"""A session in which every case was skipped is no success, and says why and what helps."""
+
+from __future__ import annotations
+
+import pytest
+from engines import Running
+from packs import write_pack
+from provider import Provider
+from scripted import code_row
+from trees import clear_environment, judged, rows, run_tree, write_tree
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_session_that_judged_nothing_ends_1_with_the_reasons(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged(*["fine"] * 3)})
+
+    result = run_tree(pytester, mode, url=provider.url)
+
+    result.assert_outcomes(skipped=3)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    said = ["test/good: not judged: no_judge 3", "skipped: 3 × no judge: give --helmbench-marking-model, *"]
+    why = "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
+    result.stdout.fnmatch_lines([*said, why])
+    allowed = run_tree(pytester, mode, "--helmbench-allow-skipped", url=provider.url)
+    assert allowed.ret == pytest.ExitCode.OK
+    allowed.stdout.fnmatch_lines(said)
+
+
+def test_an_image_that_is_not_here_is_not_a_missing_sandbox(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    found = [code_row(name, environment={"image": "example.org/own:1"}) for name in ("one", "two")]
+    write_pack(pytester.path / "benchmark", found)
+
+    result = run_tree(pytester, "--helmbench-sandbox=bwrap", url=provider.url)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "test/good: not judged: no_image 2",
+            "skipped: 2 × the image example.org/own:1 needs docker or podman; only bubblewrap is used here",
+        ]
+    )
+    assert rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results") == [("no_image",)]
