@@ -20,8 +20,12 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.codes import CaseCode, Selection
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
+from pytest_helmbench.reports.paired_tables import repetitions_sentence
 from pytest_helmbench.reports.tables import table
+from pytest_helmbench.scoring.repetition_rates import repetition_rates
 from pytest_helmbench.session.recorded_results import recorded_results
+from pytest_helmbench.session.stored_scores import coded_rows
+from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.run_queries import RunDetail
 
@@ -31,9 +35,12 @@ __all__ = ["command"]
 @click.command("show")
 @click.argument("run", default="last")
 @click.argument("code", required=False)
+@click.option(
+    "--flaky", is_flag=True, help="List the cases that passed in some repetitions and failed in others."
+)
 @db_option
 @as_json_option
-def command(run: str, code: str | None, db: Path | None, *, as_json: bool) -> None:
+def command(run: str, code: str | None, db: Path | None, *, flaky: bool, as_json: bool) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
     A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
@@ -44,6 +51,9 @@ def command(run: str, code: str | None, db: Path | None, *, as_json: bool) -> No
         run, code = "last", run
     path = database_of(db)
     detail = run_of(path, run)
+    if flaky:
+        _show_flaky(path, detail, code, as_json=as_json)
+        return
     if code is None:
         _show_run(path, detail, as_json=as_json)
         return
@@ -66,6 +76,32 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
         say_json({**run_record(detail), **own, "outcomes": outcomes})
     else:
         say(*run_card(detail, words, record.failures))
+
+
+def _show_flaky(path: Path, detail: RunDetail, code: str | None, *, as_json: bool) -> None:
+    """List the cases whose repetitions disagree, all or those below a code."""
+    facts = load_facts(path, detail.summary.id)
+    found = None if facts is None else repetition_rates(coded_rows(facts))
+    if found is None:
+        raise CommandError(
+            f"run {detail.summary.id} has no case with two judged repetitions\n"
+            "  hint: --helmbench-repeat=2 asks each case twice"
+        )
+    wanted = None if code is None else Selection.parse(code)
+    cases = [
+        case
+        for case in found.flaky
+        if wanted is None
+        or ((parts := CaseCode.parse(case.code)) is not None and wanted.matches(parts.parts()))
+    ]
+    if as_json:
+        say_json([asdict(case) for case in cases])
+        return
+    rows = [(case.code, f"{case.passed} of {case.repetitions}") for case in cases]
+    say(
+        repetitions_sentence(found),
+        *(table(("flaky case", "passed"), rows, left=("flaky case",)) if rows else ()),
+    )
 
 
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:

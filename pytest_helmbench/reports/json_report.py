@@ -16,6 +16,8 @@ from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.monotonic import Curve
+from pytest_helmbench.scoring.paired_conditions import PairedCondition
+from pytest_helmbench.scoring.repetition_rates import RepetitionRates
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
 from pytest_helmbench.session.run_report import RunReport
@@ -91,9 +93,11 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
         "pack_score": None if words is None else words.own_score(with_text=with_text),
         "beside": {
             **_breakdown(report.breakdown),
+            "paired": [_paired(one) for one in report.paired],
             "flags_everything": _number(constants.flags_everything),
             "flags_nothing": _number(constants.flags_nothing),
         },
+        "repetitions": None if report.repetitions is None else _repetitions(report.repetitions),
         "judging": {
             "judge": report.judge or None,
             "judgements": report.judgements,
@@ -214,6 +218,19 @@ def _curve(curve: Curve) -> dict[str, object]:
         "rates": [{**asdict(rate), "rate": float(rate.rate)} for rate in curve.rates],
         "inversions": [{**asdict(found), "p_value": float(found.p_value)} for found in curve.inversions],
         "unconfirmed": curve.unconfirmed,
+    }
+
+
+def _paired(found: PairedCondition) -> dict[str, object]:
+    return {**asdict(found), "change": float(found.change), "lost": found.lost}
+
+
+def _repetitions(found: RepetitionRates) -> dict[str, object]:
+    return {
+        "cases": found.cases,
+        "flaky": [asdict(one) for one in found.flaky],
+        "pass_at": [float(rate) for rate in found.pass_at],
+        "pass_hat": [float(rate) for rate in found.pass_hat],
     }
 
 

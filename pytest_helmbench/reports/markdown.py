@@ -10,6 +10,7 @@ from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
+from pytest_helmbench.reports.paired_tables import paired_table, repetitions_table
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import number, share
@@ -83,6 +84,7 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
             yield from _own_section(report.words.section, extent)
         if not report.is_flat:
             yield from _beside(report, extent)
+        yield from repetitions_table(report.repetitions, extent.rows)
         yield from _failures(report, extent)
         yield from _unjudged(report)
         yield from _costs(report.costs, extent)
@@ -176,6 +178,7 @@ def _beside(report: RunReport, extent: _Extent) -> Iterator[str]:
             yield from folded(title, pipe_table(_RATES_HEAD, cells, left=("",), most=extent.rows))
     yield from _matrices(found.matrices, extent)
     yield from _curves(found.curves, extent)
+    yield from paired_table(report.paired, extent.rows)
 
 
 def _rate_cells(found: Detection) -> tuple[str, ...]:

@@ -10,10 +10,12 @@ from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores
+from pytest_helmbench.scoring.paired_conditions import PairedCondition, paired_conditions
+from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.session.run_counts import RunCounts, recorded_counts
-from pytest_helmbench.session.stored_scores import ScoredRun, planned_rows, scored_run, tree_rows
+from pytest_helmbench.session.stored_scores import ScoredRun, coded_rows, planned_rows, scored_run, tree_rows
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.result_queries import ResultRow
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
@@ -37,6 +39,8 @@ class RunReport:
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
         is_flat: The benchmark has no behaviours: what rests on severities says nothing.
+        paired: What conditions, user contexts and perturbations did to the same cases.
+        repetitions: Flaky cases, pass@k and pass^k; None for a run without repetitions.
         words: What its kind says of the run; None for nothing.
         columns: What it says of each result.
     """
@@ -52,6 +56,8 @@ class RunReport:
     judgements: int
     costs: tuple[CostRow, ...]
     is_flat: bool = False
+    paired: tuple[PairedCondition, ...] = ()
+    repetitions: RepetitionRates | None = None
     words: RunWords | None = None
     columns: OwnColumns = NO_COLUMNS
 
@@ -88,6 +94,8 @@ def run_report(
         detail=detail,
         score=scored.score,
         breakdown=breakdown(planned_rows(facts)),
+        paired=paired_conditions(row for row in planned_rows(facts) if not row.neutral),
+        repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
         constants=constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring),
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == "failed"),

@@ -18,6 +18,7 @@ from pytest_helmbench.store.run_rows import RunTotals
 
 __all__ = [
     "ScoredRun",
+    "coded_rows",
     "one_row_each",
     "pack_verdicts",
     "planned_rows",
@@ -153,14 +154,18 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
                 )
 
 
+def coded_rows(facts: RunFacts) -> Iterator[tuple[str, Row]]:
+    """Yield one row per planned case × criterion × repetition of any benchmark, with the code of its case."""
+    if facts.rows is None:
+        yield from ((row.code, row) for row in planned_rows(facts))
+        return
+    for verdict in pack_verdicts(facts):
+        yield verdict.row, pack_row(verdict)
+
+
 def one_row_each(facts: RunFacts) -> Iterator[tuple[str, Row]]:
     """Yield one unjudged row per planned case × criterion with the code of its case, repetitions apart."""
-    once = replace(facts, repeat=1, verdicts={})
-    if facts.rows is None:
-        yield from ((row.code, row) for row in planned_rows(once))
-        return
-    for verdict in pack_verdicts(once):
-        yield verdict.row, pack_row(verdict)
+    return coded_rows(replace(facts, repeat=1, verdicts={}))
 
 
 def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:

@@ -286,3 +286,35 @@ def test_the_last_session_that_is_not_complete_is_named_with_what_it_lacks(
 
     assert code == 2
     assert "has no complete session for 'last': 0 found; of the newest, run 1 is partial" in said
+
+
+def test_flaky_cases_are_listed_and_pass_at_k_stands_in_reports(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _tree(pytester)
+    count = 0
+
+    def reply(request: Request) -> str:
+        nonlocal count
+        count += "Message 2." in request.prompt
+        said = "CALM" if "Message 2." in request.prompt and count == 1 else "RISK"
+        return json.dumps({"response": "So.", "category": said})
+
+    provider.reply = reply
+    run_tree(pytester, "--tb=no", "--helmbench-repeat=2", url=provider.url)
+
+    code, text, _ = _command(capsys, "show", "1", "--flaky", "--db", database)
+    assert code == _OK
+    assert text.splitlines()[0].startswith("pass@2 100.0 %, pass^2 87.5 %; 1 of 8 cases are flaky")
+    assert "PT2" in text
+    assert "1 of 2" in text
+    shown = json.loads(_command(capsys, "show", "1", "--flaky", "--json", "--db", database)[1])
+    assert [(case["passed"], case["repetitions"]) for case in shown] == [(1, 2)]
+    report = json.loads(_command(capsys, "report", "1", "--format", "json", "--db", database)[1])["runs"][0]
+    assert report["repetitions"]["pass_hat"] == [0.9375, 0.875]
+    assert {one["axis"] for one in report["beside"]["paired"]} == {"perturbation"}
+    markdown = _command(capsys, "report", "1", "--db", database)[1]
+    assert "Over repetitions: pass@2 100.0 %, pass^2 87.5 %" in markdown
+    run_tree(pytester, "--tb=no", url=provider.url)
+    refused = _command(capsys, "show", "2", "--flaky", "--db", database)
+    assert (refused[0], "has no case with two judged repetitions" in refused[2]) == (2, True)

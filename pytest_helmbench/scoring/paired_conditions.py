@@ -1,0 +1,169 @@
+"""Perturbations, conditions and user contexts as paired experiments: what adding one did to the same cases."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.scoring.changes import ALPHA, holm_adjusted
+from pytest_helmbench.scoring.rows import Row
+from pytest_helmbench.scoring.sign_flip import sign_flip
+
+__all__ = ["PairedCondition", "paired_conditions"]
+
+CONDITION, CONTEXT, PERTURBATION = "condition", "user context", "perturbation"
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCondition:
+    """What a component did, compared with its base on cases that are alike in everything else.
+
+    Args:
+        axis: `condition`, `user context` or `perturbation`.
+        code: `P1-B2-S1-C2`.
+        base: The mildest one, `P1-B2-S1-C1`; None for the case without one.
+        pairs: Cases that were judged with both.
+        units: What was signed: perturbations; for a perturbation, condition × user context.
+        changed: Units whose credit differs.
+        change: Mean credit with it, minus that of the base, in [−1, 1].
+        p: Of the hypothesis that it has cost nothing.
+        p_adjusted: By Holm over all components of the same axis in the run.
+    """
+
+    axis: str
+    code: str
+    base: str | None
+    pairs: int
+    units: int
+    changed: int
+    change: Fraction
+    p: float
+    p_adjusted: float = 1.0
+
+    @property
+    def lost(self) -> bool:
+        """Whether it has lost points, and not by chance."""
+        return self.p_adjusted <= ALPHA and self.change < 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    condition: str | None
+    context: str | None
+    perturbation: str
+    severity: int
+    difficulty: int
+    credit: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Which component varies, how hard it is, what has to be alike, and what is one unit."""
+
+    name: str
+    part: Callable[[_Case], str | None]
+    harshness: Callable[[_Case], int]
+    rest: Callable[[_Case], tuple[str | None, ...]]
+    unit: Callable[[_Case], tuple[str | None, ...]]
+
+
+_AXES = (
+    _Axis(
+        CONDITION,
+        lambda case: case.condition,
+        lambda case: case.difficulty,
+        lambda case: (case.context, case.perturbation),
+        lambda case: (case.perturbation,),
+    ),
+    _Axis(
+        CONTEXT,
+        lambda case: case.context,
+        lambda case: abs(case.severity),
+        lambda case: (case.condition, case.perturbation),
+        lambda case: (case.perturbation,),
+    ),
+    _Axis(
+        PERTURBATION,
+        lambda case: case.perturbation,
+        lambda case: abs(case.severity),
+        lambda case: (case.condition, case.context),
+        lambda case: (case.condition, case.context),
+    ),
+)
+
+
+def paired_conditions(rows: Iterable[Row]) -> tuple[PairedCondition, ...]:
+    """Return what every component did to the cases that have it, by axis and in natural order.
+
+    Its base is the case without such a component where there is one, else the mildest: the lowest difficulty of
+    a condition, the smallest severity of a user context or perturbation.
+
+    Args:
+        rows: Of one run, neutral ones left out; repetitions and criteria of a case are averaged.
+    """
+    scenarios = _cases(rows)
+    found: list[PairedCondition] = []
+    for axis in _AXES:
+        known = [
+            pair
+            for scenario in sorted(scenarios, key=natural_key)
+            for pair in _compared(scenario, scenarios[scenario], axis)
+        ]
+        adjusted = holm_adjusted(pair.p for pair in known)
+        found += [replace(pair, p_adjusted=p) for pair, p in zip(known, adjusted, strict=True)]
+    return tuple(found)
+
+
+def _cases(rows: Iterable[Row]) -> Mapping[str, list[_Case]]:
+    judged: defaultdict[tuple[str, str | None, str | None, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.credit is not None:
+            judged[row.scenario, row.condition, row.user_context, row.perturbation].append(row)
+    scenarios: defaultdict[str, list[_Case]] = defaultdict(list)
+    for (scenario, condition, context, perturbation), own in judged.items():
+        credit = sum((row.credit for row in own if row.credit is not None), Fraction(0)) / len(own)
+        first = own[0]
+        scenarios[scenario].append(
+            _Case(condition, context, perturbation, first.severity, first.difficulty, credit)
+        )
+    return scenarios
+
+
+def _compared(scenario: str, cases: Sequence[_Case], axis: _Axis) -> Iterator[PairedCondition]:
+    by_part: defaultdict[str | None, dict[tuple[str | None, ...], _Case]] = defaultdict(dict)
+    for case in cases:
+        by_part[axis.part(case)][axis.rest(case)] = case
+    if len(by_part) < 2:
+        return
+    base = _base(by_part, axis)
+    for part in sorted((part for part in by_part if part is not None), key=natural_key):
+        common = by_part[part].keys() & by_part[base].keys()
+        if part == base or not common:
+            continue
+        changes: defaultdict[tuple[str | None, ...], Fraction] = defaultdict(Fraction)
+        for rest in common:
+            case = by_part[part][rest]
+            changes[axis.unit(case)] += case.credit - by_part[base][rest].credit
+        yield PairedCondition(
+            axis=axis.name,
+            code=f"{scenario}-{part}",
+            base=None if base is None else f"{scenario}-{base}",
+            pairs=len(common),
+            units=len(changes),
+            changed=sum(bool(change) for change in changes.values()),
+            change=sum(changes.values(), Fraction(0)) / len(common),
+            p=sign_flip(changes.values()),
+        )
+
+
+def _base(by_part: Mapping[str | None, Mapping[tuple[str | None, ...], _Case]], axis: _Axis) -> str | None:
+    if None in by_part:
+        return None
+    known = [part for part in by_part if part is not None]
+    harshness = {
+        part: Fraction(sum(map(axis.harshness, by_part[part].values())), len(by_part[part])) for part in known
+    }
+    return min(sorted(known, key=natural_key), key=lambda part: harshness[part])
