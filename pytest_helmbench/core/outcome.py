@@ -102,6 +102,7 @@ class Evaluation:
         expected: For people: what passes.
         observed: For people: what came, cut to 200 characters.
         justification: The judge's; None for field rules.
+        in_process: What was judged could run beside what judged it, and so might have forged the verdict.
     """
 
     criterion: str
@@ -114,6 +115,7 @@ class Evaluation:
     expected: str
     observed: str
     justification: str | None = None
+    in_process: bool = False
 
 
 @dataclass(frozen=True, slots=True)

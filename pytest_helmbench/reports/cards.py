@@ -204,6 +204,8 @@ def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
     ]
     if evaluation.parse is not None:
         lines.append(f"  JSON      read {evaluation.parse}")
+    if evaluation.in_process:
+        lines.append("  in_process: what was judged could run beside what judged it")
     if evaluation.justification:
         lines.append(f"  judge     {' '.join(evaluation.justification.split())}")
     return lines

@@ -39,7 +39,17 @@ _FAILURE = (
     "neutral",
     "reply_hash",
 )
-_EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
+_EVALUATION = (
+    "criterion",
+    "rule",
+    "rule_hash",
+    "passed",
+    "credit",
+    "parse",
+    "expected",
+    "observed",
+    "in_process",
+)
 
 
 def report_schema() -> dict[str, JsonValue]:

@@ -28,7 +28,17 @@ _ELSEWHERE = ("id", "code", "repetition", "family", "scenario", "request", "repl
 _LAST = ("node_id", "started_at", "completed_at")
 _NAMES = [field.name for field in fields(ResultRow)]
 _RESULT = (*(name for name in _NAMES if name not in (*_ELSEWHERE, *_LAST)), *_LAST)
-_EVALUATION = ("criterion", "rule", "rule_hash", "passed", "credit", "parse", "expected", "observed")
+_EVALUATION = (
+    "criterion",
+    "rule",
+    "rule_hash",
+    "passed",
+    "credit",
+    "parse",
+    "expected",
+    "observed",
+    "in_process",
+)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -193,6 +193,11 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
                 f"{model}: {row.form_faults} of {row.judged} failed for the form of the reply:"
                 f" the numbers measure format too{over}"
             )
+        if row.in_process:
+            lines.append(
+                f"{model}: {_count(row.in_process, 'verdict')} of {row.judged} in_process:"
+                " what was judged could run beside what judged it (docs/trust.md)"
+            )
         if row.neutral_wrong:
             lines.append(
                 f"{model}: {_count(row.neutral_wrong, 'wrong neutral case')} (severity 0):"

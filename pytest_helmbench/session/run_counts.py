@@ -27,6 +27,7 @@ class RunCounts:
         skips: Skipped cases by what was said of them.
         parses: How the JSON of replies was read.
         form_faults: Judged cases that fell for the form of their reply.
+        in_process: Judged cases whose verdict what was judged might have forged.
         neutral_wrong: Failed cases that scores ignore.
         calls: Requests sent, by purpose.
         replays: Answers taken from the record.
@@ -45,6 +46,7 @@ class RunCounts:
     parses: Counter[Parse] = field(default_factory=Counter)
     from_record: Counter[Verdict] = field(default_factory=Counter)
     form_faults: int = 0
+    in_process: int = 0
     neutral_wrong: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
@@ -67,6 +69,7 @@ class RunCounts:
             total.parses.update(part.parses)
             total.calls.update(part.calls)
             total.form_faults += part.form_faults
+            total.in_process += part.in_process
             total.neutral_wrong += part.neutral_wrong
             total.replays += part.replays
             total.prompt_tokens += part.prompt_tokens
@@ -137,6 +140,7 @@ class RunCounts:
         outcome = record.outcome
         self.from_record[outcome.verdict] += record.from_record
         parses = (part.parse for part in outcome.evaluations)
+        self.in_process += any(part.in_process for part in outcome.evaluations)
         self._add(outcome.verdict, outcome.reason, parses, neutral=record.neutral)
         if outcome.verdict is Verdict.SKIPPED and outcome.reason not in _TOLD_ELSEWHERE:
             self.skips[outcome.message] += 1
@@ -144,6 +148,7 @@ class RunCounts:
     def add_recorded(self, row: ResultRow) -> None:
         """Count an outcome on record."""
         parses = (None if part.parse is None else Parse(part.parse) for part in row.evaluations)
+        self.in_process += any(part.in_process for part in row.evaluations)
         self._add(Verdict(row.outcome), row.reason, parses, neutral=row.neutral)
 
     def take_back(self, outcome: Outcome) -> None:

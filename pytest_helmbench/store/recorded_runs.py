@@ -243,6 +243,7 @@ def _evaluation(row: Mapping[str, Any]) -> Evaluation:
         Evaluation,
         row,
         passed=bool(row["passed"]),
+        in_process=bool(row.get("in_process")),
         # A judged case has no reason of form, and a field rule has one evaluation: the reason is its own.
         reason=row["result_reason"] if row["result_reason"] in FORM_REASONS else None,
         parse=None if row["parse"] is None else Parse(row["parse"]),

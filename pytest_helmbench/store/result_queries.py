@@ -28,6 +28,7 @@ class EvaluationRow:
     expected: str
     observed: str
     justification: str | None
+    in_process: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,9 @@ def results(
     asked = {"run_id": run_id, "code": code, "with_text": with_text}
     with reading(path) as conn:
         for row in named_rows(conn.execute(_EVALUATIONS, asked)):
-            found = made_of(EvaluationRow, row, passed=bool(row["passed"]))
+            found = made_of(
+                EvaluationRow, row, passed=bool(row["passed"]), in_process=bool(row.get("in_process"))
+            )
             evaluations[row["result_id"]].append(found)
         rows = [
             made_of(

@@ -383,3 +383,12 @@ def keep_comparisons(db: Database) -> None:
 def keep_chunk_times(db: Database) -> None:
     """Keep when the events of streams have arrived."""
     db.conn.execute("ALTER TABLE responses ADD COLUMN chunk_times TEXT")
+
+
+@_MIGRATIONS()
+def keep_where_judged(db: Database) -> None:
+    """Keep which verdicts what was judged might have forged."""
+    db.conn.execute("DROP VIEW IF EXISTS v_results")
+    db.conn.execute("ALTER TABLE evaluations ADD COLUMN in_process INTEGER NOT NULL DEFAULT 0")
+    for view in VIEWS:
+        db.conn.execute(view)

@@ -40,6 +40,7 @@ VIEWS = (
         evaluations.expected,
         evaluations.observed,
         evaluations.justification,
+        evaluations.in_process,
         results.latency_ms,
         results.prompt_tokens,
         results.completion_tokens,

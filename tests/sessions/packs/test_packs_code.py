@@ -137,6 +137,12 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
     )
     sent = "\n".join(request.raw.decode() for request in provider.requests)
     assert "CANARY" not in shown + kept + files + sent
+    assert "HELD_BACK" not in shown + files
+    stored = rows(database, "SELECT expected || observed || coalesce(justification, '') FROM evaluations")
+    assert not [text for (text,) in stored if "HELD_BACK" in text]
+    marked = "SELECT DISTINCT family, in_process FROM v_results WHERE outcome IN ('passed', 'failed') AND in_process"
+    assert {family for family, _ in rows(database, marked)} == {"repo_patch", "terminal_task"}
+    assert "in_process: what was judged could run beside what judged it" in shown + files
     assert "HELD_BACK" not in sent
     ET.fromstring((pytester.path / "junit.xml").read_text())
     _check_transcripts(database)

@@ -59,7 +59,7 @@ def test_an_honest_reply_passes(name: str, honest: Mapping[str, CodeFinding]) ->
 def test_a_wrong_reply_fails_with_a_sentence(row: CodeRow, wrong: Mapping[str, CodeFinding]) -> None:
     found = wrong[row.name]
     assert found.verdict is Verdict.FAILED
-    assert row.says in found.message
+    assert row.says in f"{found.message}: {found.line}"
 
 
 @pytest.mark.parametrize("name", [row.name for row in _ATTACKS])
@@ -77,7 +77,7 @@ def test_what_is_the_packs_fault_is_an_error(row: CodeRow, errors: Mapping[str, 
     assert found.reason == (
         "not_expressible" if found.message.startswith("not expressible: ") else "unfit_tests"
     )
-    assert row.says in found.message
+    assert row.says in f"{found.message}: {found.line}"
 
 
 def test_the_tests_would_pass_for_the_right_code(bwrap: Running) -> None:
@@ -215,7 +215,10 @@ def test_solutions_stay_out_of_findings(bwrap: Running) -> None:
     task = code_task(_ADD_TESTS, _ADD, reference_solution="HIDDEN = 1\n" + _ADDS)
     finding = bwrap.wait(evaluate_code(task, "def add(a, b):\n    return 0", bwrap.engine))
     assert "HIDDEN" not in repr(finding)
-    assert finding.message == "AssertionError at line 1 of the tests: assert add(1, 2) == 3"
+    assert (finding.message, finding.line) == (
+        "AssertionError at line 1 of the tests",
+        "assert add(1, 2) == 3",
+    )
 
 
 def test_another_family_is_refused(bwrap: Running) -> None:

@@ -39,7 +39,15 @@ class AgentFinding(Protocol):
 
     @property
     def output(self) -> str:
-        """End of what the checks wrote, scrubbed."""
+        """End of what the checks wrote, scrubbed; it may show lines of hidden tests."""
+
+    @property
+    def in_process(self) -> bool:
+        """Whether what is judged could run beside what judges it."""
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What was taken away before it was judged, in sentences for people."""
 
 
 class AgentSession(Protocol):

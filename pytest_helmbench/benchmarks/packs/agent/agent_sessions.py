@@ -76,7 +76,8 @@ class AgentSessions:
                 raise UnjudgedError(
                     with_sums(Outcome(Verdict.ERROR, "sandbox", str(error)), conversation.sums)
                 ) from error
-            return with_sums(_outcome(family, rule, finding, session), conversation.sums)
+            shows = tools.settings.show_hidden
+            return with_sums(_outcome(family, rule, finding, session, shows=shows), conversation.sums)
 
 
 @dataclass(slots=True)
@@ -137,7 +138,9 @@ def _fault(sums: Sums) -> Outcome | None:
     return Outcome(Verdict.ERROR, "no_model_call", message)
 
 
-def _outcome(family: AgentFamily, rule: PackRule, finding: AgentFinding, session: _Session) -> Outcome:
+def _outcome(
+    family: AgentFamily, rule: PackRule, finding: AgentFinding, session: _Session, *, shows: bool
+) -> Outcome:
     events = session.events
     if finding.verdict is Verdict.FAILED and session.open_faults:
         # An external agent that was left without answers has not failed by itself.
@@ -149,13 +152,18 @@ def _outcome(family: AgentFamily, rule: PackRule, finding: AgentFinding, session
     observed = (
         "they pass" if passed else f"{where}{finding.message.splitlines()[0] if finding.message else ''}"
     )
-    evaluation = family.row_evaluation(rule, passed=passed, observed=observed, reason=finding.reason)
+    note = "\n".join(finding.taken) or None
+    evaluation = replace(
+        family.row_evaluation(rule, passed=passed, observed=observed, reason=finding.reason, note=note),
+        in_process=finding.in_process,
+    )
     return Outcome(
         verdict=finding.verdict,
         reason=finding.reason,
         evaluations=(evaluation,),
         score=evaluation.credit,
-        excerpt="" if passed else excerpt(finding.output),
+        # What checks write shows lines of hidden tests.
+        excerpt=excerpt(finding.output) if shows and not passed else "",
         excerpt_of="output",
         events=events,
     )

@@ -196,7 +196,7 @@ class _Talk:
         verdict, phase = Verdict(report["verdict"]), CodePhase(report["phase"])
         if verdict is Verdict.PASSED:
             return CodeFinding(verdict)
-        message = self._with_line(report["message"])
+        message, line = scrub(report["message"]), self._line_of(report["message"])
         wrong_name = misnamed(str(self.task.input_value("starter_code") or ""), self.text)
         if verdict is Verdict.FAILED and wrong_name:
             message = f"{wrong_name}; {message}"
@@ -208,15 +208,13 @@ class _Talk:
             reason = "timeout" if other.timed_out else "limit"
             return CodeFinding(verdict, reason, phase, f"the code was stopped: {other.reason}", output)
         reason = "does_not_load" if phase is CodePhase.LOAD else "tests_failed"
-        return CodeFinding(verdict, reason, phase, message, output)
+        return CodeFinding(verdict, reason, phase, message, output, line=line)
 
-    def _with_line(self, message: str) -> str:
-        """Quote the line of the tests that a message speaks of."""
+    def _line_of(self, message: str) -> str:
+        """Return the line of the tests that a message speaks of; empty for none."""
         found = _TEST_LINE.search(message)
         lines = self.tests.code.splitlines()
-        if found is None or not 0 < int(found[1]) <= len(lines):
-            return scrub(message)
-        return f"{scrub(message)}: {excerpt(lines[int(found[1]) - 1])}"
+        return excerpt(lines[int(found[1]) - 1]) if found and 0 < int(found[1]) <= len(lines) else ""
 
 
 def _python_blocks(blocks: tuple[CodeBlock, ...]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import (
@@ -90,9 +91,11 @@ class CodeCompletion(Family):
         if found.verdict is Verdict.ERROR:
             raise UnjudgedError(Outcome(Verdict.ERROR, found.reason, found.message))
         passed = found.verdict is Verdict.PASSED
-        observed = "they pass" if passed else excerpt(found.message)
+        line = f": {found.line}" if found.line and tools.settings.show_hidden else ""
+        observed = "they pass" if passed else excerpt(f"{found.message}{line}")
         note = None if found.image_used else _IMAGE_NOT_USED
-        return self.row_evaluation(rule, passed=passed, observed=observed, reason=found.reason, note=note)
+        judged = self.row_evaluation(rule, passed=passed, observed=observed, reason=found.reason, note=note)
+        return replace(judged, in_process=found.in_process)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pytest_helmbench.core.outcome import Verdict
@@ -30,6 +30,8 @@ class CodeFinding:
         phase: Where it ended; None when it passed.
         message: For people; empty when it passed.
         output: Words of the reply or of the tests about it, scrubbed.
+        line: The line of the tests that it speaks of; the tests are hidden.
+        in_process: Code and tests shared a container.
         image_used: False where the row names an image and this machine's Python stood in for it.
     """
 
@@ -39,3 +41,5 @@ class CodeFinding:
     message: str = ""
     output: str = ""
     image_used: bool = True
+    line: str = ""
+    in_process: bool = field(default=False, compare=False)

@@ -11,10 +11,10 @@ import re
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import CodeBlock, code_blocks
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
 from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding, CodePhase
-from pytest_helmbench.benchmarks.packs.task import PackTask
+from pytest_helmbench.benchmarks.packs.task import CommandCheck, PackTask
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.sandbox.box import BoxSpec, Command, Engine, Limits
+from pytest_helmbench.sandbox.box import BoxSpec, Command, Ended, Engine, Limits
 
 __all__ = ["chosen_block", "evaluate_in_image", "file_names"]
 
@@ -75,27 +75,36 @@ async def evaluate_in_image(
     if tests.command is None:
         raise TypeError(f"{task.id}: no command runs tests in {tests.language}")
     code = chosen_block(code_blocks(text), str(task.input_value("starter_code") or ""), tests.language)
+    ended = await _run(task, tests, code or text, engine, limits)
+    output = scrub(
+        (ended.stdout[-_OUTPUT_TAIL:] + ended.stderr[-_OUTPUT_TAIL:]).decode(errors="replace")
+    ).strip()
+    failed, phase = Verdict.FAILED, CodePhase.TESTS
+    if ended.exit_code == 0:
+        return CodeFinding(Verdict.PASSED, in_process=True)
+    if ended.exit_code in _NOT_STARTED:
+        message = f"eval.tests.command cannot be started (exit code {ended.exit_code})"
+        if (await _run(task, tests, "", engine, limits)).exit_code == ended.exit_code:
+            return CodeFinding(Verdict.ERROR, "cannot_start", CodePhase.START, message, output)
+        return CodeFinding(failed, "cannot_start", phase, message, output, in_process=True)
+    if ended.exit_code is None:
+        reason = "timeout" if ended.timed_out else "limit"
+        message = f"eval.tests.command was stopped: {ended.reason}"
+        return CodeFinding(failed, reason, phase, message, output, in_process=True)
+    message = f"eval.tests.command ended with exit code {ended.exit_code}"
+    return CodeFinding(failed, "tests_failed", phase, message, output, in_process=True)
+
+
+async def _run(task: PackTask, tests: CodeTests, code: str, engine: Engine, limits: Limits) -> Ended:
+    """Run the row's command beside some code."""
+    command = tests.command or CommandCheck(())
     spec = BoxSpec(
         task.environment.image, task.environment.workdir or "/workspace", limits=limits, label=task.id
     )
     async with await engine.open(spec) as box:
-        for name, content in zip(file_names(tests.language), (code or text, tests.code), strict=True):
+        for name, content in zip(file_names(tests.language), (code, tests.code), strict=True):
             box.workspace.put(name, content.encode("utf-8", "surrogatepass"))
-        ended = await box.run(Command(tests.command.command, tests.command.workdir))
-    output = scrub(
-        (ended.stdout[-_OUTPUT_TAIL:] + ended.stderr[-_OUTPUT_TAIL:]).decode(errors="replace")
-    ).strip()
-    if ended.exit_code == 0:
-        return CodeFinding(Verdict.PASSED)
-    if ended.exit_code in _NOT_STARTED:
-        message = f"eval.tests.command cannot be started (exit code {ended.exit_code})"
-        return CodeFinding(Verdict.ERROR, "cannot_start", CodePhase.START, message, output)
-    if ended.exit_code is None:
-        reason = "timeout" if ended.timed_out else "limit"
-        message = f"eval.tests.command was stopped: {ended.reason}"
-        return CodeFinding(Verdict.FAILED, reason, CodePhase.TESTS, message, output)
-    message = f"eval.tests.command ended with exit code {ended.exit_code}"
-    return CodeFinding(Verdict.FAILED, "tests_failed", CodePhase.TESTS, message, output)
+        return await box.run(Command(command.command, command.workdir))
 
 
 def chosen_block(blocks: tuple[CodeBlock, ...], starter: str, language: str) -> str:

@@ -44,6 +44,16 @@ class PatchFinding:
     output: str = ""
 
     @property
+    def in_process(self) -> bool:
+        """True where the tests had a word in it: they import what they judge."""
+        return self.phase in (None, PatchPhase.COMMAND)
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """Nothing: a patch goes through git."""
+        return ()
+
+    @property
     def step(self) -> str:
         """The step that it ended in; empty when it passed."""
         return self.phase or ""
