@@ -13,7 +13,17 @@ __all__ = ["CANDIDATE", "TESTER", "Job", "program"]
 _FOLDER = "pytest_helmbench.benchmarks.packs.families.code_completion.inside"
 _SHARED = ("frames", "operators", "values", "syntax")
 CANDIDATE = (*_SHARED, "compose", "printed", "candidate_values", "candidate")
-TESTER = (*_SHARED, "asker", "standins", "tester_values", "suite", "verdict", "tester", "suite_run")
+TESTER = (
+    *_SHARED,
+    "asker",
+    "discerning",
+    "standins",
+    "tester_values",
+    "suite",
+    "verdict",
+    "tester",
+    "suite_run",
+)
 """Modules of a program in the order in which they build on each other; the last one is run."""
 
 _HEADER_BYTES = 16  # of a compiled file; whoever runs it passes over them

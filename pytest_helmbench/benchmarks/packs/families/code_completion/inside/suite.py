@@ -40,6 +40,9 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.syntax im
 
 __all__ = ["Suite"]
 
+_OF_SITE = frozenset(("exit", "quit", "copyright", "credits", "license", "help"))
+"""Built-in names that come with `site`, which is not imported here."""
+
 _RUNNERS = frozenset(("main", "TextTestRunner", "TestSuite", "TestLoader", "defaultTestLoader"))
 _TESTED = frozenset(
     (
@@ -100,13 +103,9 @@ class Suite:
 
     def wanted(self) -> list[str]:
         """Return the names to ask the candidate for; Python's own only where the starter declares them."""
-        names = {name for name in self.used if not hasattr(builtins, name)} | set(self.declared)
-        names |= self.imported
+        names = {name for name in self.used if not _is_pythons(name)} - set(self.modules())
+        names |= set(self.declared) | self.imported
         return sorted(name for name in names if not name.startswith("__"))
-
-    def shadowed(self) -> list[str]:
-        """Return Python's own names that the tests use, for a row without starter whose function is called so."""
-        return sorted(name for name in self.used if hasattr(builtins, name)) if not self.declared else []
 
     def known_classes(self) -> list[str]:
         """Return the names that starter or tests show to be classes of the candidate."""
@@ -120,7 +119,10 @@ class Suite:
         standard = getattr(
             sys, "stdlib_module_names", frozenset(("math", "re", "json", "itertools", "collections"))
         )
-        return sorted(name for name in self.used if name in standard and name not in self.declared)
+        called = (
+            {_callee(node) for node in nodes(self.tree) if isinstance(node, Call)} if self.tree else set()
+        )
+        return sorted(self.used & set(standard) - set(self.declared) - called)
 
     def obstacle(self) -> str | None:
         """Return why these tests cannot be run from another process; None when they can."""
@@ -160,10 +162,24 @@ class Suite:
         names = {node.id for node in nodes(statement) if isinstance(node, Name)}
         if names <= set(dir(builtins)) and not names & set(self.declared):
             return not isinstance(statement, Assert)
+        if self.tree is not None and names & _functions(self.tree):
+            return False  # a function of the tests may be a check
         checks = [
             node for node in nodes(statement) if isinstance(node, Attribute) and "assert" in node.attr.lower()
         ]
         return statement is body[-1] and isinstance(statement, (Expr, Assign)) and not checks
+
+    def exits_at(self, line: int) -> bool:
+        """Return whether a line of the tests ends them itself, in words of its own."""
+        top = nodes(self.tree) if self.tree is not None else ()
+        names = {
+            name
+            for node in top
+            if getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
+            for name in (getattr(node, "id", ""), getattr(node, "attr", ""))
+            if isinstance(node, (Name, Attribute))
+        }
+        return bool(names & {"exit", "_exit", "quit", "SystemExit"})
 
     def runs_cases(self) -> bool:
         """Return whether the tests run their test cases themselves."""
@@ -193,6 +209,15 @@ def _instantiated(tree: Module) -> set[str]:
         if isinstance(node, Attribute) and isinstance(node.value, Name) and node.value.id in holders:
             called.add(holders[node.value.id])
     return {name for name in called if name[:1].isupper() and name != name.upper()}
+
+
+def _functions(tree: Module) -> set[str]:
+    """Return the names of the functions and classes that a module defines."""
+    return {node.name for node in top_statements(tree) if isinstance(node, _MADE)}
+
+
+def _is_pythons(name: str) -> bool:
+    return hasattr(builtins, name) or name in _OF_SITE
 
 
 def _callee(call: Call) -> str:

@@ -122,14 +122,11 @@ class Run:
     def _bring_names(self) -> None:
         suite, space = self._suite, self._space
         found = self._tester.ask("names", *suite.wanted())
-        if not found:
-            found = self._tester.ask("names", *suite.shadowed())
         if not isinstance(found, dict):
             self._verdict.end("failed", "load", "the candidate's answer makes no sense")
-        asked = {*suite.wanted(), *suite.shadowed()}
-        ours = set(suite.modules()) if suite.declared else set(suite.modules()) - set(found)
+        asked = set(suite.wanted())
         space.update((name, value) for name, value in found.items() if name in asked and name not in space)
-        for name in ours - {name for name in self._space if name not in found}:
+        for name in set(suite.modules()) - {name for name in self._space if name not in found}:
             space[name] = __import__(name)
         for name in suite.tested:
             sys.modules[name] = _TestedModule(name, self._tester, found)
@@ -170,6 +167,10 @@ class Run:
             where = f" at line {lines[-1]} of the tests" if lines else ""
             name = str(getattr(case, "_testMethodName", case))
             self._verdict.end("failed", "tests", name + " fails" + where, trace.strip().rpartition("\n")[2])
+        for case, _ in outcome.skipped:
+            method = getattr(case, getattr(case, "_testMethodName", ""), case)
+            if not (getattr(method, "__unittest_skip__", False) or getattr(case, "__unittest_skip__", False)):
+                self._verdict.end("failed", "tests", "a test was skipped while it ran")
         if not outcome.wasSuccessful():
             self._verdict.end("failed", "tests", "a test that must fail passes")
 
@@ -180,7 +181,7 @@ class Run:
         if blamed is not None:
             self._verdict.end("failed", "tests", "the candidate raised " + name + where, blamed[2])
         if isinstance(error, SystemExit):
-            if error.code in (None, 0, False):
+            if error.code in (None, 0, False) and self._is_own_end(error):
                 return
             self._verdict.end("failed", "tests", "the tests ended with an exit code" + where)
         if isinstance(error, ImportError):
@@ -188,6 +189,17 @@ class Run:
         if isinstance(error, NameError):
             name = "neither the reply nor the tests define " + repr(getattr(error, "name", None))
         self._verdict.end("failed", "tests", name + where, text_of(error))
+
+    def _is_own_end(self, error: SystemExit) -> bool:
+        """Return whether the tests end by their own words, and by no exception that the candidate gave them."""
+        trace = error.__traceback__
+        line = 0
+        name = ""
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            line = trace.tb_lineno if name == TESTS else line
+            trace = trace.tb_next
+        return (name != TESTS and self._suite.runs_cases()) or self._suite.exits_at(line)
 
 
 def declared_in(suite: Suite) -> list[str]:

@@ -190,6 +190,10 @@ def _looked(kind: str, lent: object, name: str, *args: Any) -> object:
         )
     if kind == "get":
         return getattr(lent, name)
+    if hasattr(cls, name) or callable(getattr(lent, name, None)):
+        raise AttributeError(
+            "'" + cls.__name__ + "' object attribute '" + name + "' is read-only for the candidate"
+        )
     setattr(lent, name, *args)
     return None
 

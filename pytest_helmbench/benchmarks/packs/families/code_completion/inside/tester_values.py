@@ -80,6 +80,8 @@ class TesterCodec(Codec):
         if named is not None:
             return ["N", *named]
         cls = type(value)
+        if hasattr(value, "assertEqual") and hasattr(value, "skipTest"):
+            return self._asker.refuse("the tests hand over a test case itself")
         if cls is object or (cls.__module__ == _MAIN and not isinstance(value, type)):
             own = [base for base in cls.__mro__ if base is not object]
             operators = [name for name in LENT_OPERATORS if any(name in vars(base) for base in own)]

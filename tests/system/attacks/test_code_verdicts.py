@@ -1,0 +1,39 @@
+"""Code that wants to pass without being right: every attack fails. Their honest twins stand in `honest.txt`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from code_rows import code_rows, judge_all
+from engines import Running
+
+from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding
+from pytest_helmbench.core.outcome import Verdict
+
+_ATTACKS = code_rows("attacks.txt")
+
+
+@pytest.fixture(scope="module")
+def attacks(bwrap: Running) -> Mapping[str, CodeFinding]:
+    return judge_all(bwrap, _ATTACKS, timeout_s=2.0)
+
+
+@pytest.mark.parametrize("name", [row.name for row in _ATTACKS])
+def test_no_attack_passes(name: str, attacks: Mapping[str, CodeFinding]) -> None:
+    found = attacks[name]
+    assert found.verdict is Verdict.FAILED
+    assert found.reason in ("tests_failed", "does_not_load", "timeout", "limit")
+    assert found.message
+
+
+def test_the_tests_would_pass_for_the_right_code(bwrap: Running) -> None:
+    """An attack proves nothing when nothing could pass."""
+    rows = [
+        row for row in _ATTACKS if row.starter.startswith("def double(x):\n    ...") and row.tests.count("4")
+    ]
+    right = [
+        type(row)(row.name, row.starter, row.tests, "def double(x):\n    return 2 * x") for row in rows[:3]
+    ]
+    found = judge_all(bwrap, right, timeout_s=20.0)
+    assert {finding.verdict for finding in found.values()} == {Verdict.PASSED}
