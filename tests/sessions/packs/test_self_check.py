@@ -120,7 +120,9 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         code_row("endless", **endless),
         _patch_row("no-gold", commit, no_gold),
         _patch_row("lost", "0123456789abcdef0123456789abcdef01234567", gold),
+        _patch_row("leaks", commit, gold) | {"assets": [{"path": "notes.md"}]},
     ]
+    (pytester.path / "benchmark" / "assets" / "notes.md").write_text(f"# Notes\n\n{gold}")
     _write_pack(pytester.path, found)
     expected = [
         (2, "contradicts: rejected answer 1 must fail, but it passes"),
@@ -131,6 +133,10 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         (7, "endless: canonical_solution must pass, but it fails"),
         (8, "no-gold: eval.gold_patch must pass, but it fails"),
         (9, "lost: eval.gold_patch must pass, but it cannot be judged (base_commit is"),
+        (
+            10,
+            "leaks: an agent that reads the public asset 'notes.md', where eval.gold_patch stands, must fail, but",
+        ),
     ]
 
     checked = _check(pytester, "benchmark")
@@ -138,7 +144,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
 
     assert checked.ret == 1, checked.stderr.str()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(passed=1, failed=7)
+    result.assert_outcomes(passed=1, failed=8)
     for line, sentence in expected:
         assert f"benchmark/tasks.jsonl:{line}: error: {sentence}" in checked.stdout.str()
         assert f"benchmark/tasks.jsonl:{line}: {sentence}" in result.stdout.str()

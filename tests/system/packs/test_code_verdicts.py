@@ -219,3 +219,18 @@ def test_without_a_sandbox_verdicts_are_the_same(unprotected: Running) -> None:
     rows = [row for row in (*_HONEST, *_ATTACKS) if row.name in names]
     found = judge_all(unprotected, rows, timeout_s=20.0)
     assert [found[name].verdict for name in names] == [Verdict.PASSED] * 2 + [Verdict.FAILED] * 2
+
+
+def test_the_published_rule_takes_the_reply_as_it_stands(bwrap: Running) -> None:
+    task = code_task(_ADD_TESTS, _ADD)
+    replies = (_ADDS, f"```python\n{_ADDS}```", "    return a + b")
+
+    async def judge() -> list[bool]:
+        every = (
+            evaluate_code(task, reply, bwrap.engine, parity=parity)
+            for reply in replies
+            for parity in (True, False)
+        )
+        return [found.verdict is Verdict.PASSED for found in await asyncio.gather(*every)]
+
+    assert bwrap.wait(judge()) == [True, True, False, True, False, True]

@@ -215,3 +215,56 @@ def test_an_image_that_is_elsewhere_or_nowhere(podman: Running, image: str, fold
         with pytest.raises(PackFaultError) as caught:
             podman.wait(_worked(podman, task, "true"))
         assert str(caught.value).startswith(message)
+
+
+def test_what_the_pack_sets_up_is_there_before_the_agent_starts_and_has_no_past(
+    bwrap: Running, folder: Path
+) -> None:
+    right = CALCULATOR.replace("a - b", "a + b  # RIGHT")
+    source = folder.parent / "set-up"
+    commit = make_repository(source, {"src/calculator.py": right})
+    (source / "src" / "calculator.py").write_text(CALCULATOR.replace("a - b", "a - b  # BROKEN"))
+    setup = git(source, "diff")
+    git(source, "reset", "-q", "--hard")
+    task = patch_task(commit, source, setup_patch=setup)
+    look = (
+        "grep -c BROKEN src/calculator.py; git log --oneline | wc -l; git status --porcelain; git show HEAD"
+    )
+    repair = "sed -i 's/a - b/a + b/' src/calculator.py"
+    ended, patch = bwrap.wait(_worked(bwrap, task, f"{look}; grep -r RIGHT . ; {repair}"))
+    said = ended.stdout.decode()
+    assert said.startswith("1\n1\n")
+    assert "RIGHT" not in said
+    assert "BROKEN" in said
+    assert bwrap.wait(evaluate_patch(task, patch, bwrap.engine)) == _PASSED
+    lost = patch_task(commit, source, setup_patch=setup.replace("# RIGHT", "# NEVER"))
+    with pytest.raises(PackFaultError, match=r"^eval\.tests\.setup_patch does not apply: "):
+        bwrap.wait(_worked(bwrap, lost, "true"))
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("echo THE-PATCH > fix.patch; echo x > k", "THE-PATCH\n"),
+        ("ln -s /etc/passwd fix.patch", None),
+        ("mkfifo fix.patch", None),
+        ("true", None),
+    ],
+)
+def test_a_patch_file_that_the_row_asks_for(
+    bwrap: Running, folder: Path, script: str, wanted: str | None
+) -> None:
+    task = patch_task("base", folder)
+
+    async def worked() -> str | None:
+        async with opened_workplace(task, bwrap.engine, _LIMITS) as place:
+            async with await bwrap.engine.open(place.spec) as box:
+                await box.run(Command(("sh", "-c", script)))
+            return place.artifact("fix.patch")
+
+    assert bwrap.wait(worked()) == wanted
+
+
+def test_a_patch_file_comes_before_what_was_changed() -> None:
+    assert candidate_of("changed", "said", "written") == "written"
+    assert candidate_of("changed", "said", " \n") == "changed"

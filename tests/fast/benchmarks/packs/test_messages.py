@@ -1039,3 +1039,11 @@ def test_an_id_that_would_break_a_list_of_ids_is_refused(tmp_path: Path, identit
     (problem,) = pack.broken[0].problems
     assert problem.message == f"id: {identity!r} holds a line break or NUL"
     assert problem.hint == "ids stand in node ids and lists, one per line"
+
+
+def test_a_script_that_is_a_folder_is_found_before_anybody_is_paid(tmp_path: Path) -> None:
+    checker = {"eval.checker": {"source": "script", "path": "check"}}
+    manifest = "id: demo\nversion: 1\nasset_roots: {eval: hidden}\n"
+    write_pack(tmp_path, [row("terminal_task", checker)], manifest, {"hidden/check/run.sh": "exit 0\n"})
+    _, found = problems_of(tmp_path)
+    assert "eval.checker.path: this is a folder, and a script is a file" in "\n".join(found)

@@ -89,7 +89,7 @@ def code_image(task: PackTask) -> str | None:
 
 
 async def evaluate_code(
-    task: PackTask, reply: str, engine: Engine, *, limits: Limits = CODE_LIMITS
+    task: PackTask, reply: str, engine: Engine, *, limits: Limits = CODE_LIMITS, parity: bool = False
 ) -> CodeFinding:
     """Run a row's tests against the code in a reply.
 
@@ -98,6 +98,7 @@ async def evaluate_code(
         reply: The model's text.
         engine: What runs the code; `engine.obstacle(code_image(task))` says beforehand whether it can.
         limits: Of each of the two processes; the row's own timeout wins.
+        parity: The whole reply is the code, as the published rule has it: fences and bare bodies fail.
 
     Raises:
         SandboxError: A sandbox could not be made.
@@ -106,15 +107,15 @@ async def evaluate_code(
     tests = code_tests_of(task)
     image = code_image(task)
     limits = replace(limits, wall_s=task.environment.timeout_s or limits.wall_s)
-    text = without_thoughts(reply)
+    text = reply if parity else without_thoughts(reply)
     if not text.strip():
         finding = CodeFinding(Verdict.FAILED, "no_code", CodePhase.EXTRACT, "the reply holds no code")
     elif tests.language != "python":
-        finding = await evaluate_in_image(task, tests, text, engine, limits)
+        finding = await evaluate_in_image(task, tests, text, engine, limits, parity=parity)
     else:
         spec = BoxSpec(image=image, limits=limits, label=task.id)
         async with await engine.open(spec) as tester, await engine.open(spec) as candidate, engine.places:
-            finding = await _Talk(task, tests, text, tester, candidate).judged()
+            finding = await _Talk(task, tests, text, tester, candidate, parity).judged()
     return replace(finding, image_used=image == task.environment.image)
 
 
@@ -137,6 +138,7 @@ class _Talk:
         text: The reply, without thoughts.
         tester: Where the tests run.
         candidate: Where the reply's code runs.
+        parity: The text is the code as it stands.
     """
 
     task: PackTask
@@ -144,6 +146,7 @@ class _Talk:
     text: str
     tester: Box
     candidate: Box
+    parity: bool
 
     async def judged(self) -> CodeFinding:
         """Let the two talk; return what the tests say of it."""
@@ -152,7 +155,8 @@ class _Talk:
             "token": token,
             "tests": self.tests.code,
             "starter": str(self.task.input_value("starter_code") or ""),
-            "blocks": _python_blocks(code_blocks(self.text)),
+            "blocks": [] if self.parity else _python_blocks(code_blocks(self.text)),
+            "is_code": self.parity,
             "reply": self.text,
         }
         ended, other = await self._talk(json.dumps(job).encode("ascii"))

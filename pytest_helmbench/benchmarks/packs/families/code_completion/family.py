@@ -85,7 +85,7 @@ class CodeCompletion(Family):
         """See `Family.evaluate`."""
         engine = await tools.engine()
         try:
-            found = await evaluate_code(rule.task, reply.text, engine)
+            found = await evaluate_code(rule.task, reply.text, engine, parity=rule.parity)
         except SandboxError as error:
             raise UnjudgedError(Outcome(Verdict.ERROR, "sandbox", str(error))) from error
         if found.verdict is Verdict.ERROR:

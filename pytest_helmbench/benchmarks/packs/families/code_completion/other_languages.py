@@ -61,7 +61,7 @@ def file_names(language: str) -> tuple[str, str]:
 
 
 async def evaluate_in_image(
-    task: PackTask, tests: CodeTests, text: str, engine: Engine, limits: Limits
+    task: PackTask, tests: CodeTests, text: str, engine: Engine, limits: Limits, *, parity: bool = False
 ) -> CodeFinding:
     """Write code and tests into a fresh workspace and run the row's command there: exit 0 passes.
 
@@ -71,10 +71,12 @@ async def evaluate_in_image(
         text: The reply, without thoughts.
         engine: What runs containers.
         limits: Of the command; its own timeout wins.
+        parity: The text is the code as it stands.
     """
     if tests.command is None:
         raise TypeError(f"{task.id}: no command runs tests in {tests.language}")
-    code = chosen_block(code_blocks(text), str(task.input_value("starter_code") or ""), tests.language)
+    blocks = () if parity else code_blocks(text)
+    code = chosen_block(blocks, str(task.input_value("starter_code") or ""), tests.language)
     ended = await _run(task, tests, code or text, engine, limits)
     output = scrub(
         (ended.stdout[-_OUTPUT_TAIL:] + ended.stderr[-_OUTPUT_TAIL:]).decode(errors="replace")

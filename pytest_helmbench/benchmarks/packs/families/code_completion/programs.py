@@ -46,6 +46,7 @@ class Job(TypedDict):
         tests: Of the row.
         starter: Where the row's code starts; may be empty.
         blocks: The reply's blocks of code that may be Python.
+        is_code: The reply is the code as it stands, and nothing goes before it.
         reply: All of it.
     """
 
@@ -53,6 +54,7 @@ class Job(TypedDict):
     tests: str
     starter: str
     blocks: list[str]
+    is_code: bool
     reply: str
 
 

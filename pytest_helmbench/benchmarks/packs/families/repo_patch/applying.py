@@ -52,6 +52,15 @@ printf '%s\\0' "$commit"
 apply "$@" || exit {_CANDIDATE_FAILED}
 git diff --cached --raw -z --no-renames --abbrev=40 "$commit"
 """
+# One commit without a past: what the setup patch takes away stands in the history.
+_BEGIN = f"""
+git apply "-p$(cat "$GIT_DIR/{_SETUP}.strip")" "$GIT_DIR/{_SETUP}" || exit {_SETUP_FAILED}
+rm -f "$GIT_DIR/index"
+git read-tree HEAD
+git add -A .
+tree=$(git write-tree)
+git update-ref --no-deref HEAD "$(git commit-tree "$tree" -m "Start")"
+"""
 _ADD_TESTS = f"""
 git apply "-p$2" "$GIT_DIR/{_TESTS}" && exit 0
 export GIT_INDEX_FILE="$GIT_DIR/{_TESTS}.index"
@@ -101,10 +110,7 @@ class Applying:
             PackFaultError: The setup patch does not apply, or the repository cannot be committed.
             CandidateFaultError: The candidate's patch does not apply.
         """
-        setup = self.tests.setup_patch
-        if setup is not None and setup.strip():
-            self._put(_SETUP, _whole(setup))
-            self._put(f"{_SETUP}.strip", str(_strip_of(setup)).encode())
+        self._put_setup()
         strip, ways = "1", _WAYS
         if patch is not None:
             self._put(_CANDIDATE, encoded(patch.text))
@@ -126,6 +132,31 @@ class Applying:
                 raise CandidateFaultError(PatchPhase.CANDIDATE_PATCH, "does_not_apply", message)
         message = f"git cannot tell what the patch changes: {said(ended)}"
         raise CandidateFaultError(PatchPhase.CHANGED_PATHS, "unknown_changes", message)
+
+    async def begin(self) -> None:
+        """Apply the setup patch for an agent, and leave one commit without a past; nothing where there is none.
+
+        Raises:
+            PackFaultError: It does not apply, or the repository cannot be committed.
+        """
+        if not self._put_setup():
+            return
+        ended = await self.git.run(_BEGIN)
+        if ended.exit_code == _SETUP_FAILED:
+            message = f"eval.tests.setup_patch does not apply: {said(ended)}"
+            raise PackFaultError(PatchPhase.SETUP_PATCH, "does_not_apply", message)
+        if ended.exit_code != 0:
+            message = f"the repository cannot be committed before the patch: {said(ended)}"
+            raise PackFaultError(PatchPhase.BASELINE_COMMIT, "no_baseline", message)
+        self.done()
+
+    def _put_setup(self) -> bool:
+        setup = self.tests.setup_patch
+        if setup is None or not setup.strip():
+            return False
+        self._put(_SETUP, _whole(setup))
+        self._put(f"{_SETUP}.strip", str(_strip_of(setup)).encode())
+        return True
 
     async def add_tests(self, baseline: str) -> None:
         """Apply the pack's test patch, if there is one.

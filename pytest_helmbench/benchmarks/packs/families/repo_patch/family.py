@@ -19,14 +19,16 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     PackFaultError,
     PatchFinding,
 )
+from pytest_helmbench.benchmarks.packs.families.repo_patch.leaks import gold_leaks
 from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
 from pytest_helmbench.benchmarks.packs.format.eval_texts import eval_text
 from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
-from pytest_helmbench.benchmarks.packs.task import PackRule
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.sandbox.box import Engine
 
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 
 __all__ = ["FAMILY", "RepoPatch"]
+
+_ARTIFACT_ENDING = (
+    "Write your changes as a unified diff into the file {} of the working tree: that is your result."
+)
 
 
 class RepoPatch(AgentFamily):
@@ -53,6 +59,13 @@ class RepoPatch(AgentFamily):
         },
         needed=("repo", "base_commit", "instructions"),
     )
+
+    def prompt(self, task: PackTask, form: str = "text") -> str:
+        """See `Family.prompt`."""
+        path = _artifact_path(task)
+        if path is None:
+            return super().prompt(task, form)
+        return self.template.render(task.public(), _ARTIFACT_ENDING.format(path))
 
     def check_across(self, faults: RowFaults, _public: JsonObject, hidden: JsonObject) -> None:
         """See `Family.check_across`."""
@@ -87,7 +100,8 @@ class RepoPatch(AgentFamily):
         try:
             async with opened_workplace(task, engine, session.command_limits, assets) as place:
                 said = await session.work(place.spec, place.workspace)
-                patch = candidate_of(await place.patch(), said)
+                artifact = place.artifact(_artifact_path(task))
+                patch = candidate_of("" if artifact else await place.patch(), said, artifact)
             return await evaluate_patch(task, patch, engine, parity=rule.parity, assets=assets)
         except (PackFaultError, CandidateFaultError) as error:
             return error.finding
@@ -100,6 +114,14 @@ class RepoPatch(AgentFamily):
             if patch is not None:
                 found = await evaluate_patch(rule.task, patch, engine, parity=rule.parity, assets=assets)
                 yield Trial(label, must_pass, found.verdict, found.message)
+        for name in gold_leaks(rule.task, gold or "", assets):
+            label = f"an agent that reads {name}, where eval.gold_patch stands,"
+            yield Trial(label, must_pass=False, verdict=Verdict.PASSED)
+
+
+def _artifact_path(task: PackTask) -> str | None:
+    path = task.input_value("artifact_path")
+    return path if isinstance(path, str) else None
 
 
 FAMILY = RepoPatch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Field,
     Fields,
@@ -94,7 +95,17 @@ def _policy(faults: RowFaults, where: str, value: JsonValue) -> None:
             check_texts(faults, f"{where}.{key}", value[key], may_be_empty=True)
 
 
+def _artifact_path(faults: RowFaults, where: str, value: JsonValue) -> None:
+    if not isinstance(value, str):
+        faults.error(where, f"this is {kind_of(value)}, not text")
+        return
+    fault = path_fault(value)
+    if fault:
+        faults.error(where, f"the path {fault}", "write a relative POSIX path in the repository")
+
+
 INPUT_FIELDS: Fields = {
+    "artifact_path": Field(_artifact_path),
     "repo": Field(check_text, required=True),
     "base_commit": Field(_commit, required=True),
     "instructions": Field(check_text, required=True),

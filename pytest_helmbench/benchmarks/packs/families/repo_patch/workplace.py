@@ -7,7 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
+from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
+from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
+    Checkout,
+    opened_checkout,
+    patch_tests_of,
+)
 from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import MalformedPatchError, read_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     CandidateFaultError,
@@ -23,6 +28,7 @@ from pytest_helmbench.sandbox.workspace import Workspace
 __all__ = ["PatchWorkplace", "candidate_of", "opened_workplace"]
 
 _KEPT = "/helmbench-git"
+_LARGEST_ARTIFACT = 32 * 1024 * 1024
 
 # Keeps a copy of git's own folder, then takes away from the agent's what lies beyond the base commit: the solution is
 # there, as like as not.
@@ -56,13 +62,18 @@ git diff --binary --full-index --no-renames --no-ext-diff --no-textconv --no-col
 """
 
 
-def candidate_of(patch: str, final_text: str) -> str:
-    """Return what an agent's run hands in: what it changed, else the patch in its last reply, else nothing.
+def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> str:
+    """Return what an agent's run hands in.
+
+    The patch file that the row asks for, else what was changed, else the patch in the last reply, else nothing.
 
     Args:
         patch: Of the workplace.
         final_text: The agent's last reply: a model that calls no tools can only write its patch down.
+        artifact: Text of the patch file; None where none is asked for, or there is none.
     """
+    if artifact is not None and artifact.strip():
+        return artifact
     if patch:
         return patch
     try:
@@ -86,6 +97,15 @@ class PatchWorkplace:
     _engine: Engine
     _kept: Workspace
     _start: str
+
+    def artifact(self, path: str | None) -> str | None:
+        """Return the text of a file that the agent has left; None for none, also where it is a link.
+
+        Raises:
+            SandboxError: It is too large.
+        """
+        found = None if path is None else self.workspace.get(path, limit_bytes=_LARGEST_ARTIFACT)
+        return None if found is None else found.decode("utf-8", "surrogateescape")
 
     async def patch(self) -> str:
         """Return what differs from the start, as `git diff` tells it from a copy that the agent never saw.
@@ -128,11 +148,19 @@ async def opened_workplace(
         # The same user's, since git writes to both.
         kept = Workspace(engine.new_workspace(task.environment.image).path, uid=checkout.workspace.uid)
         try:
+            await _set_up(task, checkout, engine)
             start = await _start(checkout, engine, kept)
             spec = replace(checkout.spec, limits=limits, env=repository_environment(task))
             yield PatchWorkplace(spec, checkout.workspace, checkout, engine, kept, start)
         finally:
             await asyncio.to_thread(kept.close)
+
+
+async def _set_up(task: PackTask, checkout: Checkout, engine: Engine) -> None:
+    """Apply what the pack applies before the candidate's patch: it is a part of the task."""
+    async with await engine.open(checkout.spec) as box:
+        with checkout.quiet():
+            await Applying(checkout, patch_tests_of(task), Git(box)).begin()
 
 
 async def _start(checkout: Checkout, engine: Engine, kept: Workspace) -> str:

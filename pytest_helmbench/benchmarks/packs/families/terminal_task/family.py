@@ -56,7 +56,11 @@ class TerminalTask(AgentFamily):
         checker = object_in(hidden, "checker")
         path = text_in(checker, "path")
         if "command" not in checker and path is not None:
-            check_found(faults, "eval.checker.path", place.files, place.files.evaluator(path))
+            found = place.files.evaluator(path)
+            check_found(faults, "eval.checker.path", place.files, found)
+            if checker.get("source") == "script" and not found.fault and found.path.is_dir():
+                hint = "name the file in it that is to be run"
+                faults.error("eval.checker.path", "this is a folder, and a script is a file", hint)
 
     def compiled_check(
         self, _public: JsonObject, hidden: JsonObject, files: PackFiles | None

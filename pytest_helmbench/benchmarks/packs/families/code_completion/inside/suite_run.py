@@ -112,7 +112,8 @@ class Run:
     def _load(self) -> None:
         job = self._job
         try:
-            self._tester.ask("load", job["blocks"], job["reply"], job["starter"], self._suite.known_classes())
+            starter = "" if job["is_code"] else job["starter"]
+            self._tester.ask("load", job["blocks"], job["reply"], starter, self._suite.known_classes())
         except BaseException as error:  # noqa: BLE001 - whatever the candidate raises
             _, line, text = self._tester.blamed.get(id(error), (error, 0, ""))
             where = f" at line {line} of the reply's code" if line else ""
