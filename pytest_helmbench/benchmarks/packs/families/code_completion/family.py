@@ -56,6 +56,7 @@ class CodeCompletion(Family):
     """See `Family`."""
 
     name = "code_completion"
+    rules_version = 2
     runs_code = True
     is_one_question = True
     input_fields = INPUT_FIELDS

@@ -33,6 +33,7 @@ class TerminalTask(AgentFamily):
     """See `Family`."""
 
     name = "terminal_task"
+    rules_version = 2
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("checker", "needed_commands")

@@ -1,4 +1,4 @@
-"""Whether a class of the candidate can tell two of its objects apart: one that cannot is not asked about equality."""
+"""Trial of a class of the candidate: one that cannot tell two of its objects apart is not believed about equality."""
 
 from __future__ import annotations
 
@@ -12,10 +12,34 @@ if TYPE_CHECKING:
     Sample: TypeAlias = "tuple[object, tuple[object, ...], dict[str, object]]"
     """An object, and the arguments that it was made with."""
 
-__all__ = ["discerns"]
+__all__ = ["Discernment"]
 
 
-def discerns(asker: Asker, cls: object, sample: Sample) -> bool:
+class Discernment:
+    """Whether a class can tell two of its objects apart, tried once.
+
+    Args:
+        asker: Who asks the candidate.
+    """
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._sample: Sample | None = None
+        self._found: bool | None = None
+
+    def keep(self, value: object, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        """Keep the first object that the tests make."""
+        if self._sample is None and args:
+            self._sample = (value, args, kwargs)
+
+    def is_there(self, cls: object) -> bool:
+        """Return whether the class can; True where nobody can try."""
+        if self._found is None and self._sample is not None:
+            self._found = _discerns(self._asker, cls, self._sample)
+        return self._found is not False
+
+
+def _discerns(asker: Asker, cls: object, sample: Sample) -> bool:
     """Return whether any object that is made of other things differs from one; True where none can be made.
 
     Args:

@@ -8,7 +8,7 @@ Equality is decided here, on data.
 from __future__ import annotations
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.asker import Asker
-from pytest_helmbench.benchmarks.packs.families.code_completion.inside.discerning import discerns
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.discerning import Discernment
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.operators import (
     ASKING,
     COMPUTING,
@@ -24,8 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
-
-    from pytest_helmbench.benchmarks.packs.families.code_completion.inside.discerning import Sample
 
 __all__ = [
     "ClassFacts",
@@ -68,22 +66,9 @@ class ClassFacts:
         self.operators = OPERATORS.intersection(operators)
         self.methods = frozenset(methods)
         self.plain = plain
-        self.sample: Sample | None = None
-        """An object that the tests have made, and of what."""
-        self._is_discerning: bool | None = None
+        self.discernment = Discernment(asker)
         self.is_known = False
         """Starter or tests name it: its objects are what the tests are about."""
-
-    def sampled(self, value: object, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        """Keep the first object that the tests make."""
-        if self.sample is None and args:
-            self.sample = (value, args, kwargs)
-
-    def is_discerning(self, cls: object) -> bool:
-        """Return whether the class can tell two of its objects apart, tried once; True where nobody can try."""
-        if self._is_discerning is None and self.sample is not None:
-            self._is_discerning = discerns(self.asker, cls, self.sample)
-        return self._is_discerning is not False
 
     def make_known(self) -> None:
         """Take note that starter or tests name it."""
@@ -120,7 +105,7 @@ class RemoteClass(type):
         value = facts.asker.ask("call", cls, args, kwargs)
         if facts.is_known and isinstance(value, Remote) and type(value) is cls:
             object.__setattr__(value, _TRUST, _MADE)
-            facts.sampled(value, args, kwargs)
+            facts.discernment.keep(value, args, kwargs)
         return value
 
     def __getattr__(cls, name: str) -> object:
@@ -261,10 +246,9 @@ def _equals(self: object, other: object) -> object:
         if facts.asker.ask("operator", self, "__eq__", (other,)) is not True:
             return False
         facts.asker.refuse("the tests compare an object of the candidate with data, by its own word for it")
-    if facts.asker.ask("operator", self, "__eq__", (other,)) is not True:
+    says = facts.asker.ask("operator", self, "__eq__", (other,)) is True
+    if not says or not facts.discernment.is_there(type(self)):
         return False
-    if not facts.is_discerning(type(self)):
-        return False  # it says so of any two
     if facts.asker.have_same_fields(self, other):
         return True
     if facts.is_known and _facts(type(other)).is_known:
