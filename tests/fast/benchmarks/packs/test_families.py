@@ -19,9 +19,9 @@ _HASHES = {
     "multiple_choice": ("328af573b52a400a", "58caa16b24a0bda9"),
     "short_answer": ("1d93cf5a061996c5", "7003591a987da8e4"),
     "free_response": ("95d99a72558305f4", "96afba1e99a18fae"),
-    "code_completion": ("95fbf935bb45b3dc", "def0f3c4ce59a731"),
-    "repo_patch": ("827fc887c1cff22c", "721d4a4bec53f04d"),
-    "terminal_task": ("d4ff27d4ae66c628", "f97ee24cef34812f"),
+    "code_completion": ("01609b80120885ca", "791a733510ba790a"),
+    "repo_patch": ("383bf202f5915aac", "edd3925dc837acac"),
+    "terminal_task": ("e29b7e11a7442236", "b62ce934c6bc24fa"),
 }
 
 
