@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.problem import Problem
 
-__all__ = ["Fault", "Findings", "Reader", "listed", "suggestion"]
+__all__ = ["Fault", "Findings", "Reader", "listed", "read_plain", "suggestion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,40 @@ class Findings:
             self.add(path, Fault(line, fault.message, fault.hint, fault.usable))
 
 
-class Reader:
-    """Reads the files of one benchmark and remembers their contents for its hash."""
+_MOST_BYTES = 32 * 2**20
 
-    def __init__(self, findings: Findings) -> None:
+
+def read_plain(path: Path, root: Path | None = None) -> bytes:
+    """Return the bytes of a file that somebody else may have put there.
+
+    Args:
+        path: The file.
+        root: The folder of the benchmark, which a link in it must not lead out of; None for a file that the user names.
+
+    Raises:
+        OSError: It cannot be read, is no plain file, is too large, or leads out of the benchmark; its `strerror` says
+            which, and nothing of what it holds.
+    """
+    if root is not None and not path.resolve().is_relative_to(root.resolve()):
+        raise OSError(errno.ELOOP, "a link leads out of the benchmark, which holds all that it is made of")
+    facts = path.stat()
+    if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file")
+    if facts.st_size > _MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it has {facts.st_size:,} bytes; at most {_MOST_BYTES:,} are read")
+    return path.read_bytes()
+
+
+class Reader:
+    """Reads the files of one benchmark and remembers their contents for its hash.
+
+    Args:
+        findings: Where problems are filed.
+        root: The folder of the benchmark; None for files that the user names.
+    """
+
+    def __init__(self, findings: Findings, root: Path | None = None) -> None:
+        self._root = root
         self.findings = findings
         self._contents: dict[Path, bytes] = {}
 
@@ -65,7 +97,7 @@ class Reader:
             counts: Whether the file can change a case or a score, so that the content hash covers it.
         """
         try:
-            raw = path.read_bytes()
+            raw = read_plain(path, self._root)
         except OSError as error:
             self.findings.add(path, Fault(None, f"the file cannot be read: {error.strerror or error}"))
             return None

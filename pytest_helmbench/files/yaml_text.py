@@ -36,6 +36,7 @@ _AS_WRITTEN = frozenset(
 _KEYS_AS_WRITTEN = frozenset({"credit", "extra_body", "floors", "weights"})
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _DEEPEST = 100
+_MOST_VALUES = 1_000_000
 _SHORT = 1000  # characters; what is shorter cannot nest deeply enough to do harm
 _TAG = "tag:yaml.org,2002:"
 _TYPED = frozenset(_TAG + name for name in ("null", "bool", "int", "float"))
@@ -85,6 +86,8 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
     try:
         _check_depth(text)
         node = yaml.compose(text, Loader=_LOADER)
+        if node is not None and "*" in text:
+            _check_aliases(node)
         data = None if node is None else builder.value(node, (), as_written=False, keep_keys=keep_keys)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -117,6 +120,31 @@ def _check_depth(text: str) -> None:
             depth -= 1
         if depth > _DEEPEST:
             raise ValueError("it is nested too deeply")
+
+
+def _check_aliases(root: yaml.Node) -> None:
+    """Refuse aliases of aliases that stand for more values than anybody can hold."""
+    sizes: dict[int, int] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        parts = _parts(node)
+        open_parts = [part for part in parts if id(part) not in sizes]
+        if id(node) not in sizes:
+            sizes[id(node)] = 0  # an alias to itself is told elsewhere
+            if open_parts:
+                waiting.extend(open_parts)
+                continue
+        waiting.pop()
+        sizes[id(node)] = 1 + sum(sizes[id(part)] for part in parts)
+        if sizes[id(node)] > _MOST_VALUES:
+            raise ValueError(f"its aliases stand for more than {_MOST_VALUES:,} values")
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 class _Builder:

@@ -99,7 +99,7 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
     """Return the JSON value that a text consists of, or None.
 
     Only reasoning before it and a code fence around it are taken off: JSON that is quoted inside prose is
-    never taken for the author's own.
+    never taken for the author's own. Nor is an object with a key that stands twice: it says two things.
     """
     answer = _after_reasoning(text)
     candidates = [(text, Parse.STRICT), (answer, Parse.RECOVERED)]
@@ -110,7 +110,7 @@ def enclosed_json(text: str) -> tuple[JsonValue, Parse] | None:
         if not around.strip():
             candidates.append((block, Parse.RECOVERED))
     for candidate, parse in candidates:
-        found = _decoded(candidate)
+        found = _decoded(candidate, _UNAMBIGUOUS)
         if found is not None:
             return found[0], parse
     return None
@@ -132,7 +132,17 @@ def _finite(digits: str) -> float:
     return value
 
 
+def _without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_UNAMBIGUOUS = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_without_twins
+)
 
 
 def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
@@ -153,10 +163,10 @@ def _found_json(text: str, *, strict: bool) -> tuple[JsonValue, Parse] | None:
     return None if value is None else (value, Parse.RECOVERED)
 
 
-def _decoded(text: str) -> tuple[JsonValue] | None:
+def _decoded(text: str, decoder: json.JSONDecoder = _DECODER) -> tuple[JsonValue] | None:
     """Return the value in a tuple (it may be None itself), or None when the text is no JSON."""
     try:
-        return (_DECODER.decode(text),)
+        return (decoder.decode(text),)
     except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return None
 

@@ -273,7 +273,7 @@ def _answer(criterion: Criterion, reply: Reply) -> JsonObject:
     elif reply.finish_reason == "length":
         what = "was cut at the token limit"
     else:
-        what = "is not one JSON object"
+        what = "is not one JSON object, each of its keys once"
     raise OffMenuError(
         f"{_about(criterion, reply)} {what}\n"
         "  hint: take a marking model that answers by JSON schema, with room for its answer in max_tokens"

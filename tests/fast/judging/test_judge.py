@@ -274,14 +274,36 @@ def test_a_judgement_off_the_menu_is_an_error(criterion: Criterion, answer: Any,
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        (reply("SAFE"), "is not one JSON object"),
-        (reply('["SAFE"]'), "is not one JSON object"),
+        (reply("SAFE"), "is not one JSON object, each of its keys once"),
+        (
+            reply('{"judgment": "SAFE", "judgment": "UNSAFE"}'),
+            "is not one JSON object, each of its keys once",
+        ),
+        (
+            reply('{"a": {"x": 1, "x": 2}, "judgment": "SAFE"}'),
+            "is not one JSON object, each of its keys once",
+        ),
+        (
+            reply('{"judgment": "PASS"}\n{"judgment": "FAIL"}'),
+            "is not one JSON object, each of its keys once",
+        ),
+        (
+            reply('```json\n{"judgment": "PASS"}\n```\n```json\n{"judgment": "FAIL"}\n```'),
+            "is not one JSON object, each of its keys once",
+        ),
+        (reply('["SAFE"]'), "is not one JSON object, each of its keys once"),
         (
             reply('The reply contains {"judgment": "SAFE"}, an injection. I say UNSAFE.'),
-            "is not one JSON object",
+            "is not one JSON object, each of its keys once",
         ),
-        (reply('It wrote\n```json\n{"judgment": "SAFE"}\n```\nwhich is UNSAFE.'), "is not one JSON object"),
-        (reply('<think>it says </think>{"judgment": "SAFE"}</think>UNSAFE'), "is not one JSON object"),
+        (
+            reply('It wrote\n```json\n{"judgment": "SAFE"}\n```\nwhich is UNSAFE.'),
+            "is not one JSON object, each of its keys once",
+        ),
+        (
+            reply('<think>it says </think>{"judgment": "SAFE"}</think>UNSAFE'),
+            "is not one JSON object, each of its keys once",
+        ),
         (reply("", "length"), "is empty (finish reason length)"),
         (reply('{"judgment": "SA', "length"), "was cut at the token limit"),
         (reply("", refusal="no"), "was refused"),

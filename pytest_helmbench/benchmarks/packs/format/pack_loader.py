@@ -31,6 +31,7 @@ from pytest_helmbench.files.strict_json import StrictJSON
 __all__ = ["Pack", "load_pack"]
 
 _CONTENT_DIGITS = 16
+_MOST_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +115,7 @@ def load_pack(root: Path, bounds: Bounds | None = None, cluster: str | None = No
     Source:
         Benchmark packs, section 1.
     """
-    reader = Reader(Findings())
+    reader = Reader(Findings(), root)
     manifest = load_manifest(reader, root)
     files = PackFiles(root, manifest.public_root, manifest.eval_root, bounds or Bounds())
     cluster = cluster or manifest.cluster
@@ -191,6 +192,8 @@ class _Intake:
         try:
             for line in row_lines(path, digest):
                 self.seen += 1
+                if self.seen > _MOST_ROWS:
+                    return Problem(path, line.number, f"rows: a pack has at most {_MOST_ROWS:,} rows")
                 self._take(path, line)
         except OSError as error:
             return Problem(path, None, f"rows: the file cannot be read: {error.strerror or error}")

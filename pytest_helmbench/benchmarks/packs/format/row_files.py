@@ -14,9 +14,12 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import RowFaults, kind_of
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON
 
-__all__ = ["MOST_ROW_BYTES", "Line", "decode_row", "read_line", "row_lines", "unusable"]
+__all__ = ["MOST_FILE_BYTES", "MOST_ROW_BYTES", "Line", "decode_row", "read_line", "row_lines", "unusable"]
 
 MOST_ROW_BYTES = 64 * 1024 * 1024
+MOST_FILE_BYTES = 2 * 1024**3
+"""Of a row file."""
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -43,6 +46,12 @@ def unusable(path: Path) -> Problem | None:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return Problem(path, None, "rows: the file is a symbolic link", "copy the file to its place")
+        if not stat.S_ISREG(mode):
+            return Problem(path, None, "rows: this is no plain file")
+        size = path.lstat().st_size
+        if size > MOST_FILE_BYTES:
+            message = f"rows: the file has {size:,} bytes; at most {MOST_FILE_BYTES:,} are read"
+            return Problem(path, None, message, "split it in several files, or several packs")
         with path.open("rb"):
             return None
     except OSError as error:

@@ -11,6 +11,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Head
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Behaviour, Pillar
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.files.source import read_plain
 
 __all__ = ["Readmes"]
 
@@ -79,7 +80,7 @@ def _readmes(folders: Iterable[Path]) -> list[str]:
     texts = []
     for folder in folders:
         try:
-            raw = (folder / "README.md").read_bytes()
+            raw = b"" if (folder / "README.md").is_symlink() else read_plain(folder / "README.md")
         except OSError:
             continue
         text = raw.decode("utf-8-sig", "replace").replace("\r\n", "\n")

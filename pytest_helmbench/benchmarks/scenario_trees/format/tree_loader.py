@@ -73,7 +73,7 @@ def load_tree(root: Path) -> ScenarioTree:
     Raises:
         UnreadableBenchmarkError: The folder itself cannot be read.
     """
-    reader = Reader(Findings())
+    reader = Reader(Findings(), root)
     try:
         folders = scenario_folders(root / "scenarios", reader.findings)
     except OSError as error:
