@@ -15,36 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from small_runs import AT, open_run, record_case
 
-import pytest_helmbench
-from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
-from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Usage, Verdict
-from pytest_helmbench.store.writer import RunRecord, RunTotals, Store, StoreError
+from pytest_helmbench.core.outcome import Outcome, ResultRecord, Verdict
+from pytest_helmbench.store.writer import RunTotals, Store, StoreError
 
-AT = "2026-07-04T12:00:00+00:00"
 NOBODY = 65_534
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX processes and limits")
-
-
-def open_run(store: Store) -> int:
-    tree = ScenarioTree(Path(), "demo", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
-    (run_id,) = store.open_runs(
-        "session", [RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)]
-    )
-    return run_id
-
-
-def record_case(store: Store, run_id: int, number: int, body: bytes = b"reply") -> None:
-    code, key, sent = f"CASE-{number}", f"key-{number}", f"request-{number}"
-    usage = Usage(1, 1, cost_usd=0.1)
-    store.record_attempt(
-        AttemptRecord(
-            *(run_id, code, 1, "", "case", 1, 1, 200, "stop", None, 1.0, usage, "good"),
-            *(sent, sent.encode(), body, "reply", key, False, AT, AT),
-        )
-    )
-    outcome = Outcome(Verdict.PASSED, score=1.0, reply_key=key)
-    store.record_result(ResultRecord(run_id, code, code, "category_match", 1, 0, 0, False, outcome))
 
 
 def count(path: Path, table: str) -> int:
@@ -129,7 +106,7 @@ def child(function: str, *arguments: object) -> subprocess.Popen[str]:
         [sys.executable, "-c", _CHILD, __file__, function, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(pytest_helmbench.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
 
 

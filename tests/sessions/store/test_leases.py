@@ -1,0 +1,133 @@
+"""Leases between two processes: one stands still, the other waits for its lease to run out, whatever the clock says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import small_runs
+from small_runs import open_run
+
+import pytest_helmbench
+from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.permits import NotStoredError
+from pytest_helmbench.session.commits import Commits
+from pytest_helmbench.store.leases import RunHeldError
+from pytest_helmbench.store.writer import Store
+
+_LEASE_S = 1.0
+_OWNER = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from pytest_helmbench.store.writer import Store
+from small_runs import open_run, record_case
+
+store = Store.open(Path(sys.argv[1]))
+run_id = open_run(store)
+print("open", flush=True)
+for _ in sys.stdin:
+    record_case(store, run_id, 1)
+    store.flush()
+    print(str(store.fault).splitlines()[0], flush=True)
+"""
+
+
+@contextmanager
+def _owner(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has opened a run and writes a case for each line that it is given."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _OWNER, str(path), str(Path(small_runs.__file__).parent)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(pytest_helmbench.__file__).parents[1])},
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _says(process: subprocess.Popen[str]) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return process.stdout.readline()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes are stopped")
+@pytest.mark.parametrize("set_back_s", [0.0, 3600.0, -3600.0], ids=["right", "set-back", "set-ahead"])
+def test_who_stands_still_loses_the_run_when_the_lease_is_over_and_no_sooner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_back_s: float
+) -> None:
+    path = tmp_path / "helmbench.db"
+
+    def clock() -> float:
+        return time.time() - set_back_s
+
+    with _owner(path) as owner:
+        assert _says(owner) == "None\n"
+        owner.send_signal(signal.SIGSTOP)
+        with closing(Store.open(path, now=clock)) as store:
+            # Opened at once: the lease is not over. The process lives, so nothing but time ends it.
+            with pytest.raises(RunHeldError, match=f"by process {owner.pid} on "):
+                store.take_session(1, take_over=False)
+            monkeypatch.setattr("pytest_helmbench.store.leases.LEASE_S", _LEASE_S)
+            end = time.monotonic() + 30
+            while True:
+                try:
+                    assert store.take_session(1, take_over=False) == (1,)
+                    break
+                except RunHeldError:
+                    assert time.monotonic() < end
+                    time.sleep(0.05)
+            owner.send_signal(signal.SIGCONT)
+            assert "the run was taken over by process" in _says(owner)
+
+
+def _ask(commits: Commits, loop: LoopThread) -> str:
+    async def room() -> str:
+        try:
+            await commits.room()
+        except NotStoredError as error:
+            return str(error)
+        return "goes"
+
+    return loop.run(asyncio.wait_for(room(), 30))
+
+
+def test_nothing_is_sent_on_an_old_lease_before_it_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_s = [0.0]
+    since_boot: Callable[[], float] = time.monotonic
+    monkeypatch.setattr(
+        "pytest_helmbench.store.record_file.seconds_since_boot", lambda: since_boot() + late_s[0]
+    )
+    path = tmp_path / "helmbench.db"
+    with closing(Store.open(path)) as store, closing(LoopThread()) as loop:
+        open_run(store)
+        commits = Commits(store, loop, 8, lambda _error: None)
+        assert _ask(commits, loop) == "goes"
+        late_s[0] = 55.0  # as after a pause of the process
+        assert store.lease_is_old
+        assert _ask(commits, loop) == "goes"
+        assert not store.lease_is_old
+        # The same pause, in which somebody else has gone on with the run.
+        late_s[0] = 110.0
+        with closing(Store.open(path)) as other:
+            other.take_session(1, take_over=True)
+            assert "the run was taken over by process" in _ask(commits, loop)
