@@ -1,0 +1,29 @@
+"""The pass rate corrected by labels: the numbers that were worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_helmbench.scoring.judge_labels import corrected_rate
+
+
+@pytest.mark.parametrize(
+    ("counts", "corrected", "low", "high", "raw"),
+    [
+        ((560, 660, 50, 46, 50, 9), 0.807879, 0.712894, 0.857635, 0.848485),
+        ((630, 660, 40, 40, 10, 0), 0.954545, 0.86941, 0.974835, 0.954545),
+    ],
+)
+def test_known_labels(
+    counts: tuple[int, int, int, int, int, int], corrected: float, low: float, high: float, raw: float
+) -> None:
+    found = corrected_rate(*counts)
+    assert found is not None
+    assert (found.corrected, found.low, found.high, found.raw) == pytest.approx(
+        (corrected, low, high, raw), abs=6e-7
+    )
+
+
+def test_without_labels_of_both_verdicts_there_is_no_figure() -> None:
+    assert corrected_rate(560, 660, 50, 46, 0, 0) is None
+    assert corrected_rate(0, 660, 0, 0, 50, 3) is None
