@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
@@ -45,12 +45,18 @@ def score_lines(scores: Mapping[str, RunScore], *, behaviours: bool) -> list[str
         groups = [group for group in run.groups if behaviours or "=" not in group.code]
         rows += [_row(f"  {group.code}", group) for group in groups]
         notes += [f"{name}: {note}" for note in score_notes(run)]
-        if run.total.score is not None and run.total.rerun is None:
-            notes.append(f"{name}: {rerun_text(None)}")
     return [
         *table(("", "score", INTERVAL, "pass rate", "coverage", "rows judged"), rows, left=("",)),
         *notes,
+        *_asked_once(scores),
     ]
+
+
+def _asked_once(scores: Mapping[str, RunScore]) -> Iterable[str]:
+    """Say once, for however many scores, that nobody knows how far they move when asked again."""
+    names = [name for name, run in scores.items() if run.total.score is not None and run.total.rerun is None]
+    if names:
+        yield f"{names[0] if len(names) == 1 else f'{len(names)} scores'}: {rerun_text(None)}"
 
 
 def rerun_text(found: Rerun | None) -> str:
