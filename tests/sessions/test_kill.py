@@ -22,6 +22,25 @@ _KILLS = int(os.environ.get("HELMBENCH_KILLS", "10"))
 _SEED = int(os.environ.get("HELMBENCH_KILLS_SEED", str(time.time_ns() % 10**6)))
 _CONCURRENCY = 6
 _OPTIONS = ("-q", "--helmbench-marking-model=test/judge", f"--helmbench-concurrency={_CONCURRENCY}")
+_STORED_WITHIN_S = 0.02 if _KILLS > 10 else 0.1
+"""What a process has read so long before it is killed is on record; beside other tests it may have to wait for a CPU."""
+
+# Notes when the process that is killed has read a reply, by the clock that all processes share.
+_NOTES = """
+import hashlib, os, time
+from pytest_helmbench.gateway.client import ChatClient
+
+post = ChatClient.post
+
+async def noted(self, endpoint, body, timeout_s):
+    answer = await post(self, endpoint, body, timeout_s)
+    if answer.status == 200:
+        with open(os.environ["READ_REPLIES"], "a") as file:
+            file.write(f"{hashlib.sha256(body).hexdigest()} {time.monotonic()}\\n")
+    return answer
+
+ChatClient.post = noted
+"""
 _BLOCKED = "ANSWER: BLOCKED"
 _CHAIN = 5  # kills of one and the same run
 _SHARE_AT_START = 0.15
@@ -75,9 +94,14 @@ class _Chain:
     def __init__(self, pytester: pytest.Pytester, provider: Provider, workers: str) -> None:
         self.database = pytester.path / "helmbench.db"
         self.kills = 0
+        self.read_replies = 0
+        self.lost_s: list[float] = []
+        """How long before a kill the replies were read that are not on record."""
         self._pytester = pytester
         self._provider = provider
         self._workers = workers
+        self.read = pytester.path / "read.txt"
+        (pytester.path / "notes.py").write_text(_NOTES, encoding="utf-8")
         self.whole_s = 0.0
         self.start_s = 0.0
 
@@ -99,12 +123,24 @@ class _Chain:
             from_the_start: Counted from the start of the process, not from its first request.
         """
         recorded, asked = self._recorded(), self._provider.count
-        session = Session(self._pytester.path, self._provider.url, *self._options())
+        self.read.unlink(missing_ok=True)
+        session = Session(self._pytester.path, self._provider.url, "-p", "notes", *self._options())
         if not from_the_start:
             until(lambda: self._provider.count > asked or session.has_ended, "the first request comes")
         time.sleep(after_s)
+        killed = time.monotonic()
         self.kills += session.kill_all()
         self._check(asked, *recorded)
+        self._check_what_was_read(killed)
+
+    def _check_what_was_read(self, killed: float) -> None:
+        """See that what the process had read some time before is on record."""
+        lines = self.read.read_text().splitlines() if self.read.exists() else []
+        read = {name: float(at) for name, _, at in (line.partition(" ") for line in lines) if at}
+        self.read_replies += len(read)
+        stored = answered_hashes(self.database) if self._has_run() else set()
+        self.lost_s += [killed - at for name, at in read.items() if name not in stored]
+        assert [lost for lost in self.lost_s if lost > _STORED_WITHIN_S] == []
 
     def finish(self) -> None:
         """Resume a last time and let it end."""
@@ -151,9 +187,10 @@ def _hash(request: Request) -> str:
 @pytest.mark.timeout(120 + 15 * _KILLS)
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_sessions_killed_at_random_moments_and_resumed_end_as_undisturbed_ones(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+    pytester: pytest.Pytester, provider: Provider, workers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(_SEED)
+    monkeypatch.setenv("READ_REPLIES", str(pytester.path / "read.txt"))
     provider.reply = _reply
     folder = pytester.path
     _write_benchmark(folder)
@@ -174,8 +211,12 @@ def test_sessions_killed_at_random_moments_and_resumed_end_as_undisturbed_ones(
             chain.finish()
         assert final_state(chain.database) == final_state(folder / "undisturbed.db"), f"seed {_SEED}"
         # Only what was in flight, or on its way to the disk, was asked once more.
+        print(
+            f"{workers}: {kills} kills, {chain.read_replies} replies read, lost before one: {sorted(chain.lost_s)}"
+        )
         answerable = [_hash(request) for request in provider.requests if _BLOCKED not in request.prompt]
         assert len(answerable) - len(set(answerable)) <= chain.kills * 2 * _CONCURRENCY
+    assert chain.read_replies
 
 
 def test_a_killed_worker_costs_only_the_calls_in_flight(
