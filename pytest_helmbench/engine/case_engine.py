@@ -59,6 +59,7 @@ class CaseEngineSettings:
         recorded: Whether replies on record may stand for calls.
         calls_in_flight: Most calls in flight by model id.
         at_recorded_times: Streams on record are replayed as slowly as they came.
+        servers: The user's own server that serves it, by model id: it is asked for one model after the other.
     """
 
     runner: RunnerSettings
@@ -66,6 +67,7 @@ class CaseEngineSettings:
     recorded: RecordedUse = RecordedUse.NEVER
     calls_in_flight: Mapping[str, int] = field(default_factory=dict)
     at_recorded_times: bool = False
+    servers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,18 @@ class CaseEngine:
             resumed.on_changed,
         )
 
-        def width(model_id: str) -> int:
-            most = settings.calls_in_flight.get(model_id, share.concurrency)
+        most_of = dict(settings.calls_in_flight)
+        for model_id, server in settings.servers.items():
+            most_of[server] = max(most_of.get(server, 1), most_of.get(model_id, 1))
+
+        def width(queue_name: str) -> int:
+            most = most_of.get(queue_name, share.concurrency)
             return share.slack + min(most, share.concurrency)
 
-        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window)
+        def queue_of(model_id: str) -> str:
+            return settings.servers.get(model_id, model_id)
+
+        self.engine: Engine[CaseJob] = Engine(loop, runner.run, width, share.window, queue_of)
 
     def start(self, jobs: Sequence[CaseJob | None]) -> None:
         """Begin with these jobs, in this order; None stands for one that is not started ahead."""

@@ -81,8 +81,9 @@ class Engine(Generic[JobT]):
     Args:
         loop: Where jobs run.
         work: Turns a job into its outcome; raises only what is a bug, or `asyncio.CancelledError`.
-        width: Places per model; a resting job holds none.
+        width: Places per queue; a resting job holds none.
         window: How far beyond the job whose outcome was taken last others may start.
+        queue_of: The queue of a model's jobs: those of one queue start one after the other, whatever their models.
     """
 
     def __init__(
@@ -91,11 +92,13 @@ class Engine(Generic[JobT]):
         work: Callable[[JobT, Progress[JobT]], Awaitable[Outcome]],
         width: Callable[[str], int],
         window: int,
+        queue_of: Callable[[str], str] = str,
     ) -> None:
         self._loop = loop
         self._work = work
         self._width = width
         self._window = window
+        self._queue_of = queue_of
         self._queues: dict[str, deque[tuple[int, JobT]]] = {}
         self._active: dict[str, int] = {}
         self._numbers = itertools.count()
@@ -194,7 +197,7 @@ class Engine(Generic[JobT]):
         for job in jobs:
             if job not in self._queued and job not in self._running and job not in self._done:
                 self._queued[job] = number = next(self._numbers)
-                self._queues.setdefault(job.model_id, deque()).append((number, job))
+                self._queues.setdefault(self._queue_of(job.model_id), deque()).append((number, job))
         self._fill()
 
     def _want(self, job: JobT) -> None:
@@ -226,12 +229,12 @@ class Engine(Generic[JobT]):
     def _first_job(self) -> tuple[int, JobT] | None:
         """Return the earliest queued job whose model has a place."""
         best: tuple[int, JobT] | None = None
-        for model_id, jobs in self._queues.items():
+        for queue_name, jobs in self._queues.items():
             while jobs and jobs[0][1] not in self._queued:
                 jobs.popleft()  # it was started
             if (
                 jobs
-                and self._active.get(model_id, 0) < self._width(model_id)
+                and self._active.get(queue_name, 0) < self._width(queue_name)
                 and (best is None or jobs[0][0] < best[0])
             ):
                 best = jobs[0]
@@ -239,7 +242,8 @@ class Engine(Generic[JobT]):
 
     def _launch(self, job: JobT) -> None:
         number = self._queued.pop(job, -1)
-        self._active[job.model_id] = self._active.get(job.model_id, 0) + 1
+        queue_name = self._queue_of(job.model_id)
+        self._active[queue_name] = self._active.get(queue_name, 0) + 1
         progress = Progress(self, job)
         task = asyncio.get_running_loop().create_task(self._run(job, number, progress))
         self._running[job] = (task, progress)
@@ -261,12 +265,12 @@ class Engine(Generic[JobT]):
         if self._awaited is job:
             # Behind what came in the same moment: the waiter then finds it done, and wakes less often.
             asyncio.get_running_loop().call_soon(self._wake.put, None)
-        self._active[job.model_id] -= 1
+        self._active[self._queue_of(job.model_id)] -= 1
         self.finished += 1
         self._fill()
 
     def _resting(self, job: JobT, change: int) -> None:
-        self._active[job.model_id] -= change
+        self._active[self._queue_of(job.model_id)] -= change
         if change > 0:
             self._fill()
 

@@ -17,6 +17,7 @@ from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.call_costs import CallCosts
 from pytest_helmbench.gateway.fault_streaks import FailedCase, FaultStreak
 from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
+from pytest_helmbench.gateway.local_servers import LocalServer
 from pytest_helmbench.gateway.permits import (
     AttemptUsage,
     BudgetSpentError,
@@ -58,6 +59,7 @@ class _LimitsInUse:
         self.refused_since: float | None = None
         self.limited_since: float | None = None
         self.streak = FaultStreak()
+        self.server: LocalServer | None = None
         self.costs = CallCosts(model_id.price, free=model_id.free or model_id.items)
         self.unpriced_tries = 0
         self.calls = 0 if model_id.items else 1
@@ -96,6 +98,7 @@ class Limiter:
         self._on_model_stopped = on_model_stopped
         self._on_overdrawn = on_overdrawn
         self._in_use: dict[str, _LimitsInUse] = {}
+        self._servers: dict[str, LocalServer] = {}
         self._numbers = itertools.count(1)
         self._order = itertools.count()
         self._in_flight = 0
@@ -125,7 +128,11 @@ class Limiter:
         """Make models known; a model that is known keeps its limits."""
         for model_id in limits_by_model:
             if model_id.model not in self._in_use:
-                self._in_use[model_id.model] = _LimitsInUse(model_id, self._request_rates, self._token_rates)
+                state = _LimitsInUse(model_id, self._request_rates, self._token_rates)
+                self._in_use[model_id.model] = state
+                if model_id.server is not None:
+                    state.server = self._servers.setdefault(model_id.server, LocalServer())
+                    state.server.allow(model_id.most)
 
     async def acquire(self, wanted: PermitRequest) -> Permit:
         """Wait until an attempt may go.
@@ -155,6 +162,8 @@ class Limiter:
         state = self._in_use[permit.model]
         now = self._clock()
         state.in_flight -= 1
+        if state.server is not None:
+            state.server.settle()
         self._in_flight -= state.calls
         self.budget.release(permit.reserved_usd)
         match used.ending:
@@ -303,6 +312,8 @@ class Limiter:
             return False
         if self._in_flight + state.calls > self.limits.concurrency:
             return False
+        if state.server is not None and not state.server.has_room_for(state, self._clock()):
+            return False
         if self.budget.most_usd is not None and state.in_flight >= state.costs.most_at_once:
             return False
         while state.waiting:
@@ -351,6 +362,8 @@ class Limiter:
         *_, wanted, waiter = heapq.heappop(state.waiting)
         reserved = self._cost(state, wanted) or 0.0
         state.in_flight += 1
+        if state.server is not None:
+            state.server.grant(state)
         self._in_flight += state.calls
         self.budget.reserve(reserved)
         for rate in state.request_rates:

@@ -56,6 +56,8 @@ class ModelLimits:
         price: None when unknown.
         free: Calls cost nothing (embedded models).
         items: No model, but places for items whose own code runs: they are no calls.
+        server: The user's own server that serves it, with other models perhaps: it is asked for one of them at a time,
+            with as many calls as the most generous of them allows.
     """
 
     model: str
@@ -65,6 +67,7 @@ class ModelLimits:
     price: Price | None = None
     free: bool = False
     items: bool = False
+    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class CaseEngines:
             recorded=_recorded_use(settings),
             at_recorded_times=settings.replay_times,
             calls_in_flight={model_id: one.most for model_id, one in limits.items()},
+            servers={model_id: one.server for model_id, one in limits.items() if one.server is not None},
         )
         return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
 

@@ -236,4 +236,5 @@ def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> 
         tokens_per_minute=entry.tokens_per_minute,
         price=token_price(entry.price, endpoint),
         free=endpoint.server.embedded,
+        server=endpoint.base_url if endpoint.local else None,
     )

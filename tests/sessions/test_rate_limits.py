@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
-from provider import Provider
+from provider import Provider, Request
 from trees import category, clear_environment, rows, run_tree, write_tree
 
 _MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
@@ -72,3 +73,30 @@ def test_one_401_in_the_middle_costs_nothing(pytester: pytest.Pytester, provider
 
     result.assert_outcomes(passed=120)
     assert provider.count == 121
+
+
+@_MODES
+def test_models_of_one_local_server_are_asked_one_after_the_other(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 16)})
+    names = ("one", "two", "three")
+    models = "".join(f"  - {{id: ollama/{name}, base_url: '{provider.url}'}}\n" for name in names)
+    (folder / "models.yml").write_text(f"models:\n{models}")
+    provider.latency_s = 0.05
+    most = 0
+
+    def reply(_request: Request) -> None:
+        nonlocal most
+        most = max(most, provider.in_flight)
+
+    provider.reply = reply
+
+    result = run_tree(pytester, mode, "--helmbench-models-file=benchmark/models.yml")
+
+    result.assert_outcomes(passed=48)
+    assert most <= 4
+    asked = [request.model for request in provider.requests]
+    changes = sum(before != after for before, after in itertools.pairwise(asked))
+    # Two workers need not be at the same model when one of them has nothing to ask for a moment.
+    assert changes == 2 if mode == "-n0" else changes <= 8
