@@ -19,6 +19,7 @@ from pytest_helmbench.engine.closed_process import close_to_others
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
+from pytest_helmbench.pytest_side.folded_failures import FoldedFailures
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.own_files import refuse_conftests
@@ -77,6 +78,7 @@ def register(config: pytest.Config) -> None:
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
     hooks = EndingHooks(config, interruptions, role, coordinator, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
+    config.pluginmanager.register(FoldedFailures(config), "helmbench-folded-failures")
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:

@@ -13,6 +13,19 @@ function says(text, pattern) {
 
 const SCENARIOS = [
   {
+    id: "ST-00",
+    title: "Said once more",
+    category: "teaching",
+    description: "Repeats what a pupil has not heard.",
+    success: "The sentence, word for word.",
+    failure: "Another one.",
+    turns: ["Ice floats on water. I did not hear that: can you say the sentence before this one once more?"],
+    judge([reply]) {
+      const said = says(reply, /\bice floats on water\b/i);
+      return said ? { points: 2, summary: "Said once more." } : { points: 0, summary: "Not the sentence." };
+    },
+  },
+  {
     id: "ST-01",
     title: "Melting ice",
     category: "facts",
