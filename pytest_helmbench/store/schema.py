@@ -6,6 +6,8 @@ import contextlib
 
 from sqlite_utils import Database, Migrations
 
+from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
+from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
 from pytest_helmbench.store.views import COSTS_VIEW, VIEWS
 
 __all__ = ["migrate", "unknown_migrations"]
@@ -329,16 +331,7 @@ def keep_leases(db: Database) -> None:
 @_MIGRATIONS()
 def keep_sent_calls(db: Database) -> None:
     """Keep which calls are out that a budget has to count, also when their process is killed."""
-    db.conn.execute(
-        """CREATE TABLE sent_calls (
-            owner TEXT NOT NULL,
-            number INTEGER NOT NULL,
-            run_id INTEGER NOT NULL REFERENCES evaluation_runs (id),
-            code TEXT NOT NULL,
-            reserved_usd REAL NOT NULL,
-            PRIMARY KEY (owner, number)
-        )"""
-    )
+    db.conn.execute(CREATE_SENT_CALLS)
 
 
 @_MIGRATIONS()
@@ -392,3 +385,9 @@ def keep_where_judged(db: Database) -> None:
     db.conn.execute("ALTER TABLE evaluations ADD COLUMN in_process INTEGER NOT NULL DEFAULT 0")
     for view in VIEWS:
         db.conn.execute(view)
+
+
+@_MIGRATIONS()
+def keep_sizes(db: Database) -> None:
+    """Keep what the files of a benchmark defined when a run began."""
+    db.conn.execute(CREATE_SIZES)
