@@ -189,7 +189,7 @@ class BenchPackOptions:
 
     Args:
         partial: The score from which a partial result passes; minus infinity: always; None: never.
-        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers, else no bound.
+        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers and verifiers.
     """
 
     node: Path | None = _BENCH_PACKS(
@@ -212,7 +212,7 @@ class BenchPackOptions:
         _whole("N", 1),
         None,
         "scenarios of a Bench Pack at a time",
-        absent="1 for local servers, else as many as calls",
+        absent="1 for local servers and with verifiers, else as many as calls",
     )
     partial: float | None = _BENCH_PACKS(
         _LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"

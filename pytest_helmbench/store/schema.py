@@ -200,3 +200,9 @@ def keep_judge_labels(db: Database) -> None:
             PRIMARY KEY (run_id, code, repetition, criterion)
         )"""
     )
+
+
+@_MIGRATIONS()
+def keep_pack_extras(db: Database) -> None:
+    """Keep what Bench Packs say of runs beyond the protocol."""
+    db.conn.execute("ALTER TABLE pack_scores ADD COLUMN extra TEXT")
