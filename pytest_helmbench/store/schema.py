@@ -187,6 +187,7 @@ def keep_sizes(db: Database) -> None:
     db.conn.execute(CREATE_SIZES)
 
 
+@_MIGRATIONS()
 def keep_judge_labels(db: Database) -> None:
     """Keep what a person says of a judge's verdicts."""
     db.conn.execute(
