@@ -100,6 +100,8 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     pytest = importlib.import_module("pytest")
     marked: Callable[..., Callable[[_Hook], _Hook]] = pytest.hookimpl
     decoys: dict[str, object] = {}
+    codes: dict[str, object] = {}
+    raised: set[str] = set()
     phases: dict[str, list[str]] = {}
     tampered = told_once(say)
 
@@ -107,13 +109,18 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     def pytest_collection_finish(session: Any) -> None:
         for item in session.items:
             say("item", item.nodeid)
+            codes[item.nodeid] = _code_of(item)
         if settings["mode"] != "collect" and session.items:
             decoy = _decoy(pytest, session, own + "/" + settings["decoy"])
             decoys[decoy.nodeid] = decoy
             session.items.insert(len(session.items) // 2, decoy)
 
     @marked(hookwrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(item: Any) -> Any:
+    def pytest_runtest_makereport(item: Any, call: Any) -> Any:
+        if call.excinfo is not None:  # as it is before anybody makes a report of it
+            raised.add(item.nodeid)
+        if codes.get(item.nodeid) is not _code_of(item) and item.nodeid not in decoys:
+            say("tampered", "a test")
         outcome = yield
         report = outcome.get_result()
         if decoys.get(item.nodeid) is item:
@@ -132,7 +139,9 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
             phases[report.nodeid] = []
         phases.setdefault(report.nodeid, []).append(_phase(report))
         if report.when == "teardown":
-            say("test", report.nodeid, _together(phases.pop(report.nodeid)))
+            word = _together(phases.pop(report.nodeid))
+            say("test", report.nodeid, "failed" if word == "passed" and report.nodeid in raised else word)
+            raised.discard(report.nodeid)
             tampered()
 
     @marked(trylast=True)
@@ -148,6 +157,10 @@ def _decoy(pytest: Any, session: Any, path: str) -> Any:
     """Return a test that must fail: where it passes, no report of this process is worth anything."""
     module = pytest.Module.from_parent(session, path=importlib.import_module("pathlib").Path(path))
     return pytest.Function.from_parent(module, name="test")
+
+
+def _code_of(item: Any) -> object:
+    return getattr(getattr(item, "function", None), "__code__", None)
 
 
 def _phase(report: Any) -> str:
