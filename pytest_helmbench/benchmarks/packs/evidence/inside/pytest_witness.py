@@ -101,8 +101,7 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     marked: Callable[..., Callable[[_Hook], _Hook]] = pytest.hookimpl
     decoys: dict[str, object] = {}
     codes: dict[str, object] = {}
-    raised: set[str] = set()
-    phases: dict[str, list[str]] = {}
+    outcomes = _Outcomes()
     tampered = told_once(say)
 
     @marked(trylast=True)
@@ -118,7 +117,7 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     @marked(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(item: Any, call: Any) -> Any:
         if call.excinfo is not None:  # as it is before anybody makes a report of it
-            raised.add(item.nodeid)
+            outcomes.raised.add(item.nodeid)
         if codes.get(item.nodeid) is not _code_of(item) and item.nodeid not in decoys:
             say("tampered", "a test")
         outcome = yield
@@ -135,13 +134,9 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     def pytest_runtest_logreport(report: Any) -> None:
         if report.nodeid in decoys:
             return
-        if report.when == "setup":
-            phases[report.nodeid] = []
-        phases.setdefault(report.nodeid, []).append(_phase(report))
-        if report.when == "teardown":
-            word = _together(phases.pop(report.nodeid))
-            say("test", report.nodeid, "failed" if word == "passed" and report.nodeid in raised else word)
-            raised.discard(report.nodeid)
+        word = outcomes.after(report)
+        if word:
+            say("test", report.nodeid, word)
             tampered()
 
     @marked(trylast=True)
@@ -151,6 +146,29 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
 
     hooks = (pytest_collection_finish, pytest_runtest_makereport, pytest_report_teststatus)
     return {hook.__name__: hook for hook in (*hooks, pytest_runtest_logreport, pytest_sessionfinish)}
+
+
+class _Outcomes:
+    """What becomes of tests, from the reports of their phases."""
+
+    def __init__(self) -> None:
+        self.raised: set[str] = set()
+        """Tests that have raised something, by name."""
+        self._phases: dict[str, list[str]] = {}
+
+    def after(self, report: Any) -> str:
+        """Return what became of a test after its last phase; empty before."""
+        name = report.nodeid
+        if report.when == "setup":
+            self._phases[name] = []
+        self._phases.setdefault(name, []).append(_phase(report))
+        if report.when != "teardown":
+            return ""
+        word = _together(self._phases.pop(name))
+        if word == "passed" and name in self.raised:
+            word = "failed"
+        self.raised.discard(name)
+        return word
 
 
 def _decoy(pytest: Any, session: Any, path: str) -> Any:
