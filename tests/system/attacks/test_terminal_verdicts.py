@@ -63,12 +63,14 @@ _GIT = """
 git init -q . && git config user.email a@b && git config user.name a && echo x > f && git add f && git commit -q -m x
 git config core.fsmonitor "touch hooked; true" && git config core.pager "touch hooked; cat"
 mkdir -p .git/hooks && printf '#!/bin/sh\ntouch hooked\n' > .git/hooks/pre-commit && chmod +x .git/hooks/*
-echo y >> f
+printf '[include]\n\tpath = ../more\n[diff "x"]\n\ttextconv = touch hooked; cat\n' >> .git/config
+printf '[filter "y"]\n\tclean = touch hooked; cat\n' > more; printf '* diff=x filter=y\n' > .gitattributes
+rm -f hooked; echo y >> f
 """
 _GIT_CHECK = (
     "sh",
     "-c",
-    "git status --porcelain >/dev/null; git commit -q -a -m y 2>/dev/null; test ! -e hooked",
+    "git status --porcelain >/dev/null; git diff >/dev/null; git commit -q -a -m y 2>/dev/null; test ! -e hooked",
 )
 _ATTACKS: Sequence[Try] = (
     _solution("os._exit", _TRAP),
