@@ -25,6 +25,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
 from pytest_helmbench.core.json_types import JsonObject
@@ -187,9 +188,8 @@ class BenchPackLoader:
         rights = f"{manifest.id} ran with your rights: --helmbench-verifier says how a verifier runs that it requires"
         _make(place, self._settings.db.parent / _HOME)
         node = self._node.path if isinstance(self._node, Node) else None
-        verifiers = Verifiers(
-            manifest, self._choices, tell, node=node, build=self._settings.bench_packs.build
-        )
+        images = ImageRights(build=self._settings.bench_packs.build, pull=self._settings.packs.pull)
+        verifiers = Verifiers(manifest, self._choices, tell, node=node, rights=images)
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
         begins = partial(self._note, rights) if is_free else _silent
         return BenchPackTools(self._relay, place, bridge, verifiers, hint, begins)
