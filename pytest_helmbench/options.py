@@ -158,9 +158,12 @@ class PackOptions:
         use="judges",
     )
     sandbox: str = _PACKS(
-        _choice("MODE", "auto", "docker", "podman", "bwrap", "none"),
+        _choice("MODE", "auto", "gvisor", "docker", "podman", "bwrap", "none"),
         "auto",
-        "where foreign code runs: auto, docker, podman, bwrap, or none, which protects nothing",
+        "where foreign code runs: auto, gvisor, docker, podman, bwrap, or none: then it does not",
+    )
+    unprotected: bool = _PACKS(
+        _FLAG, False, "without a sandbox run Bench Packs and your agent with your rights"
     )
     pull: bool = _PACKS(_FLAG, False, "fetch container images that are not here")
     allow_commands: tuple[str, ...] = _PACKS(
@@ -176,11 +179,13 @@ class PackOptions:
         use="judges",
     )
     agent: str | None = _PACKS(
-        _COMMAND,
-        None,
-        "external agent for repo_patch and terminal_task rows",
-        absent="the built-in one",
+        _COMMAND, None, "external agent for repo_patch and terminal_task rows", absent="the built-in one"
     )
+    agent_env: tuple[str, ...] = _PACKS(_names("NAME"), (), "a variable of yours that the agent gets")
+    agent_mount: tuple[str, ...] = _PACKS(
+        _texts("PATH"), (), "a file or folder of yours that the agent may read"
+    )
+    agent_host: tuple[str, ...] = _PACKS(_names("HOST"), (), "a machine that the agent may reach by HTTP(S)")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -189,7 +194,7 @@ class BenchPackOptions:
 
     Args:
         partial: The score from which a partial result passes; minus infinity: always; None: never.
-        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers and verifiers.
+        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers, else no bound.
     """
 
     node: Path | None = _BENCH_PACKS(
@@ -202,6 +207,9 @@ class BenchPackOptions:
         absent="as the Bench Pack says",
         name="verifier",
     )
+    verifier_env: tuple[str, ...] = _BENCH_PACKS(
+        _names("NAME"), (), "a variable of yours that verifier processes get"
+    )
     build: bool = _BENCH_PACKS(_FLAG, False, "build the images that Bench Packs bring a Dockerfile for")
     prepare: Literal["item", "session"] = _BENCH_PACKS(
         _choice("WHEN", "item", "session"),
@@ -209,10 +217,7 @@ class BenchPackOptions:
         "have the Bench Pack prepare for every item, or once per session",
     )
     pack_concurrency: int | None = _BENCH_PACKS(
-        _whole("N", 1),
-        None,
-        "scenarios of a Bench Pack at a time",
-        absent="1 for local servers and with verifiers, else as many as calls",
+        _whole("N", 1), None, "scenarios of a Bench Pack at a time", absent="1 for local servers, else all"
     )
     partial: float | None = _BENCH_PACKS(
         _LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"

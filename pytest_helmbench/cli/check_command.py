@@ -19,6 +19,7 @@ from pytest_helmbench.cli.output import (
     no_db_option,
     say,
     say_json,
+    unprotected_option,
 )
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
@@ -49,7 +50,8 @@ class _Found:
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @as_json_option
 @no_db_option
-def command(path: Path | None, *, as_json: bool) -> int:
+@unprotected_option
+def command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
     """Report every problem of the benchmark at PATH by file and line; no model is asked.
 
     Rows of packs are held to their own answers: these must pass, and what must not pass must fail. Bench Packs are
@@ -59,7 +61,7 @@ def command(path: Path | None, *, as_json: bool) -> int:
 
     Ends 1 when there are errors. Warnings never change the exit code.
     """
-    with kept_values(Project.at(Path.cwd()).settings()) as session:
+    with kept_values(Project.at(Path.cwd()).settings(unprotected=unprotected or None)) as session:
         found = [_checked(root, session) for root in _places(path)]
     if as_json:
         say_json([entry for item in found for entry in _records(item)])

@@ -12,6 +12,7 @@ from pytest_helmbench.cli.output import (
     no_db_option,
     say,
     say_json,
+    unprotected_option,
 )
 from pytest_helmbench.cli.project import Project
 
@@ -23,11 +24,13 @@ __all__ = ["command"]
 @benchmark_option
 @as_json_option
 @no_db_option
-def command(place: Path | None, path: Path | None, *, as_json: bool) -> None:
+@unprotected_option
+def command(place: Path | None, path: Path | None, *, as_json: bool, unprotected: bool) -> None:
     """List what stands in the benchmark at PATH: scenarios with their behaviour, evaluation family and number of cases;
     of packs, the rows; of Bench Packs, their scenarios."""
     project = Project.at(Path.cwd())
-    listings = [reading.listing() for reading in readings(project, project.settings(), place or path)]
+    settings = project.settings(unprotected=unprotected or None)
+    listings = [reading.listing() for reading in readings(project, settings, place or path)]
     if as_json:
         say_json([record for listing in listings for record in listing.records])
         return

@@ -31,8 +31,6 @@ _COMMANDS = (
     "score",
     "gate",
     "compare",
-    "judge-sample",
-    "judge-labels",
     "rescore",
     "report",
     "export",

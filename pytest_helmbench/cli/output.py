@@ -20,6 +20,7 @@ __all__ = [
     "no_db_option",
     "say",
     "say_json",
+    "unprotected_option",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -65,6 +66,12 @@ def db_option(command: _Command) -> _Command:
     """Add `--db` to a command that uses the results database."""
     text = "Results database (default: helmbench.db of the project)."
     return click.option("--db", type=click.Path(path_type=Path), metavar="PATH", help=text)(command)
+
+
+def unprotected_option(command: _Command) -> _Command:
+    """Add `--unprotected`."""
+    text = "Run Bench Packs with your rights where there is no sandbox for them."
+    return click.option("--unprotected", is_flag=True, help=text)(command)
 
 
 def no_db_option(command: _Command) -> _Command:

@@ -192,8 +192,8 @@ class SandboxEngine:
         runs_images: Boxes are made of container images; else of this machine's own programs.
         auto_place: Where it stands in the order of `auto`, among those that run images and among the others; None
             where it must be asked for.
+        is_variant: It is others with one layer more, so messages name those alone.
         no_images: What is said, behind the engines that it needs, of an image that this one cannot use.
-        warning: What the summary says when it was used; empty where it protects.
     """
 
     name: str
@@ -201,7 +201,7 @@ class SandboxEngine:
     runs_images: bool
     auto_place: int | None = None
     no_images: str = ""
-    warning: str = ""
+    is_variant: bool = False
 
     async def find(self, search: SandboxSearch) -> Engine | Unavailable:
         """Return the engine as it works here, or why it does not; what its killed sessions left is removed."""
@@ -226,13 +226,8 @@ class Engine(ABC):
 
     @property
     def name(self) -> str:
-        """`docker`, `podman`, `bwrap`, `none`; several joined with `+` where rows may go to either."""
+        """`docker`, `podman`, `bwrap`; several joined with `+` where rows may go to either."""
         return self.kind.name
-
-    @property
-    def warning(self) -> str:
-        """What the caller owes the user, once; empty where foreign code is kept in."""
-        return self.kind.warning
 
     @abstractmethod
     async def obstacle(self, image: str | None) -> Unavailable | None:
@@ -315,7 +310,7 @@ class Box:
 
     @property
     def engine(self) -> str:
-        """Name of what runs it: `docker`, `podman`, `bwrap` or `none`."""
+        """Name of what runs it: `gvisor`, `docker`, `podman` or `bwrap`."""
         return self._engine.name
 
     @property
@@ -334,7 +329,7 @@ class Box:
         return self.inside(self._spec.workdir)
 
     def inside(self, path: str) -> str:
-        """Return what commands call a path of the box: the same, but where nothing is protected."""
+        """Return what commands call a path of the box."""
         return self._engine.inside(path, self._spec, self.workspace)
 
     async def run(self, command: Command) -> Ended:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from asyncio.subprocess import Process
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -14,12 +15,17 @@ from pathlib import Path, PurePosixPath
 
 from pytest_helmbench.sandbox.box import Ended, Limits
 from pytest_helmbench.sandbox.cgroups import Group, GroupPlace
-from pytest_helmbench.sandbox.local import launched
+from pytest_helmbench.sandbox.local import LocalPrograms, host_python, launched
 from pytest_helmbench.sandbox.processes import kill_one
 from pytest_helmbench.sandbox.watch import children_of
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-__all__ = ["OWN_FOLDER", "Bubble", "BubbleKit", "bind"]
+__all__ = ["OWN_FOLDER", "SYSTEM", "Bubble", "BubbleKit", "bind", "system_view"]
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+"""Where this machine keeps its programs."""
+
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 
 OWN_FOLDER = "/.helmbench"
 """In a sandbox: what is ours."""
@@ -57,17 +63,21 @@ class Bubble:
         kit: Of the engine.
         limits: Of all that runs in it.
         lifeline: The other end; it is closed with the sandbox.
-        held: Our end, likewise.
+        held: Our end, likewise; -1 where somebody else holds it.
+        lifeline_is: What the launcher calls it.
 
     Raises:
         SandboxError: The kernel makes no group for it.
     """
 
-    def __init__(self, kit: BubbleKit, limits: Limits, lifeline: int, held: int) -> None:
+    def __init__(
+        self, kit: BubbleKit, limits: Limits, lifeline: int, held: int, lifeline_is: str = "lifeline"
+    ) -> None:
+        self._lifeline_is = lifeline_is
         self._kit = kit
         self._limits = limits
         self._lifeline, self._held = lifeline, held
-        self._holds = True
+        self._holds = held >= 0
         self._status = os.memfd_create("helmbench-status")
         self._passed = [self._status, lifeline]
         self._group: Group | None = None
@@ -102,14 +112,14 @@ class Bubble:
         if self._kit.seccomp is not None:
             flags += ["--seccomp", str(self._passed[2])]
         joined = [f"join={descriptor}" for descriptor in self._join]
-        taken_on = ",".join((*joined, f"lifeline={self._lifeline}", settings))
+        taken_on = ",".join((*joined, f"{self._lifeline_is}={self._lifeline}", settings))
         program, *start = self._kit.start
         inner = launched(command, folder, taken_on, f"{OWN_FOLDER}/launch.pyc")
         return (program, *flags, *start, *view, *inner)
 
     def close(self) -> None:
         """Let go of everything, and remove its group; may take a moment."""
-        self._let_go()
+        self.let_go()
         for end in (*self._passed, *self._join):
             os.close(end)
         self._passed, self._join = [], []
@@ -118,7 +128,7 @@ class Bubble:
 
     async def kill(self, process: Process) -> None:
         """End the first process of the sandbox, with it all in it, and bubblewrap; wait until they are gone."""
-        self._let_go()
+        self.let_go()
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _LET_GO_S)
         if process.returncode is None:
@@ -157,7 +167,8 @@ class Bubble:
             said = ended.stderr.decode(errors="replace").strip().splitlines()
             raise SandboxError(f"bwrap: no sandbox could be made ({said[-1] if said else 'it said nothing'})")
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Have the first process end, and with it all."""
         if self._holds:
             os.close(self._held)
         self._holds = False
@@ -169,6 +180,33 @@ class Bubble:
                 if isinstance(value, int):
                     return value
         return None
+
+
+def system_view(local: LocalPrograms) -> Iterable[str]:
+    """Return the flags for what every sandbox sees of this machine.
+
+    Args:
+        local: The folder with what is ours in it.
+    """
+    yield from ("--as-pid-1", "--new-session", "--clearenv")
+    # What is written to /proc reaches into other processes: into `mem` of a parent that judges.
+    yield from ("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
+    for name in SYSTEM:
+        path = Path(name)
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), name)
+        elif path.is_dir():
+            yield from bind(path, name)
+    prefixes = {Path(sys.base_prefix), Path(sys.base_exec_prefix), host_python().parent.parent}
+    for prefix in sorted(prefixes):
+        if not any(prefix.is_relative_to(name) for name in (*map(Path, SYSTEM), *(prefixes - {prefix}))):
+            yield from bind(prefix, str(prefix))
+    for name in _ETC:
+        if Path("/etc", name).exists():
+            yield from bind(Path("/etc", name), f"/etc/{name}")
+    for path in sorted((local.folder / "etc").iterdir()):
+        yield from bind(path, f"/etc/{path.name}")
+    yield from bind(local.launcher, f"{OWN_FOLDER}/launch.pyc")
 
 
 def bind(source: Path, target: str, *, read_only: bool = True) -> Iterable[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.sandbox.box import Limits
@@ -34,7 +34,6 @@ class GroupPlace:
 
     folders: Mapping[str, Path]
     unified: bool
-    numbers: Iterator[int] = field(default_factory=count)
 
     def new(self, limits: Limits) -> Group:
         """Make a group with bounds.
@@ -42,7 +41,7 @@ class GroupPlace:
         Raises:
             OSError: It cannot be made.
         """
-        name = f"{_PREFIX}{this_process().mark}-{next(self.numbers)}"
+        name = f"{_PREFIX}{this_process().mark}-{secrets.token_hex(6)}"
         made: dict[str, Path] = {}
         group = Group(made, self.unified)
         try:

@@ -85,6 +85,7 @@ class ContainerProgram:
         machine_sign: What stands in the answer when they do.
         server_question: What `version --format` is asked to learn who answers; empty where that is clear.
         server_sign: What stands in the answer when it is somebody who takes no filter of system calls, and has its own.
+        run: The words of its command line that start a container.
     """
 
     rootless_question: str
@@ -95,6 +96,7 @@ class ContainerProgram:
     machine_sign: str = ""
     server_question: str = ""
     server_sign: str = ""
+    run: tuple[str, ...] = ("run",)
 
 
 class ContainerEngine(Engine):
@@ -171,7 +173,7 @@ class ContainerEngine(Engine):
         """Run a command in a fresh container."""
         limits = command.limits or spec.limits
         name = self.new_name()
-        argv = [self._path, "run", "--name", name, *self._flags(spec, limits)]
+        argv = [self._path, *self.program.run, "--name", name, *self._flags(spec, limits)]
         if streams.given != b"":
             argv.append("--interactive")
         argv += ["--workdir", command.workdir or spec.workdir]
@@ -326,16 +328,17 @@ class ContainerEngine(Engine):
 
 
 async def find_containers(
-    kind: SandboxEngine, search: SandboxSearch, *, program: ContainerProgram
+    kind: SandboxEngine, search: SandboxSearch, *, program: ContainerProgram, name: str = ""
 ) -> ContainerEngine | Unavailable:
     """Return the engine, or why there is none; containers of killed sessions are removed.
 
     Args:
-        kind: Which engine; its command line has its name.
+        kind: Which engine.
         search: Whether images may be fetched.
         program: What its command line does in its own way.
+        name: Of the command line; empty where it is that of the engine.
     """
-    name = kind.name
+    name = name or kind.name
     path = shutil.which(name)
     if path is None:
         return Unavailable(f"{name} is not installed")

@@ -23,7 +23,10 @@ from pytest_helmbench.sandbox.box import (
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["AUTO", "find_engine", "image_engines", "sandbox_engines"]
+__all__ = ["AUTO", "NO_SANDBOX", "find_engine", "image_engines", "sandbox_engines"]
+
+NO_SANDBOX = "none"
+"""The value of `--helmbench-sandbox` that uses nothing."""
 
 AUTO = "auto"
 """The value of `--helmbench-sandbox` that takes what works."""
@@ -40,7 +43,7 @@ def sandbox_engines() -> tuple[SandboxEngine, ...]:
 
 def image_engines() -> tuple[SandboxEngine, ...]:
     """Return the engines that run container images, in the order of `auto`."""
-    return tuple(kind for kind in sandbox_engines() if kind.runs_images)
+    return tuple(kind for kind in sandbox_engines() if kind.runs_images and not kind.is_variant)
 
 
 async def find_engine(name: str, *, pull: bool) -> Engine | Unavailable:
@@ -53,6 +56,8 @@ async def find_engine(name: str, *, pull: bool) -> Engine | Unavailable:
     """
     if sys.platform == "win32":
         return Unavailable("sandboxes need Linux or macOS")
+    if name == NO_SANDBOX:
+        return Unavailable(f"--helmbench-sandbox={name}: code of models runs in a sandbox, or not at all")
     await asyncio.to_thread(remove_leftover_folders)
     search = SandboxSearch(pull, tuple(kind.name for kind in image_engines()))
     if name != AUTO:
@@ -72,7 +77,8 @@ async def _first(search: SandboxSearch, *, runs_images: bool) -> tuple[Engine | 
             found = await kind.find(search)
             if isinstance(found, Engine):
                 return found, tuple(reasons)
-            reasons.append(found.reason)
+            if not kind.is_variant:
+                reasons.append(found.reason)
     return None, tuple(reasons)
 
 
@@ -87,10 +93,6 @@ class _EitherEngine(Engine):
     @property
     def name(self) -> str:
         return f"{self._containers.name}+{self._local.name}"
-
-    @property
-    def warning(self) -> str:
-        return "; ".join(one.warning for one in (self._containers, self._local) if one.warning)
 
     async def obstacle(self, image: str | None) -> Unavailable | None:
         return await self._one(image).obstacle(image)

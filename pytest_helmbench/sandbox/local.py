@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 
 from pytest_helmbench.sandbox.box import Engine, Limits, SandboxEngine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.owners import new_folder
+from pytest_helmbench.sandbox.seccomp import filter_program
 from pytest_helmbench.sandbox.workspace import remove_tree
 
 __all__ = ["LocalEngine", "LocalPrograms", "host_python", "launched", "limits_text", "local_environment"]
@@ -34,6 +35,12 @@ class LocalPrograms:
         (etc / "passwd").write_text("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
         (etc / "group").write_text("root:x:0:\nnogroup:x:65534:\n")
         (etc / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
+        self.seccomp: Path | None = None
+        """File with the filter of system calls; None for a processor that is not known."""
+        program = filter_program()
+        if program is not None:
+            self.seccomp = self.folder / "seccomp"
+            self.seccomp.write_bytes(program)
         self._workspaces = self.folder / "workspaces"
         self._workspaces.mkdir()
 

@@ -107,14 +107,19 @@ async def supervise(launch: Launch, streams: Streams, limits: Limits) -> Ended:
 
 
 async def run_tool(
-    argv: Sequence[str], env: Mapping[str, str], *, given: bytes = b"", wall_s: float
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    given: bytes = b"",
+    wall_s: float,
+    descriptors: tuple[int, ...] = (),
 ) -> Ended:
     """Run a program of this machine that is no foreign code, such as the command line of an engine.
 
     Raises:
         SandboxError: It could not be started.
     """
-    launch = Launch(argv=tuple(argv), env=env, kill=kill_one)
+    launch = Launch(argv=tuple(argv), env=env, kill=kill_one, descriptors=descriptors)
     limits = Limits(wall_s=wall_s, output_bytes=_TOOL_OUTPUT)
     return await supervise(launch, Streams(given=given), limits)
 

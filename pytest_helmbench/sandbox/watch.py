@@ -13,10 +13,7 @@ from pathlib import Path
 from pytest_helmbench.sandbox.box import Limits, disk_breach
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["HAS_PROC", "children_of", "watch_disk", "watch_family"]
-
-HAS_PROC = Path("/proc/self/smaps_rollup").exists()
-"""Whether processes can be looked at from outside."""
+__all__ = ["children_of", "watch_disk", "watch_family"]
 
 _EVERY_S = 0.1
 _DISK_EVERY_S = 0.5

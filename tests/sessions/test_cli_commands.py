@@ -348,8 +348,6 @@ def test_the_console_script_and_a_bare_call_show_the_commands(project: Project) 
             "score",
             "gate",
             "compare",
-            "judge-sample",
-            "judge-labels",
             "rescore",
             "report",
             "export",

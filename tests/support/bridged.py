@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 from bench_pack_folders import pack_place
+from engines import missing
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgeBounds, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
+from pytest_helmbench.sandbox.box import Unavailable
+from pytest_helmbench.sandbox.fence import Door, find_fence
 
 __all__ = ["CALM", "HASTY", "Item", "bridge_to", "outcomes", "real_node", "stopped"]
 
@@ -48,6 +51,9 @@ class Item:
             "generation": {},
         }
 
+    def doors(self) -> Sequence[Door]:
+        return ()
+
     def spent_s(self) -> float:
         return time.monotonic() - self._started
 
@@ -64,15 +70,18 @@ def real_node() -> Node:
 
 
 @asynccontextmanager
-async def bridge_to(
-    root: Path, *, permission: bool = True, bounds: BridgeBounds = CALM
-) -> AsyncIterator[Bridge]:
+async def bridge_to(root: Path, *, fenced: bool = True, bounds: BridgeBounds = CALM) -> AsyncIterator[Bridge]:
     """Give a bridge to a pack in a folder; everything of it has ended behind it."""
-    bridge = Bridge(real_node(), pack_place(root, root.parent / "work"), permission=permission, bounds=bounds)
+    fence = await find_fence("auto") if fenced else None
+    if isinstance(fence, Unavailable):
+        missing(fence.reason)
+    bridge = Bridge(real_node(), pack_place(root, root.parent / "work"), fence=fence, bounds=bounds)
     try:
         yield bridge
     finally:
         await bridge.close()
+        if fence is not None:
+            await fence.close()
 
 
 async def outcomes(bridge: Bridge, items: Sequence[Item], limit_s: float = 20.0) -> list[Any]:

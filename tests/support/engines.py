@@ -110,12 +110,6 @@ def docker(engine_loop: LoopThread, tmp_path_factory: pytest.TempPathFactory) ->
         yield from _engine(engine_loop, "docker", IMAGE)
 
 
-@pytest.fixture(scope="session")
-def unprotected(engine_loop: LoopThread) -> Iterator[Running]:
-    """No sandbox."""
-    yield from _engine(engine_loop, "none", None)
-
-
 @contextmanager
 def _service(socket: Path) -> Iterator[bool]:
     """Serve docker's interface with podman unless a daemon is there."""

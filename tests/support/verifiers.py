@@ -19,7 +19,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierSpec,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 
@@ -98,11 +97,7 @@ class Pack:
             hash="",
         )
         return Verifiers(
-            manifest,
-            parse_choices(choices),
-            self.events.append,
-            waits=Waits(**waits),
-            rights=ImageRights(self.build, self.build),
+            manifest, parse_choices(choices), self.events.append, waits=Waits(**waits), build=self.build
         )
 
     @property

@@ -25,7 +25,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
+from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
 from pytest_helmbench.core.json_types import JsonObject
@@ -36,6 +36,8 @@ from pytest_helmbench.engine.job import RunIds, Target
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options import Options
+from pytest_helmbench.sandbox.box import Unavailable
+from pytest_helmbench.sandbox.fence import Fence, find_fence
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.store.fault import StoreError
@@ -48,8 +50,7 @@ _FOLDERS = ("data", "cache", "runs")
 _SHOWN = 1_500
 _HINTS: Mapping[str, str] = {
     "Unknown file extension": "build the pack: its entry must be JavaScript",
-    "restricted": "a pack without a verifier reads its own folder, and writes where its HostContext says: dataDir,"
-    " cacheDir and runsDir",
+    "EROFS": "a pack writes where its HostContext says: dataDir, cacheDir and runsDir",
 }
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -83,6 +84,9 @@ class BenchPackLoader:
         self._node = find_node(None if node is None else str(node), environ)
         self._relay = Relay()
         self._loaded: list[LoadedBenchPack] = []
+        self._is_run = False
+        self._fence: Fence | None = None
+        self._no_fence = self._found_fence()
         self._bridges: dict[Path, tuple[Bridge, BridgePlace]] = {}
         remove_leftover_folders()
 
@@ -94,8 +98,9 @@ class BenchPackLoader:
         """
         manifest = load_manifest(root)
         obstacle = self._obstacle(manifest)
-        node = self._node
-        lists = isinstance(node, Node) and manifest.entry.is_file()
+        self._is_run = self._is_run or bool(targets)
+        runs = isinstance(self._node, Node) and self._no_fence is None
+        lists = runs and manifest.entry.is_file()
         scenarios = self._listed(manifest) if lists else ()
         settings = self._settings
         hosted = BenchPackSettings(
@@ -155,8 +160,11 @@ class BenchPackLoader:
             stack.push_async_callback(self._relay.close)
             while self._bridges:
                 _, (bridge, place) = self._bridges.popitem()
+                stack.callback(_remove_empty, place)
                 stack.push_async_callback(asyncio.to_thread, remove_tree, place.home)
                 stack.push_async_callback(bridge.close)
+            if self._fence is not None:
+                stack.push_async_callback(self._fence.close)
             for loaded in self._loaded:
                 stack.push_async_callback(loaded.work.close)
 
@@ -170,7 +178,20 @@ class BenchPackLoader:
     def _obstacle(self, manifest: BenchPackManifest) -> Outcome | None:
         if manifest.obstacle is not None:
             return Outcome(Verdict.SKIPPED, "unsupported", manifest.obstacle)
-        return Outcome(Verdict.SKIPPED, "no_node", self._node) if isinstance(self._node, str) else None
+        if isinstance(self._node, str):
+            return Outcome(Verdict.SKIPPED, "no_node", self._node)
+        if self._no_fence is not None:
+            return Outcome(Verdict.SKIPPED, "no_sandbox", self._no_fence.reason)
+        return None
+
+    def _found_fence(self) -> Unavailable | None:
+        """Look for what keeps packs in; return why nothing does, and they shall not run without."""
+        if isinstance(self._node, str):
+            return None
+        found = self._loop.run(find_fence(self._settings.packs.sandbox))
+        if isinstance(found, Fence):
+            self._fence = found
+        return found if isinstance(found, Unavailable) and not self._settings.packs.unprotected else None
 
     def _listed(self, manifest: BenchPackManifest) -> tuple[ScenarioMeta, ...]:
         try:
@@ -184,14 +205,17 @@ class BenchPackLoader:
     def _tools(self, manifest: BenchPackManifest, tell: Callable[[JsonObject], None]) -> BenchPackTools:
         """Make what a pack is run with; its process may have listed the scenarios already."""
         bridge, place = self._bridge(manifest)
-        is_free = self._is_free(manifest)
-        rights = f"{manifest.id} ran with your rights: --helmbench-verifier says how a verifier runs that it requires"
-        _make(place, self._settings.db.parent / _HOME)
+        rights = f"{manifest.id} ran with your rights (--helmbench-unprotected)"
         node = self._node.path if isinstance(self._node, Node) else None
-        images = ImageRights(build=self._settings.bench_packs.build, pull=self._settings.packs.pull)
-        verifiers = Verifiers(manifest, self._choices, tell, node=node, rights=images)
+        verifiers = Verifiers(
+            manifest,
+            self._choices,
+            tell,
+            own=OwnServers(node, self._fence, self._settings.bench_packs.verifier_env),
+            build=self._settings.bench_packs.build,
+        )
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
-        begins = partial(self._note, rights) if is_free else _silent
+        begins = partial(self._note, rights) if self._fence is None else _silent
         return BenchPackTools(self._relay, place, bridge, verifiers, hint, begins)
 
     def _bridge(self, manifest: BenchPackManifest) -> tuple[Bridge, BridgePlace]:
@@ -209,16 +233,11 @@ class BenchPackLoader:
                 home=new_folder(),
                 packages=installed_packages(manifest.root, self._environ),
             )
-            bridge = Bridge(self._node, place, permission=not self._is_free(manifest))
+            if self._is_run:  # what is not there when its process starts, it does not see
+                _make(place, self._settings.db.parent / _HOME)
+            bridge = Bridge(self._node, place, fence=self._fence)
             self._bridges[manifest.root] = bridge, place
         return self._bridges[manifest.root]
-
-    def _is_free(self, manifest: BenchPackManifest) -> bool:
-        """Return whether a pack runs without the permission model: it may have to talk to its verifier in any way.
-
-        The user decides that, by saying how a verifier runs that the pack cannot do without; no manifest does.
-        """
-        return any(spec.required and self._choices.of(spec.id) is not None for spec in manifest.verifiers)
 
 
 def _hint(message: str) -> str:
@@ -242,6 +261,15 @@ def _refuse_links(data: Path) -> None:
         if part.is_symlink():
             message = "a link where a Bench Pack keeps its data"
             raise UnreadableBenchmarkError((Problem(part, None, message, "remove it"),))
+
+
+def _remove_empty(place: BridgePlace) -> None:
+    """Remove the folders of a pack of which nothing has run, and that has written nothing."""
+    if place.runs_dir.is_dir() and any(place.runs_dir.iterdir()):
+        return
+    for folder in (place.data_dir, place.cache_dir, place.runs_dir, place.data_dir.parent):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _make(place: BridgePlace, around: Path) -> None:

@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress, RelayRoute
+from pytest_helmbench.sandbox.fence import Door
 
 __all__ = ["AddressLender", "PackAddresses"]
 
@@ -28,12 +30,14 @@ class PackAddresses:
         address: Of the model, for the pack's own code.
         docker_base_url: The same as a container reaches it; empty for nowhere.
         verifiers: Each behind an address of its own.
+        doors: The ports in all of them.
     """
 
     route: RelayRoute
     address: RelayAddress
     docker_base_url: str
     verifiers: OpenVerifiers
+    doors: tuple[Door, ...]
 
 
 class AddressLender:
@@ -96,7 +100,8 @@ class AddressLender:
         bridge_host = await self._verifiers.bridge_address()
         address = await self._relay.open_route(route)
         docker = "" if bridge_host is None else (await self._relay.also_at(address, bridge_host)).base_url
-        return PackAddresses(route, address, docker, verifiers)
+        relay = Door(urlsplit(address.base_url).port or 0, self._relay.serve, self._relay)
+        return PackAddresses(route, address, docker, verifiers, (relay, *verifiers.doors))
 
     async def _running_verifiers(self) -> OpenVerifiers:
         """Open the verifiers for an item, now: one that was well before it waited may have died since.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
@@ -26,6 +26,7 @@ from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.item_clock import ItemClock
 from pytest_helmbench.gateway.relay.sums import Sums
+from pytest_helmbench.sandbox.fence import Door
 
 __all__ = ["ScenarioRun", "Told", "has_speed"]
 
@@ -113,6 +114,10 @@ class ScenarioRun:
         )
         self._clock.begin()
         return context, run
+
+    def doors(self) -> Iterable[Door]:
+        """See `Attempt.doors`."""
+        return self._told.addresses.doors
 
     def spent_s(self) -> float:
         """See `Attempt.spent_s`: what its requests wait for our own limits is not counted."""

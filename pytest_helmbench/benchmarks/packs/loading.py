@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
-from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand
+from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.jobs import LoadedPack
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
@@ -45,7 +45,8 @@ class PackLoader:
         )
         self._cluster = given.cluster
         self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
-        self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note)
+        self._needs = AgentNeeds.parse(given.agent_env, given.agent_mount, given.agent_host, Path.cwd())
+        self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note, unprotected=given.unprotected)
         self._relay = Relay()
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:
@@ -56,7 +57,9 @@ class PackLoader:
         """
         pack = load_pack(root, cluster=self._cluster)
         tools = RowTools(self._packs, pack.files, self._sandboxes)
-        return LoadedPack(pack, targets, PackWork(tools, AgentSessions(self._relay, self._agent)))
+        return LoadedPack(
+            pack, targets, PackWork(tools, AgentSessions(self._relay, self._agent, self._needs))
+        )
 
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row, or why it could not be checked."""

@@ -9,6 +9,7 @@ from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.sandbox.box import Engine, Unavailable
+from pytest_helmbench.sandbox.fence import Fence
 
 __all__ = ["PackSettings", "RowTools"]
 
@@ -54,6 +55,17 @@ class RowTools:
         if isinstance(engine, Unavailable):
             raise UnjudgedError(Outcome(Verdict.SKIPPED, engine.code, engine.reason))
         return engine
+
+    async def fence(self) -> Fence | None:
+        """Return what keeps the user's own agent in; None where it runs with his rights, as he has said.
+
+        Raises:
+            UnjudgedError: There is nothing, and he has not.
+        """
+        fence = await self.sandboxes.fence()
+        if isinstance(fence, Unavailable):
+            raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_sandbox", fence.reason))
+        return fence
 
     async def obstacle(self, image: str | None) -> Unavailable | None:
         """Return why nothing runs foreign code here in an image; None when it can be run."""

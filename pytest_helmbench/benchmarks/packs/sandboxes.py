@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
+from pytest_helmbench.sandbox.fence import Fence, find_fence
 
 __all__ = ["Sandboxes"]
 
@@ -17,10 +18,15 @@ class Sandboxes:
     Args:
         mode: `--helmbench-sandbox`.
         pull: Images may be fetched.
+        unprotected: The user's own agent may run without a fence.
         note: Says something in the summary.
     """
 
-    def __init__(self, mode: str, *, pull: bool, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, mode: str, *, pull: bool, note: Callable[[str], None], unprotected: bool = False
+    ) -> None:
+        self._unprotected = unprotected
+        self._fencing: asyncio.Task[Fence | Unavailable] | None = None
         self._mode = mode
         self._pull = pull
         self._note = note
@@ -32,8 +38,21 @@ class Sandboxes:
             self._search = asyncio.get_running_loop().create_task(self._find())
         return await asyncio.shield(self._search)
 
+    async def fence(self) -> Fence | Unavailable | None:
+        """Return what keeps the user's own agent in, or why there is nothing; None where it may run without."""
+        if self._fencing is None:
+            self._fencing = asyncio.get_running_loop().create_task(find_fence(self._mode))
+            found = await asyncio.shield(self._fencing)
+            if isinstance(found, Unavailable) and self._unprotected:
+                self._note("the agent ran with your rights (--helmbench-unprotected)")
+        found = await asyncio.shield(self._fencing)
+        return None if isinstance(found, Unavailable) and self._unprotected else found
+
     async def close(self) -> None:
         """Remove everything that is still there."""
+        fence = None if self._fencing is None else await self._fencing
+        if isinstance(fence, Fence):
+            await fence.close()
         if self._search is None:
             return
         engine = await self._search
@@ -41,7 +60,4 @@ class Sandboxes:
             await engine.close()
 
     async def _find(self) -> Engine | Unavailable:
-        engine = await find_engine(self._mode, pull=self._pull)
-        if not isinstance(engine, Unavailable) and engine.warning:
-            self._note(engine.warning)
-        return engine
+        return await find_engine(self._mode, pull=self._pull)

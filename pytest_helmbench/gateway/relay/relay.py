@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
+import socket
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
@@ -110,6 +111,11 @@ class Relay:
         """Return the same address, with its token, as somebody else reaches it; see `open_route`."""
         name = address.base_url.split("/")[-2]
         return RelayAddress(await self._base_url(name, host), address.token)
+
+    async def serve(self, listening: socket.socket) -> None:
+        """Answer at a further socket, such as one of another network; addresses are those that were given out."""
+        if self._server is not None:
+            await self._server.serve(listening)
 
     async def close(self) -> None:
         """Stop listening and drop every connection."""

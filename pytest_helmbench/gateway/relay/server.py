@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from collections import Counter
 from collections.abc import Callable
 
@@ -91,6 +92,11 @@ class RelayServer:
         self._listening.append(listening)
         port: int = listening.sockets[0].getsockname()[1]
         return port
+
+    async def serve(self, listening: socket.socket) -> None:
+        """Listen at a socket that listens already."""
+        loop = asyncio.get_running_loop()
+        self._listening.append(await loop.create_server(self._connection, sock=listening))
 
     async def stop(self) -> None:
         """Stop listening and drop every connection."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import (
@@ -24,18 +24,15 @@ from pytest_helmbench.sandbox.box import (
     Streams,
     Unavailable,
 )
-from pytest_helmbench.sandbox.bubble import OWN_FOLDER, Bubble, BubbleKit, bind
+from pytest_helmbench.sandbox.bubble import Bubble, BubbleKit, bind, system_view
 from pytest_helmbench.sandbox.cgroups import GroupPlace, find_group_place
-from pytest_helmbench.sandbox.local import LocalEngine, host_python, limits_text, local_environment
+from pytest_helmbench.sandbox.local import LocalEngine, limits_text, local_environment
 from pytest_helmbench.sandbox.processes import Launch, supervise
-from pytest_helmbench.sandbox.seccomp import filter_program
 from pytest_helmbench.sandbox.watch import watch_disk, watch_family
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
 __all__ = ["ENGINE", "BubblewrapEngine", "Way", "ways"]
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 _FIRST_UID = 0x70000000  # above every range that distributions hand out
 _UIDS_PER_PROCESS = 1024
@@ -84,13 +81,8 @@ class BubblewrapEngine(LocalEngine):
         super().__init__(kind, search)
         self._way = way
         self._numbers = count()
-        filter_file: Path | None = None
-        program = filter_program()
-        if program is not None:
-            filter_file = self._local.folder / "seccomp"
-            filter_file.write_bytes(program)
-        start = (way.program, *way.flags, *self._system_flags())
-        self._kit = BubbleKit(start, filter_file, way.groups)
+        start = (way.program, *way.flags, *system_view(self._local))
+        self._kit = BubbleKit(start, self._local.seccomp, way.groups)
 
     def new_workspace(self, image: str | None = None) -> Workspace:
         """Make an empty folder; as root it belongs to a user that nobody else is."""
@@ -132,28 +124,6 @@ class BubblewrapEngine(LocalEngine):
     def _settings(self, limits: Limits, workspace: Workspace) -> str:
         taken_on = limits_text(limits, count_pids=_COUNTS_PIDS)
         return taken_on if workspace.uid is None else f"{taken_on},uid={workspace.uid}"
-
-    def _system_flags(self) -> Iterable[str]:
-        """Return what every box sees of this machine."""
-        yield from ("--as-pid-1", "--new-session", "--clearenv")
-        # What is written to /proc reaches into other processes: into `mem` of a parent that judges.
-        yield from ("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
-        for name in _SYSTEM:
-            path = Path(name)
-            if path.is_symlink():
-                yield from ("--symlink", str(path.readlink()), name)
-            elif path.is_dir():
-                yield from bind(path, name)
-        prefixes = {Path(sys.base_prefix), Path(sys.base_exec_prefix), host_python().parent.parent}
-        for prefix in sorted(prefixes):
-            if not any(prefix.is_relative_to(name) for name in (*map(Path, _SYSTEM), *(prefixes - {prefix}))):
-                yield from bind(prefix, str(prefix))
-        for name in _ETC:
-            if Path("/etc", name).exists():
-                yield from bind(Path("/etc", name), f"/etc/{name}")
-        for path in sorted((self._local.folder / "etc").iterdir()):
-            yield from bind(path, f"/etc/{path.name}")
-        yield from bind(self._local.launcher, f"{OWN_FOLDER}/launch.pyc")
 
 
 def _own_view(spec: BoxSpec, workspace: Workspace, command: Command, limits: Limits) -> Iterable[str]:

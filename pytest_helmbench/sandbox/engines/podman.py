@@ -7,19 +7,19 @@ from functools import partial
 from pytest_helmbench.sandbox.box import SandboxEngine
 from pytest_helmbench.sandbox.containers import ContainerProgram, find_containers
 
-__all__ = ["ENGINE"]
+__all__ = ["ENGINE", "PODMAN"]
+
+PODMAN = ContainerProgram(
+    rootless_question="{{.Host.Security.Rootless}}",
+    rootless_sign="true",
+    private=("--read-only-tmpfs=false", "--http-proxy=false"),
+    private_build=("--http-proxy=false",),
+)
+"""Podman's own way."""
 
 ENGINE = SandboxEngine(
     name="podman",
-    finder=partial(
-        find_containers,
-        program=ContainerProgram(
-            rootless_question="{{.Host.Security.Rootless}}",
-            rootless_sign="true",
-            private=("--read-only-tmpfs=false", "--http-proxy=false"),
-            private_build=("--http-proxy=false",),
-        ),
-    ),
+    finder=partial(find_containers, program=PODMAN),
     runs_images=True,
     auto_place=2,
 )

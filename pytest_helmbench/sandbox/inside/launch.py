@@ -7,6 +7,7 @@ RLIMIT constants, and
 * `join`: a descriptor of a `cgroup.procs` to write ourselves into; it may be named several times;
 * `lifeline`: a descriptor. We are the first process of a namespace: stay, and end, and with us all in it, when the
   command has ended or nobody holds the other end any more;
+* `gate`: the same, of a socket, at whose other end sockets of our network can be asked for;
 * `reap`: the process that starts us. There is no namespace: stay, kill what the command leaves behind, and end with
   that process.
 """
@@ -26,6 +27,11 @@ _OWN_FLAGS = "-ISE"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
+_MOST_DESCRIPTORS = 65536
+_LOOPBACK = "127.0.0.1"
+_BACKLOG = 1024
+_CONNECT_S = 2.0
+_LONGEST_QUESTION = 64
 _CODE_BEHIND = 16  # bytes of header in a compiled file
 
 
@@ -93,7 +99,7 @@ def _run_compiled(argv: list[str]) -> None:
     exec(code, {"__name__": "__main__", "__builtins__": __builtins__})
 
 
-def _stand_over(folder: str, argv: list[str], lifeline: int) -> None:
+def _stand_over(folder: str, argv: list[str], lifeline: int, *, is_gate: bool) -> None:
     """Run the command below us, the first process of a namespace: all in it ends with us, and we with the lifeline."""
     command = 0
 
@@ -110,6 +116,8 @@ def _stand_over(folder: str, argv: list[str], lifeline: int) -> None:
                 _end_as(status)
 
     _close_to_others()
+    if is_gate:
+        _answer(lifeline)
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     signal.signal(signal.SIGCHLD, look)
     command = os.fork()
@@ -121,9 +129,47 @@ def _stand_over(folder: str, argv: list[str], lifeline: int) -> None:
         os._exit(0)
     for stream in (0, 1, 2):
         os.close(stream)
+    # What the command was given is its own: who waits for its end at the other side would wait for us.
+    os.closerange(3, lifeline)
+    os.closerange(lifeline + 1, _MOST_DESCRIPTORS)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
-    os.read(lifeline, 1)
+    if is_gate:
+        _answer(lifeline)
+    else:
+        os.read(lifeline, 1)
     os._exit(128 + signal.SIGKILL)
+
+
+def _answer(gate: int) -> None:
+    """Make sockets of our network for whoever is at the other end, until nobody is.
+
+    Asked for are `listen PORT` and `connect PORT`; the answer is a descriptor, or why there is none. Nothing has been
+    started before the word `go`, behind which we return.
+    """
+    sockets = __import__("_socket")  # without the rest of `socket`, which is dear to import
+    asking = sockets.socket(fileno=gate)
+    while True:
+        word, _, port = asking.recv(_LONGEST_QUESTION).decode().partition(" ")
+        if not word:
+            os._exit(128 + signal.SIGKILL)
+        if word == "go":
+            asking.detach()
+            return
+        try:
+            made = sockets.socket()
+            made.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            if word == "listen":
+                made.bind((_LOOPBACK, int(port)))
+                made.listen(_BACKLOG)
+            else:
+                made.settimeout(_CONNECT_S)
+                made.connect((_LOOPBACK, int(port)))
+            passed = made.fileno().to_bytes(4, sys.byteorder)
+            asking.sendmsg([b"ok"], [(sockets.SOL_SOCKET, sockets.SCM_RIGHTS, passed)])
+        except OSError as error:
+            asking.send((error.strerror or "it takes too long").encode())
+        finally:
+            made.close()
 
 
 def _end_as(status: int) -> None:
@@ -193,7 +239,9 @@ def _children() -> list[int]:
 if __name__ == "__main__":
     settings = take_on(sys.argv[1])
     if "lifeline" in settings:
-        _stand_over(sys.argv[2], sys.argv[3:], settings["lifeline"])
+        _stand_over(sys.argv[2], sys.argv[3:], settings["lifeline"], is_gate=False)
+    elif "gate" in settings:
+        _stand_over(sys.argv[2], sys.argv[3:], settings["gate"], is_gate=True)
     elif "reap" in settings:
         _stay(sys.argv[2], sys.argv[3:], settings["reap"])
     else:

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_helmbench.options import OPTIONS
 from pytest_helmbench.sandbox import engines
-from pytest_helmbench.sandbox.box import Engine, SandboxEngine, Unavailable
-from pytest_helmbench.sandbox.detection import AUTO, find_engine, image_engines, sandbox_engines
+from pytest_helmbench.sandbox.box import Unavailable
+from pytest_helmbench.sandbox.detection import AUTO, NO_SANDBOX, find_engine, image_engines, sandbox_engines
 
 _ONE_MORE = """
 from pytest_helmbench.sandbox.box import SandboxEngine, Unavailable
@@ -34,11 +34,11 @@ def jail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sandbox_engines.cache_clear()
 
 
-def test_auto_takes_the_engines_in_their_order_and_only_one_protects_nothing() -> None:
+def test_auto_takes_the_engines_in_their_order() -> None:
     assert [kind.name for kind in image_engines()] == ["docker", "podman"]
-    local = [kind for kind in sandbox_engines() if not kind.runs_images]
-    assert [(kind.name, kind.auto_place is None) for kind in local] == [("bwrap", False), ("none", True)]
-    assert [kind.name for kind in sandbox_engines() if kind.warning] == ["none"]
+    assert next(kind.name for kind in sandbox_engines() if kind.runs_images) == "gvisor"
+    assert [kind.name for kind in sandbox_engines() if not kind.runs_images] == ["bwrap"]
+    assert all(kind.auto_place is not None for kind in sandbox_engines())
 
 
 @pytest.mark.usefixtures("jail")
@@ -49,21 +49,12 @@ def test_an_engine_is_a_module_among_the_engines() -> None:
         "no sandbox: jail: pull is False, images run in ('jail', 'docker', 'podman'); docker is not installed;"
         " podman is not installed; bwrap is not installed"
     )
-
-    async def obstacle() -> Unavailable | None:
-        engine = await find_engine("none", pull=False)
-        assert isinstance(engine, Engine)
-        assert isinstance(engine.kind, SandboxEngine)
-        try:
-            return await engine.obstacle("x:1")
-        finally:
-            await engine.close()
-
-    sentence = "the image x:1 needs jail or docker or podman, and the sandbox is `none`"
-    assert asyncio.run(obstacle()) == Unavailable(sentence)
+    assert asyncio.run(find_engine("none", pull=False)) == Unavailable(
+        "--helmbench-sandbox=none: code of models runs in a sandbox, or not at all"
+    )
 
 
 def test_the_option_takes_every_engine_by_its_name() -> None:
     option = next(one for one in OPTIONS if one.name == "sandbox")
     taken = option.type.wanted.removeprefix("one of ").split(", ")
-    assert sorted(taken) == sorted([AUTO, *(kind.name for kind in sandbox_engines())])
+    assert sorted(taken) == sorted([AUTO, NO_SANDBOX, *(kind.name for kind in sandbox_engines())])

@@ -95,7 +95,7 @@ def test_without_node_a_pack_is_skipped_with_what_to_install(
 
 def _write_broken(packs: Path, url: str) -> dict[str, str]:
     """Write a pack for each way of being broken, and return a sentence of each; one asks a provider when it lists."""
-    asks = f"await fetch('{url}/chat/completions', {{ method: 'POST', body: '{{}}' }})"
+    asks = f"await fetch('{url}/chat/completions', {{ method: 'POST', body: '{{}}' }}).catch(() => 0)"
     entries = {
         "throws": ("throw new Error('no such dataset');", "no such dataset"),
         "syntax": ("module.exports = {", "SyntaxError"),
@@ -142,9 +142,7 @@ def test_a_broken_pack_is_one_error_and_its_neighbours_run(
 
     result.assert_outcomes(passed=2, errors=len(sentences) + 2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert [request.body for request in provider.requests].count(
-        {}
-    ) == 1  # nobody is asked again after a fault
+    assert {} not in [request.body for request in provider.requests]  # when it lists, it reaches nobody
     printed = result.stdout.str()
     for name, sentence in sentences.items():
         assert f"ERROR at setup of {name} " in printed, name

@@ -50,12 +50,12 @@ _HOSTILE = {
     "never-settles": ("return new Promise(() => {});", "too_slow", "gave no result within 2 s"),
     "ignores-aborts": ("for (;;) await sleep(0.05);", "too_slow", "it ignored the abort signal"),
     "reads-outside": (
-        "require('node:fs').readFileSync('/etc/passwd'); return result();",
+        "require('node:fs').readFileSync('/etc/shadow'); return result();",
         "threw",
         "",
     ),
-    "starts-a-program": (
-        "require('node:child_process').execSync('id'); return result();",
+    "starts-a-program-of-somebody": (
+        "require('node:child_process').execSync('/root/bin/x', { stdio: 'ignore' }); return result();",
         "threw",
         "",
     ),

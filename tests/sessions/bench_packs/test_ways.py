@@ -153,7 +153,11 @@ def test_a_pack_without_a_verifier_is_fenced_in(pytester: pytest.Pytester, provi
 
     said = "SELECT code, json_extract(output, '$.said') FROM pack_results JOIN results ON id = result_id"
     assert dict(rows(pytester.path / "helmbench.db", said)) == {
-        **dict.fromkeys(tries, "ERR_ACCESS_DENIED"),
+        "reads-outside": "ENOENT",
+        "reads-elsewhere": "done",  # there is little in it
+        "writes-into-the-pack": "EROFS",
+        "writes-outside": "done",  # into a /tmp of its own
+        "starts-a-program": "done",
         "own-folders": "done",
     }
     assert secret.read_text() == "the secret"

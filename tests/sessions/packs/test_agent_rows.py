@@ -228,19 +228,6 @@ def test_a_killed_session_leaves_nothing_behind_and_asks_nothing_again(
     assert final_state(database) == final_state(folder / "undisturbed.db")
 
 
-def test_a_killed_session_takes_unprotected_commands_along(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    mark = f"sleep 7{os.getpid()}.1"
-    _pack(pytester.path, [task_row("t")])
-    answer_turns(provider, {"t": [mark]})
-    session = Session(pytester.path, provider.url, "-n0", "-q", "--helmbench-sandbox=none")
-    # It may die before its command's launcher has asked to be told of that.
-    until(lambda: left_alive(mark), "the command is about to run")
-    session.kill_all()
-    until(lambda: not left_alive(mark), "the command dies with its session")
-
-
 def test_a_killed_session_leaves_no_container(
     pytester: pytest.Pytester, provider: Provider, podman: Running
 ) -> None:

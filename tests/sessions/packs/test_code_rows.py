@@ -95,24 +95,16 @@ def test_where_a_sandbox_is_missing_nobody_is_asked(
     assert result.outlines[-2].endswith(f": no sandbox: {why}" if mode == "auto" else f": {why}")
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_unprotected_code_runs_when_the_user_says_so_and_is_warned_of_once(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+@pytest.mark.parametrize("more", [(), ("--helmbench-unprotected",)])
+def test_code_of_models_never_runs_without_a_sandbox(
+    pytester: pytest.Pytester, provider: Provider, more: tuple[str, ...]
 ) -> None:
-    found = [code_row("right"), code_row("wrong"), code_row("own-image", environment={"image": "own:1"})]
-    write_pack(pytester.path / "benchmark", [*found, task_row("t")])
-    provider.reply = lambda request: (
-        "```bash\necho 42 > answer.txt\n```"
-        if "(item t)" in request.prompt and len(request.body["messages"]) == 2
-        else _REPLIES.get(item_of(request), "Done.")
-    )
+    write_pack(pytester.path / "benchmark", [code_row("right"), task_row("t")])
 
-    result = run_tree(pytester, workers, "--helmbench-sandbox=none", "-q", "-rs", url=provider.url)
+    result = run_tree(pytester, "--helmbench-sandbox=none", *more, "-rs", url=provider.url)
 
-    result.assert_outcomes(passed=2, failed=1, skipped=1)
-    assert result.stdout.str().count(_UNPROTECTED) == 1
-    assert "Warning" not in result.stderr.str()
+    result.assert_outcomes(skipped=2)
+    assert provider.count == 0
     result.stdout.fnmatch_lines(
-        ["SKIPPED * the image own:1 needs docker or podman, and the sandbox is `none`"]
+        ["SKIPPED * --helmbench-sandbox=none: code of models runs in a sandbox, or not at all"]
     )
-    assert not [request for request in provider.requests if "own-image" in request.prompt]

@@ -97,19 +97,14 @@ _FAILING = {
         "the scenario gave no result within 1.5 s, and it ended when it was aborted",
     ),
     "reads-files-outside": (
-        "() => require('node:fs').readFileSync('/etc/passwd', 'utf8')",
+        "() => require('node:fs').readFileSync('/etc/shadow', 'utf8')",
         "threw",
-        "runScenario() threw Error: Access to this API has been restricted",
+        "runScenario() threw Error: ENOENT: no such file or directory, open '/etc/shadow'",
     ),
     "writes-into-the-pack": (
-        "() => require('node:fs').writeFileSync(__dirname + '/x', '')",
+        "() => { process.chdir(__dirname); require('node:fs').writeFileSync('x', '') }",
         "threw",
-        "runScenario() threw Error: Access to this API has been restricted",
-    ),
-    "opens-a-child-process": (
-        "() => require('node:child_process').execSync('id')",
-        "threw",
-        "runScenario() threw Error: Access to this API has been restricted",
+        "runScenario() threw Error: EROFS: read-only file system, open 'x'",
     ),
 }
 
@@ -264,7 +259,7 @@ def test_forged_lines_are_dropped_and_patched_prototypes_do_not_matter(
     )
 
     async def go() -> list[Any]:
-        async with bridge_to(root, permission=permission) as bridge:
+        async with bridge_to(root, fenced=permission) as bridge:
             first = await outcomes(bridge, [Item("slow"), Item("bad"), Item("slow")])
             return [*first, *await outcomes(bridge, [Item("peek")])]
 
@@ -285,7 +280,7 @@ def test_the_output_of_child_processes_is_kept_and_does_no_harm(tmp_path: Path) 
     root = write_bench_pack_folder(tmp_path / "pack", {"bad": act, "slow": _SLOW})
 
     async def go() -> list[Any]:
-        async with bridge_to(root, permission=False) as bridge:
+        async with bridge_to(root, fenced=False) as bridge:
             return await outcomes(bridge, [Item("bad"), Item("slow")])
 
     failed, slow = asyncio.run(go())
@@ -345,11 +340,11 @@ def test_new_items_go_to_a_fresh_process_while_the_old_one_finishes(tmp_path: Pa
         "long": """() => new Promise((resolve) => {
           const look = () => {
             if (!require('node:fs').existsSync(process.env.HOME + '/go')) setTimeout(look, 10);
-            else resolve(result({ note: process.pid }));
+            else resolve(result({ note: performance.timeOrigin }));
           };
           look();
         })""",
-        "pid": "async () => result({ note: process.pid })",
+        "pid": "async () => result({ note: performance.timeOrigin })",
     }
     root = write_bench_pack_folder(tmp_path / "pack", runs)
     long = Item("long")

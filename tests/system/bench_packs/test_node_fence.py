@@ -1,4 +1,4 @@
-"""What a Bench Pack is kept from: ways out of the permission model, our channel's secret, the relay's tokens."""
+"""What a Bench Pack is kept from: our channel's secret, the relay's tokens."""
 
 from __future__ import annotations
 
@@ -16,50 +16,7 @@ from bridged import CALM, Item, bridge_to, outcomes
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 
-_THREAD = "new worker_threads.Worker()"
 _ROOM = 16 * 1024
-
-_OUTWARD = {
-    "thread": ("() => new (require('worker_threads').Worker)('0', { eval: true })", _THREAD),
-    "thread-of-a-kind": (
-        "() => new (class extends require('node:worker_threads').Worker {})('0', { eval: true })",
-        _THREAD,
-    ),
-    "built-in-thread": (
-        "() => new (process.getBuiltinModule('worker_threads').Worker)('0', { eval: true })",
-        _THREAD,
-    ),
-    "imported-thread": (
-        "async () => { const { Worker } = await import('node:worker_threads'); new Worker('0', { eval: true }) }",
-        _THREAD,
-    ),
-    "hooks": ("() => require('node:module').register('data:text/javascript,')", "module.register()"),
-    "signal": ("() => process.kill(process.ppid, 0)", "process.kill()"),
-    "signal-to-all": ("() => process.kill(0, 'SIGUSR2')", "process.kill()"),
-    "raw-signal": ("() => process._kill(process.ppid, 0)", "process.kill()"),
-    "imported-signal": ("async () => (await import('process')).kill(process.ppid, 0)", "process.kill()"),
-    "debugger": ("() => process._debugProcess(process.pid)", "process._debugProcess()"),
-    "debugger's-end": ("() => process._debugEnd()", "process._debugEnd()"),
-    "priority": ("() => require('os').setPriority(process.ppid, 5)", "os.setPriority()"),
-    "imported-priority": ("async () => (await import('node:os')).setPriority(0, 5)", "os.setPriority()"),
-    "snapshot": (
-        "() => require('v8').setHeapSnapshotNearHeapLimit(1)",
-        "v8.setHeapSnapshotNearHeapLimit()",
-    ),
-    "socket": ("() => require('net').connect('PLACE')", "a socket with a path"),
-    "raw-socket": (
-        "() => new (process.stdout._handle.constructor)(0).connect({}, 'PLACE')",
-        "a socket with a path",
-    ),
-    "server": (
-        "() => require('net').createServer().listen({ path: 'PLACE' })",
-        "a socket with a path",
-    ),
-    "request": (
-        "() => require('http').get({ socketPath: 'PLACE', path: '/' })",
-        "a socket with a path",
-    ),
-}
 
 
 def _ran(root: Path, runs: dict[str, str], head: str = "") -> list[Any]:
@@ -70,25 +27,6 @@ def _ran(root: Path, runs: dict[str, str], head: str = "") -> list[Any]:
             return await outcomes(bridge, [Item(name) for name in runs])
 
     return asyncio.run(go())
-
-
-def test_what_leads_out_of_the_permission_model_is_not_there(tmp_path: Path) -> None:
-    place = str(tmp_path / "socket")
-    runs = {name: act.replace("PLACE", place) for name, (act, _) in _OUTWARD.items()}
-    runs["report"] = "async () => result({ note: [process.report, (await import('process')).report] })"
-    runs["sqlite"] = "() => new (require('node:sqlite').DatabaseSync)(process.env.HOME + '/../sqlite')"
-
-    *refused, report, sqlite = _ran(tmp_path / "pack", runs)
-
-    for (name, (_, what)), failed in zip(_OUTWARD.items(), refused, strict=True):
-        assert isinstance(failed, PackFailedError), name
-        told = f"{what} is not available to a Bench Pack under the permission model"
-        assert (name, failed.message) == (name, f"runScenario() threw Error: {told}")
-    assert report["note"] == [None, None]
-    assert sqlite.message == "runScenario() threw Error: No such built-in module: node:sqlite" or (
-        sqlite.message.startswith("runScenario() threw Error: Cannot find module 'node:sqlite'")
-    )
-    assert not (tmp_path / "work" / "sqlite").exists()
 
 
 _PATCHES = """
@@ -209,7 +147,7 @@ def test_no_line_of_a_pack_that_has_the_secret_does_harm(
     good = [Item("good") for _ in range(2)]
 
     async def go() -> list[Any]:
-        bridge = Bridge(Node(str(program), (20, 0, 0)), place, permission=True, bounds=CALM)
+        bridge = Bridge(Node(str(program), (20, 0, 0)), place, fence=None, bounds=CALM)
         try:
             first = await outcomes(bridge, [*map(Item, kept), good[0]])
             return [*first, *await outcomes(bridge, [*map(Item, lost), good[1]])]

@@ -46,7 +46,7 @@ def test_a_pack_lists_runs_and_scores(tmp_path: Path, es_module: bool, permissio
     before = sorted(root.rglob("*"))
 
     async def go() -> tuple[Any, list[Any], Any]:
-        async with bridge_to(root, permission=permission) as bridge:
+        async with bridge_to(root, fenced=permission) as bridge:
             listed = await bridge.scenarios()
             results = await outcomes(bridge, [Item("A"), Item("B")])
             return listed, results, await bridge.score(results)

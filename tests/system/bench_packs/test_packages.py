@@ -22,6 +22,8 @@ from trees import clear_environment, rows
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.packages import package_needs, packages_folder
 from pytest_helmbench.cli.main import main
+from pytest_helmbench.sandbox.box import Unavailable
+from pytest_helmbench.sandbox.fence import find_fence
 
 _SAYS = {"A": "async () => result({ note: says })"}
 _HEADS = {True: 'import { says } from "zod";', False: 'const { says } = require("zod");'}
@@ -42,12 +44,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _ran(root: Path, packages: Path | None, *, permission: bool = True) -> Any:
     async def go() -> Any:
+        fence = await find_fence("auto") if permission else None
+        assert not isinstance(fence, Unavailable)
         place = replace(pack_place(root, root.parent / f"work-{root.name}"), packages=packages)
-        bridge = Bridge(real_node(), place, permission=permission, bounds=CALM)
+        bridge = Bridge(real_node(), place, fence=fence, bounds=CALM)
         try:
             (outcome,) = await outcomes(bridge, [Item("A")])
         finally:
             await bridge.close()
+            if fence is not None:
+                await fence.close()
         return outcome
 
     return asyncio.run(go())
@@ -133,7 +139,7 @@ def test_the_fence_lets_a_pack_read_its_packages_and_nothing_beside_them(tmp_pat
     }""".replace("CACHE", str(tmp_path / "cache"))
     root = write_bench_pack_folder(tmp_path / "pack", {"A": reads})
 
-    assert _ran(root, cached)["output"] == ["done", *["ERR_ACCESS_DENIED"] * 3]
+    assert _ran(root, cached)["output"] == ["done", "ENOENT", "ENOENT", "EROFS"]
 
 
 @pytest.mark.parametrize("installed", [False, True])

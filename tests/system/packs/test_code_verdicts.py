@@ -214,13 +214,6 @@ def test_a_cancelled_row_leaves_nothing(bwrap: Running) -> None:
     bwrap.wait(cancel())
 
 
-def test_without_a_sandbox_verdicts_are_the_same(unprotected: Running) -> None:
-    names = ("inline asserts", "generators", "os._exit in a call", "always equal")
-    rows = [row for row in (*_HONEST, *_ATTACKS) if row.name in names]
-    found = judge_all(unprotected, rows, timeout_s=20.0)
-    assert [found[name].verdict for name in names] == [Verdict.PASSED] * 2 + [Verdict.FAILED] * 2
-
-
 def test_the_published_rule_takes_the_reply_as_it_stands(bwrap: Running) -> None:
     task = code_task(_ADD_TESTS, _ADD)
     replies = (_ADDS, f"```python\n{_ADDS}```", "    return a + b")

@@ -84,12 +84,6 @@ def test_a_right_patch_passes_and_a_wrong_one_fails(bench: CaseContext, tmp_path
     assert bench.judge(bench.diff(_RIGHT), repository=bare, commit=bench.commit[:9].upper()) == _PASSED
 
 
-def test_without_a_sandbox_it_is_the_same(bench: CaseContext, unprotected: Running) -> None:
-    task = patch_task(bench.commit, bench.folder, test_patch=bench.diff({"tests/x.txt": "x\n"}))
-    for patch, verdict in ((bench.diff(_RIGHT), Verdict.PASSED), (bench.diff(_WRONG), Verdict.FAILED)):
-        assert unprotected.wait(evaluate_patch(task, patch, unprotected.engine)).verdict is verdict
-
-
 @pytest.mark.parametrize("patch", ["", "  \n\t\n"])
 def test_an_empty_patch_fails_before_anything_else(bench: CaseContext, patch: str) -> None:
     finding = bench.judge(patch, commit="abc123", repository=Path("/nowhere"))

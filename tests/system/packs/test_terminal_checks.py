@@ -173,17 +173,6 @@ def test_scripts(judge: Judge, name: str, script: str) -> None:
     _is(finding, _FAILED, "check_failed", "eval.checker.path: ended with exit code 1")
 
 
-def test_without_a_sandbox_it_is_the_same(unprotected: Running, tmp_path: Path) -> None:
-    judge = Judge(unprotected, tmp_path)
-    contents = {"test_answer.py": _ANSWER}
-    assert judge.tests(contents, "echo 42 > answer.txt") == _PASSED
-    assert judge.tests(contents).reason == "check_failed"
-    script = {
-        "check.sh": 'test "$PWD" = "$SECUREBENCH_WORKSPACE" && test -f "$SECUREBENCH_EVALUATOR/check.sh"'
-    }
-    assert judge.tests(script, entry="check.sh", source="script") == _PASSED
-
-
 def test_a_folder_is_no_script(judge: Judge) -> None:
     finding = judge.tests({"x": "y"}, source="script")
     _is(finding, _ERROR, "cannot_start", "eval.checker.path: a script is a file")

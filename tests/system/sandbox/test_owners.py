@@ -78,12 +78,9 @@ def _ends(mark: str) -> bool:
     return not _command_lives(mark)
 
 
-@pytest.mark.parametrize("mode", ["bwrap", "none"])
-def test_a_killed_session_takes_its_commands_with_it_and_the_next_removes_its_folder(
-    bwrap: Running, mode: str
-) -> None:
+def test_a_killed_session_takes_its_commands_with_it_and_the_next_removes_its_folder(bwrap: Running) -> None:
     mark = f"600.{os.getpid()}"
-    folder = _killed_session(mode, "", mark)
+    folder = _killed_session("bwrap", "", mark)
     assert folder.name.startswith("helmbench-")
     assert folder.is_dir()
     assert _ends(mark)

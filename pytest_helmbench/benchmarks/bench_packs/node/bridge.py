@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.losses import ChildLostError, 
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.sandbox.fence import Door, Fence
 
 __all__ = ["Attempt", "Bridge", "BridgeBounds", "BridgePlace", "PackFailedError"]
 
@@ -27,6 +28,9 @@ class Attempt(Protocol):
 
     async def begin(self) -> tuple[JsonObject, JsonObject]:
         """Return the HostContext (without `logger`) and the ScenarioRunInput (without `abortSignal`)."""
+
+    def doors(self) -> Iterable[Door]:
+        """Return the ports of ours that it is told of."""
 
     def spent_s(self) -> float:
         """Return the item's time used since it began, as the caller counts it."""
@@ -50,14 +54,14 @@ class Bridge:
     Args:
         node: What runs it.
         place: Where it is.
-        permission: Hold it to its own folders with Node's permission model; it can start no process then.
+        fence: What keeps it in; None to run it with our rights.
         bounds: How long it is waited for.
     """
 
     def __init__(
-        self, node: Node, place: BridgePlace, *, permission: bool, bounds: BridgeBounds = _BOUNDS
+        self, node: Node, place: BridgePlace, *, fence: Fence | None, bounds: BridgeBounds = _BOUNDS
     ) -> None:
-        self._command = PackCommand(node, place, permission)
+        self._command = PackCommand(node, place, fence)
         self._bounds = bounds
         self._current: asyncio.Task[Child] | None = None
         self._children: set[Child] = set()
@@ -100,6 +104,7 @@ class Bridge:
 
         async def act(child: Child, freeze_s: float) -> JsonValue:
             context, given = await attempt.begin()
+            await child.open(attempt.doors())
             message: JsonObject = {
                 "op": "run",
                 "key": prepared,

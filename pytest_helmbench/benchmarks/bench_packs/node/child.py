@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -29,6 +29,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedE
 from pytest_helmbench.benchmarks.bench_packs.node.process import NodeProcess
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
+from pytest_helmbench.sandbox.fence import Door, Enclosed
 
 __all__ = ["Child"]
 
@@ -65,6 +66,7 @@ class Child:
         self._ended, self._exited, self._loaded = asyncio.Event(), asyncio.Event(), self._loop.create_future()
         self._lines = Lines(self._received, self._spoilt, self._ended.set)
         self._process = NodeProcess(bounds.output_bytes, self._exited)
+        self._enclosed: Enclosed | None = None
         self._watching: asyncio.Task[None] | None = None
         self._asked: dict[int, _Asked] = {}
         self._numbers = 0
@@ -165,6 +167,19 @@ class Child:
         self._watch_pulse()
         return number, answer
 
+    async def open(self, doors: Iterable[Door]) -> None:
+        """Let the process reach ports of ours.
+
+        Raises:
+            ChildLostError: It is gone.
+        """
+        if self._enclosed is None:
+            return
+        try:
+            await self._enclosed.open(doors)
+        except OSError as error:
+            raise self.lose(Loss("crashed", f"its network is gone ({excerpt(str(error))})")) from error
+
     def abort(self, number: int) -> None:
         """Send the abort signal to an item."""
         if number in self._asked:
@@ -193,7 +208,10 @@ class Child:
         self._asked.clear()
         if self._pulse is not None:
             self._pulse.cancel()
-        self._process.end(through_launcher=self._command.reaped)
+        if self._enclosed is not None:
+            self._enclosed.let_go()
+        else:
+            self._process.end(through_launcher=self._command.reaped)
         return error
 
     async def close(self) -> None:
@@ -211,24 +229,36 @@ class Child:
                     async with asyncio.timeout(_KILL_S):
                         await self._exited.wait()
         finally:
+            if self._enclosed is not None and self.pid is not None and not self._exited.is_set():
+                self._enclosed.kill_halves(self.pid)
             self._process.kill_group()  # what the launcher or the process left behind
             if self._watching is not None:
                 self._watching.cancel()
                 await asyncio.gather(self._watching, return_exceptions=True)
             self._wire.close()
             self._process.close()
+            if self._enclosed is not None:
+                await self._enclosed.close()
 
     async def _spawn(self) -> None:
         command, wire = self._command, self._wire
+        argv, env = command.argv(wire.argument), command.environment(wire.environment)
+        descriptors = wire.descriptors
+        if command.fence is not None:
+            view = command.view(wire.environment)
+            enclosed = await asyncio.to_thread(command.fence.enclose, view, argv, descriptors)
+            self._enclosed = enclosed
+            enclosed.go()
+            argv, env, descriptors = enclosed.argv, {}, enclosed.descriptors
         await self._loop.subprocess_exec(
             lambda: self._process,
-            *command.argv(wire.argument),
+            *argv,
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
-            env=command.environment(wire.environment),
+            env=env,
             cwd=command.folder,
-            pass_fds=wire.descriptors,
+            pass_fds=descriptors,
             start_new_session=True,
         )
         self._watching = asyncio.create_task(self._watch_end())
@@ -240,8 +270,7 @@ class Child:
             "secret": self._lines.secret.decode(),
             "entry": self._command.entry,
             "heartbeatMs": round(self._bounds.heartbeat_s * 1000),
-            "watch": not self._command.reaped,
-            "guarded": self._command.permission,
+            "watch": not (self._command.reaped or self._enclosed is not None),
             "packages": self._command.packages,
         }
 
@@ -354,7 +383,9 @@ class Child:
             return "the process closed its channel to us"
         if "heap out of memory" in self.output():
             return "the process ran out of memory"
-        if self._command.reaped and code > _SIGNALLED:
+        if self._enclosed is not None and (breach := self._enclosed.breach()):
+            return f"the process took {breach}"
+        if (self._command.reaped or self._enclosed is not None) and code > _SIGNALLED:
             code = _SIGNALLED - code
         if code >= 0:
             return f"the process ended with exit code {code}"

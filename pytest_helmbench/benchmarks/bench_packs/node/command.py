@@ -1,4 +1,4 @@
-"""The command of a Node process for a Bench Pack: arguments, permissions, environment."""
+"""The command of a Node process for a Bench Pack: arguments, what it sees, environment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 from pytest_helmbench.sandbox import inside as sandbox_inside
+from pytest_helmbench.sandbox.fence import Fence, View, program_files
 from pytest_helmbench.sandbox.local import host_python
 
 __all__ = ["BridgePlace", "PackCommand"]
@@ -50,17 +51,17 @@ class PackCommand:
     Args:
         node: The Node.js that runs it.
         place: The folders that it may read and write.
-        permission: Hold it to its own folders with Node's permission model; it can start no process then.
+        fence: What keeps it in; None to run it with our rights.
     """
 
     node: Node
     place: BridgePlace
-    permission: bool
+    fence: Fence | None
 
     @property
     def reaped(self) -> bool:
         """Whether our launcher stands above the process: it also ends what has left the process group."""
-        return sys.platform == "linux" and not self.permission
+        return sys.platform == "linux" and self.fence is None
 
     @property
     def folder(self) -> str:
@@ -79,8 +80,7 @@ class PackCommand:
 
     def argv(self, argument: str) -> tuple[str, ...]:
         """Return program and arguments; `argument` says where the process finds its wire."""
-        flags = self._permission_flags() if self.permission else ()
-        node = (self.node.path, "--no-warnings", *flags, str(_INSIDE / "main.cjs"), argument)
+        node = (self.node.path, "--no-warnings", str(_INSIDE / "main.cjs"), argument)
         if not self.reaped:
             return node
         return (str(host_python()), "-ISE", str(_LAUNCHER), f"reap={os.getpid()}", self.folder, *node)
@@ -101,21 +101,17 @@ class PackCommand:
         ours = str(_INSIDE / "modules")
         return (ours,) if self.packages is None else (ours, str(Path(self.packages, "node_modules")))
 
-    def _permission_flags(self) -> tuple[str, ...]:
-        major = self.node.version[0]
+    def view(self, wire: Mapping[str, str]) -> View:
+        """Return what the process sees in the fence: the pack, our modules, its packages, and where it may write.
+
+        Args:
+            wire: More of its environment.
+        """
         place = self.place
-        folders = (place.data_dir, place.cache_dir, place.runs_dir, place.home)
-        writable = [os.path.realpath(path) for path in folders]
         # Both names of the folder: files are opened by the one that the pack was told.
-        readable = {os.path.realpath(place.root), str(place.root), str(_INSIDE), *writable}
+        reads = (place.root, Path(os.path.realpath(place.root)), _INSIDE, *program_files(self.node.path))
         if self.packages is not None:
-            readable.add(self.packages)
-        return (
-            "--permission" if self.node.version >= (22, 13, 0) else "--experimental-permission",
-            *(f"--allow-fs-read={Path(path, '*')}" for path in sorted(readable)),
-            *(f"--allow-fs-write={Path(path, '*')}" for path in writable),
-            "--allow-worker",
-            # It opens files by itself, whatever the permissions.
-            *(("--no-experimental-sqlite",) if self.node.version >= (22, 5, 0) else ()),
-            *(("--allow-net",) if major >= 25 else ()),
-        )
+            reads = (*reads, Path(self.packages))
+        folders = (place.data_dir, place.cache_dir, place.runs_dir, place.home)
+        writes = {Path(name) for path in folders for name in (path, os.path.realpath(path))}
+        return View(self.folder, self.environment(wire), tuple(dict.fromkeys(reads)), tuple(sorted(writes)))

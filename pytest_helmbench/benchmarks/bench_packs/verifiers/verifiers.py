@@ -17,7 +17,6 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import Choices, Mode
 from pytest_helmbench.benchmarks.bench_packs.verifiers.container_servers import Containers
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import NO_IMAGES, ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Running,
@@ -25,9 +24,10 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     Waits,
     health_of,
 )
-from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import start_process
+from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers, start_process
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.sandbox.fence import Door
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 
@@ -87,6 +87,11 @@ class OpenVerifiers:
         """Requests that the item has sent to verifiers."""
         return sum(proxy.asked for proxy, _ in self._proxies)
 
+    @property
+    def doors(self) -> tuple[Door, ...]:
+        """The ports of those that run."""
+        return tuple(Door(proxy.port, proxy.serve, proxy) for proxy, _ in self._proxies)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -110,9 +115,9 @@ class Verifiers:
         manifest: Of the pack.
         choices: What the user wants.
         tell: Takes the protocol's `verifier_preparing` events.
-        node: Path of Node; None looks for it.
+        own: How its own servers are run.
         waits: How long health checks may take.
-        rights: What the user allows of images that are not here.
+        build: Whether images may be built from what the pack brings.
     """
 
     def __init__(
@@ -121,17 +126,17 @@ class Verifiers:
         choices: Choices,
         tell: Callable[[JsonObject], None],
         *,
-        node: str | None = None,
+        own: OwnServers | None = None,
         waits: Waits | None = None,
-        rights: ImageRights = NO_IMAGES,
+        build: bool = False,
     ) -> None:
         self._manifest = manifest
         self._choices = choices
         self._tell = tell
-        self._node = node
+        self._own = own or OwnServers()
         self._waits = waits or Waits()
         self._places = tuple(_Place(spec) for spec in manifest.verifiers)
-        self._containers = Containers(rights)
+        self._containers = Containers(build=build)
         self._proxies: CountingProxies | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -225,9 +230,9 @@ class Verifiers:
         if choice is None:
             match spec.default_mode:
                 case VerifierDefault.CLOUD:
-                    raise _only_stated(spec, spec.cloud_url)
+                    return await self._reached(spec, spec.cloud_url, "cloud")
                 case VerifierDefault.CUSTOM_URL:
-                    raise _only_stated(spec, spec.custom_url)
+                    return await self._reached(spec, spec.custom_url, "custom_url")
                 case VerifierDefault.DOCKER:
                     return await self._contained(spec, None)
         match choice.mode:
@@ -235,15 +240,11 @@ class Verifiers:
                 return await self._reached(spec, choice.url, "custom_url")
             case Mode.PROCESS:
                 await asyncio.to_thread(remove_leftover_folders)
-                self._say(
-                    spec,
-                    "starting_container",
-                    "The pack's own server is started, unprotected, on this machine.",
-                )
+                where = "unprotected, on this machine" if self._own.fence is None else "in a sandbox"
+                self._say(spec, "starting_container", f"The pack's own server is started, {where}.")
                 folder = spec.build_context or self._manifest.root / _USUAL_FOLDER
-                return await start_process(
-                    spec, folder, self._node, self._health(spec, self._waits.process_s)
-                )
+                health = self._health(spec, self._waits.process_s)
+                return await start_process(spec, folder.absolute(), self._own, health)
         return await self._contained(spec, choice.mode.value)
 
     async def _contained(self, spec: VerifierSpec, wanted: str | None) -> Running:
@@ -258,8 +259,12 @@ class Verifiers:
         """Return a server that somebody else runs.
 
         Raises:
-            AbsentVerifierError: It is not well.
+            AbsentVerifierError: There is no address, or it is not well.
         """
+        if not url:
+            raise AbsentVerifierError(
+                "missing_dependency", "has no URL in the manifest", "give one: --helmbench-verifier=URL"
+            )
         self._say(spec, "waiting_for_healthcheck", f"The verifier is looked for at {spec.health_path}.")
         well = url.rstrip("/") + spec.health_path
         saw = await self._health(spec, self._waits.url_s)(well)
@@ -295,19 +300,6 @@ def _doubt(place: _Place, running: Running) -> None:
     """Have a verifier looked at again, unless it has been replaced meanwhile."""
     if place.running is running:
         place.doubted = True
-
-
-def _only_stated(spec: VerifierSpec, url: str) -> AbsentVerifierError:
-    """Return why a verifier does not run whose address nobody but its manifest names: a manifest widens no rights."""
-    if not url:
-        return AbsentVerifierError(
-            "missing_dependency", "has no URL in the manifest", "give one: --helmbench-verifier=URL"
-        )
-    return AbsentVerifierError(
-        "missing_dependency",
-        f"is at {excerpt(url, 200)}, an address that only the manifest names",
-        f"if you want it to be asked: --helmbench-verifier={spec.id}={excerpt(url, 200)}",
-    )
 
 
 def _sentence(place: _Place, *, hint: bool = False) -> str:

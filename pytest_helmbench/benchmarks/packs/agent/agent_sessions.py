@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding
 from pytest_helmbench.benchmarks.packs.agent.builtin import AGENT_LIMITS, AgentLimits, run_agent
 from pytest_helmbench.benchmarks.packs.agent.external import (
     AgentCommand,
     AgentFailedError,
+    AgentNeeds,
     ExternalTask,
     run_external,
 )
@@ -25,6 +27,7 @@ from pytest_helmbench.gateway.relay.conversation import Conversation, ItemLine
 from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, SandboxError
+from pytest_helmbench.sandbox.fence import Door, Fence
 from pytest_helmbench.sandbox.workspace import Workspace
 
 __all__ = ["AgentSessions"]
@@ -37,11 +40,13 @@ class AgentSessions:
     Args:
         relay: Where external agents reach the model.
         command: The external agent; None for the built-in one.
+        needs: What the external agent needs beside its model.
         limits: Of the agent.
     """
 
     relay: Relay
     command: AgentCommand | None
+    needs: AgentNeeds = AgentNeeds()
     limits: AgentLimits = AGENT_LIMITS
 
     async def run(
@@ -53,13 +58,14 @@ class AgentSessions:
             UnjudgedError: Through no fault of the model, there is no verdict.
         """
         engine = await tools.engine()
+        fence = await tools.fence() if self.command is not None else None
         patience = context.gateway.patience
         # A case is one question elsewhere; here it is a whole piece of work.
         limits = replace(self.limits, wall_s=patience.case_timeout_s or self.limits.wall_s)
         patience = replace(patience, case_timeout_s=limits.wall_s)
         line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
         async with Conversation(context.gateway, line, CaseClock(patience), context.watch) as conversation:
-            session = _Session(self, case, engine, limits, conversation)
+            session = _Session(self, case, engine, fence, limits, conversation)
             try:
                 finding = await family.finding(rule, engine, session, tools)
             except AgentFailedError as error:
@@ -87,6 +93,7 @@ class _Session:
     sessions: AgentSessions
     case: Case
     engine: Engine
+    fence: Fence | None
     limits: AgentLimits
     conversation: Conversation
     events: tuple[Event, ...] = ()
@@ -104,7 +111,12 @@ class _Session:
             address = await self.sessions.relay.open(conversation)
             message = "\n\n".join(part.content for part in self.case.messages)
             model, wall_s = conversation.line.entry.id, self.limits.wall_s
-            run = await run_external(command, ExternalTask(message, workspace, address, model, wall_s))
+            relay = self.sessions.relay
+            door = Door(urlsplit(address.base_url).port or 0, relay.serve, relay)
+            task = ExternalTask(
+                message, workspace, address, model, wall_s, self.fence, (door,), self.sessions.needs
+            )
+            run = await run_external(command, task)
             self.events = run.events()
             sums = conversation.sums
             self.open_faults = sums.open_faults

@@ -8,20 +8,21 @@ import re
 import shlex
 import shutil
 import signal
-import threading
 import time
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.packs.agent.output_tail import OutputTail
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
+from pytest_helmbench.core.scrub import excerpt, without_surrogates
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
-from pytest_helmbench.sandbox.box import Command
+from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, View, program_files
+from pytest_helmbench.sandbox.host_proxy import HostProxy
 from pytest_helmbench.sandbox.local import LocalPrograms, launched
 from pytest_helmbench.sandbox.workspace import Workspace
 
@@ -29,11 +30,14 @@ __all__ = [
     "AgentCommand",
     "AgentCommandError",
     "AgentFailedError",
+    "AgentNeeds",
     "ExternalRun",
     "ExternalTask",
     "run_external",
 ]
 
+_INTO_THE_FENCE = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
+_PROXY_PORT = 3128  # in the fence's own network, whose ports are all free but the relay's
 _PASSED_ON = (
     *("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME", "SHELL"),
     *(
@@ -49,8 +53,6 @@ _PASSED_ON = (
     *("APPDATA", "LOCALAPPDATA", "PROGRAMFILES"),
 )
 _FOR_A_SHELL = re.compile(r"(?:\d?>|<(?!.*>)|\|{1,2}$|&&?$|;$)")
-_KEPT = 16 * 1024
-_CHUNK = 64 * 1024
 _GRACE_S = 5.0
 _NOT_STARTED = (126, 127)  # as shells and our launcher say it
 
@@ -113,6 +115,12 @@ class AgentCommand:
             raise AgentCommandError(f"{message}\n  hint: give its path, or put it on PATH")
         return AgentCommand(text, found)
 
+    def files(self) -> tuple[Path, ...]:
+        """Return what it names of this machine: the program, its virtual environment, files among the arguments."""
+        program = shutil.which(self.words[0])
+        named = [Path(word) for word in self.words[1:] if Path(word).is_absolute() and Path(word).is_file()]
+        return (*(program_files(program) if program else ()), *named)
+
     def argv(self, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return program and arguments with their placeholders filled in; other braces stay."""
         return tuple(_filled(word, values) for word in self.words)
@@ -126,6 +134,42 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentNeeds:
+    """What the user has said that his agent needs beside its model.
+
+    Args:
+        variables: Names of variables of the environment.
+        mounts: Files and folders that it may read.
+        hosts: Machines that it may reach, by HTTP and HTTPS: `NAME` or `NAME:PORT`.
+    """
+
+    variables: tuple[str, ...] = ()
+    mounts: tuple[Path, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    @staticmethod
+    def parse(
+        variables: tuple[str, ...], mounts: tuple[str, ...], hosts: tuple[str, ...], folder: Path
+    ) -> AgentNeeds:
+        """Return the needs as options say them.
+
+        Args:
+            variables: See above.
+            mounts: Likewise, as the user wrote them.
+            hosts: Likewise.
+            folder: Where that was.
+
+        Raises:
+            AgentCommandError: A file is not there.
+        """
+        paths = tuple(Path(os.path.normpath(folder / Path(mount).expanduser())) for mount in mounts)
+        for path in paths:
+            if not path.exists():
+                raise AgentCommandError(f"--helmbench-agent-mount: {excerpt(str(path))} is not there")
+        return AgentNeeds(variables, paths, hosts)
+
+
+@dataclass(frozen=True, slots=True)
 class ExternalTask:
     """What an external agent gets.
 
@@ -135,6 +179,9 @@ class ExternalTask:
         address: Where its model is, and the token for it.
         model: Id of the model under test; whatever the agent asks for, this one answers.
         wall_s: Seconds until it is killed.
+        fence: What keeps it in; None to run it with our rights.
+        doors: The ports that it reaches then.
+        needs: What else it is given then.
     """
 
     message: str
@@ -142,6 +189,9 @@ class ExternalTask:
     address: RelayAddress
     model: str
     wall_s: float = 3600.0
+    fence: Fence | None = None
+    doors: tuple[Door, ...] = ()
+    needs: AgentNeeds = field(default_factory=AgentNeeds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +224,15 @@ class ExternalRun:
 async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun:
     """Run an agent to its end; then nothing of it is left, nor when this process is killed.
 
-    It runs as this user and unprotected: it is the user's own program. Its environment is made from nothing: no key
-    of ours is in it.
+    Its environment is made from nothing: no key of ours is in it.
 
     Raises:
         AgentFailedError: It cannot be started, or its exit code is not 0.
         asyncio.CancelledError: The item ends.
     """
     programs = await asyncio.to_thread(LocalPrograms)
+    if task.fence is not None and task.workspace.uid is not None:
+        await asyncio.to_thread(_hand_over, task.workspace.path, os.getuid())
     try:
         (programs.folder / "tmp").mkdir()
         (programs.folder / "task.md").write_text(without_surrogates(task.message), encoding="utf-8")
@@ -201,85 +252,99 @@ async def run_external(command: AgentCommand, task: ExternalTask) -> ExternalRun
 
 async def _run(command: AgentCommand, task: ExternalTask, programs: LocalPrograms) -> ExternalRun:
     started = time.monotonic()
-    out, err = _Tail(), _Tail()
+    out, err = OutputTail(), OutputTail()
+    enclosed: Enclosed | None = None
     try:
-        process = await _start(command, task, programs, (out, err))
+        enclosed = await asyncio.to_thread(_enclosed, command, task, programs)
+        process = await _start(command, task, programs, enclosed, (out, err))
+    except BaseException:
+        if enclosed is not None:
+            await enclosed.close()
+        raise
     finally:
         out.close_writing()
         err.close_writing()
     timed_out = False
+    proxy = HostProxy(task.needs.hosts)
     try:
         async with asyncio.timeout(task.wall_s):
+            if enclosed is not None:
+                await enclosed.open(task.doors)
+                if task.needs.hosts:
+                    await proxy.serve(await enclosed.socket("listen", _PROXY_PORT))
+                enclosed.go()
             await process.wait()
     except TimeoutError:
         timed_out = True
     finally:
-        await asyncio.shield(_kill(process))
+        proxy.close()
+        await asyncio.shield(_kill(process) if enclosed is None else enclosed.end(process))
         await asyncio.to_thread(out.join)
         await asyncio.to_thread(err.join)
     exit_code = None if timed_out else process.returncode
     return ExternalRun(exit_code, time.monotonic() - started, out.text(), err.text())
 
 
-class _Tail:
-    """The end of what is written to a pipe.
-
-    Read in a thread: asyncio's own pipes would have us wait for everybody who holds the other end.
-    """
-
-    def __init__(self) -> None:
-        self._read_end, self.write_end = os.pipe()
-        self._kept = bytearray()
-        self._thread = threading.Thread(target=self._read, name="helmbench-agent-output", daemon=True)
-        self._thread.start()
-
-    def close_writing(self) -> None:
-        """Close our copy of the end that the agent writes to."""
-        os.close(self.write_end)
-
-    def join(self) -> None:
-        """Wait for the end, but not for a process that has left its group and holds the pipe open."""
-        self._thread.join(_GRACE_S)
-
-    def text(self) -> str:
-        """Return what is kept, scrubbed."""
-        return scrub(bytes(self._kept).decode("utf-8", "replace")).strip()
-
-    def _read(self) -> None:
-        while chunk := os.read(self._read_end, _CHUNK):
-            self._kept += chunk
-            del self._kept[:-_KEPT]
-        os.close(self._read_end)
-
-
-async def _start(
-    command: AgentCommand, task: ExternalTask, programs: LocalPrograms, streams: tuple[_Tail, _Tail]
-) -> Process:
-    values = {
+def _values(task: ExternalTask, folder: Path) -> Mapping[str, str]:
+    return {
         "workspace": str(task.workspace.path),
-        "task_file": str(programs.folder / "task.md"),
+        "task_file": str(folder / "task.md"),
         "base_url": task.address.base_url,
         "model": task.model,
     }
-    # The launcher ends with us, and takes with it what has left the agent's process group.
-    started = Command(command.argv(values))
-    settings = f"CORE=0,reap={os.getpid()}"
+
+
+def _enclosed(command: AgentCommand, task: ExternalTask, programs: LocalPrograms) -> Enclosed | None:
+    """Return how an agent is started in the fence; None where it runs with our rights."""
+    if task.fence is None:
+        return None
+    values = _values(task, programs.folder)
+    env = _environment(task, values, programs.folder, _INTO_THE_FENCE)
+    env.update({name: os.environ[name] for name in task.needs.variables if name in os.environ})
+    env["HOME"] = env["TMPDIR"]
+    if task.needs.hosts:
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+        env.update(dict.fromkeys(names, f"http://127.0.0.1:{_PROXY_PORT}"))
+    reads = (programs.folder / "task.md", *command.files(), *task.needs.mounts)
+    writes = (task.workspace.path, programs.folder / "tmp")
+    view = View(str(task.workspace.path), env, reads, writes)
+    return task.fence.enclose(view, command.argv(values))
+
+
+async def _start(
+    command: AgentCommand,
+    task: ExternalTask,
+    programs: LocalPrograms,
+    enclosed: Enclosed | None,
+    streams: tuple[OutputTail, OutputTail],
+) -> Process:
+    if enclosed is not None:
+        argv, env, descriptors = enclosed.argv, {}, enclosed.descriptors
+    else:
+        # The launcher ends with us, and takes with it what has left the agent's process group.
+        values, settings = _values(task, programs.folder), f"CORE=0,reap={os.getpid()}"
+        place = str(task.workspace.path)
+        argv = launched(command.argv(values), place, settings, str(programs.launcher))
+        env, descriptors = _environment(task, values, programs.folder, _PASSED_ON), ()
     try:
         return await asyncio.create_subprocess_exec(
-            *launched(started.argv, str(task.workspace.path), settings, str(programs.launcher)),
-            env=_environment(task, values, programs.folder),
+            *argv,
+            env=env,
             stdin=DEVNULL,
             stdout=streams[0].write_end,
             stderr=streams[1].write_end,
+            pass_fds=descriptors,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         raise AgentFailedError(f"the agent cannot be started: {excerpt(str(error))}") from error
 
 
-def _environment(task: ExternalTask, values: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the whole environment of an agent."""
-    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+def _environment(
+    task: ExternalTask, values: Mapping[str, str], folder: Path, names: Iterable[str]
+) -> dict[str, str]:
+    """Return the whole environment of an agent, with these variables of ours."""
+    passed = {name: os.environ[name] for name in names if name in os.environ}
     temporary = str(folder / "tmp")
     return {
         **passed,
@@ -313,7 +378,8 @@ def _is_file(folder: Path, word: str) -> bool:
 
 
 def _hand_over(place: Path, uid: int) -> None:
-    """Give what the agent made to the user that commands in the sandbox are."""
+    """Give a folder and all in it to a user: the one that commands in the sandbox are, or us."""
+    os.chown(place, uid, uid, follow_symlinks=False)
     for _, folders, names, descriptor in os.fwalk(place, follow_symlinks=False):
         for name in (*folders, *names):
             with suppress(FileNotFoundError):

@@ -48,10 +48,9 @@ function received(message) {
   }
 }
 
-async function load({ entry, guarded, heartbeatMs, packages, watch }) {
+async function load({ entry, heartbeatMs, packages, watch }) {
   registerFallback(packages);
   if (watch) await watchdog();
-  if (guarded) require("./guard.cjs").forbid();
   work.watchProcess();
   noteOutput(work.current);
   setInterval(() => { if (work.busy()) send('{"beat":1}'); }, heartbeatMs).unref();

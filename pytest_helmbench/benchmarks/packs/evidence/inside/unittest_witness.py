@@ -30,15 +30,13 @@ def install(say: Say, settings: dict[str, Any], own: str) -> None:
 
     def run(self: Any, test: Any) -> Any:
         forgotten_by_children(own)
-        cases = list(_cases(test))
-        for case in cases:
+        for case in _cases(test):
             _announce(case, say)
         if settings["mode"] == "collect":
             say("end", 0)
             return plain_result()
         make = self._makeResult
-        first = {str(case.id()): _code_of(case) for case in cases}
-        self._makeResult = lambda: _reporting(make(), say, tampered[0], first)
+        self._makeResult = lambda: _reporting(make(), say, tampered[0])
         result = original(self, test)
         tried = plain_result()
         verdict_of(is_failing, tried)
@@ -80,15 +78,8 @@ def _announce(case: Any, say: Say) -> None:
         say("named", module + "." + inner)
 
 
-def _reporting(result: Any, say: Say, tampered: Callable[[], None], first: dict[str, object]) -> Any:
-    """Make a result report; whatever it does beside that, it goes on doing.
-
-    Args:
-        result: Of a runner.
-        say: Sends records.
-        tampered: Says what was replaced.
-        first: Code of the tests as they were collected, by name.
-    """
+def _reporting(result: Any, say: Say, tampered: Callable[[], None]) -> Any:
+    """Make a result report; whatever it does beside that, it goes on doing."""
     cls = type(result)
     words: dict[int, list[str]] = {}
 
@@ -104,8 +95,6 @@ def _reporting(result: Any, say: Say, tampered: Callable[[], None], first: dict[
         cls.addSubTest(self, test, subtest, err)
 
     def stop_test(self: Any, test: Any) -> None:
-        if _code_of(test) is not first.get(str(test.id())):
-            say("tampered", "a test")
         say("test", str(test.id()), _together(words.pop(id(test), [])))
         tampered()
         cls.stopTest(self, test)
@@ -119,11 +108,6 @@ def _reporting(result: Any, say: Say, tampered: Callable[[], None], first: dict[
     }
     result.__class__ = type(cls.__name__, (cls,), own)
     return result
-
-
-def _code_of(test: Any) -> object:
-    method = getattr(test, str(getattr(test, "_testMethodName", "")), None)
-    return getattr(getattr(method, "__func__", method), "__code__", None)
 
 
 def _together(words: Iterable[str]) -> str:

@@ -54,8 +54,6 @@ _ENDS = (
     "kingdom",
     "district",
     "prefecture",
-    "empire",
-    "union",
 )
 
 

@@ -1,0 +1,288 @@
+"""The fence around programs of this machine that run beside us: Node with a pack, agents, verifiers.
+
+They see the system's programs and the files that they are given, and a network that leads nowhere but to ports that we
+open for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.sandbox.box import Limits, Unavailable
+from pytest_helmbench.sandbox.bubble import SYSTEM, Bubble, BubbleKit, bind, system_view
+from pytest_helmbench.sandbox.cgroups import find_group_place
+from pytest_helmbench.sandbox.detection import NO_SANDBOX
+from pytest_helmbench.sandbox.local import LocalPrograms
+from pytest_helmbench.sandbox.processes import run_tool
+from pytest_helmbench.sandbox.workspace import SandboxError
+
+__all__ = ["Door", "Enclosed", "Fence", "View", "find_fence", "program_files"]
+
+_REMEDY = "  hint: install bubblewrap (bwrap), or run it with your rights: --helmbench-unprotected"
+# The user that we are is the one inside, with none of its rights outside of the namespaces: files keep their owners.
+_NAMESPACES = ("--unshare-all", "--unshare-user", "--cap-drop", "ALL")
+_TEMPORARY_BYTES = 1024 * 2**20
+_SHARED_MEMORY_BYTES = 64 * 2**20
+_OPEN_FILES = 4096
+_TRIAL_S = 20.0
+_ANSWER_S = 10.0
+_LONGEST_ANSWER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a program in the fence sees.
+
+    Args:
+        folder: Where it starts.
+        env: Its whole environment.
+        reads: Files and folders that it may read, where they are.
+        writes: Those that it may write as well.
+        mounts: Further ones, that it sees elsewhere and may write: place in the fence by place here.
+        limits: Memory and processes of all that it starts.
+    """
+
+    folder: str
+    env: Mapping[str, str]
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    mounts: tuple[tuple[Path, str], ...] = ()
+    limits: Limits = Limits(memory_bytes=4096 * 2**20, pids=512)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A port of this machine that a program in the fence may reach, at the same number.
+
+    Args:
+        port: On the loopback device, here and there.
+        serve: Serves what connects to a listening socket.
+        owner: Whose port it is; numbers are given anew.
+    """
+
+    port: int
+    serve: Callable[[socket.socket], Awaitable[object]]
+    owner: object
+
+
+class Enclosed:
+    """A program in the fence, before it is started and while it runs.
+
+    Args:
+        bubble: The sandbox around it.
+        argv: What starts it.
+        descriptors: What it inherits.
+        gate: Where sockets of its network are asked for.
+    """
+
+    def __init__(
+        self, bubble: Bubble, argv: tuple[str, ...], descriptors: tuple[int, ...], gate: socket.socket
+    ) -> None:
+        self._bubble = bubble
+        self.argv = argv
+        self.descriptors = descriptors
+        self._gate = gate
+        self._asking, self._opening = asyncio.Lock(), asyncio.Lock()
+        self._doors: dict[int, object] = {}
+
+    def go(self) -> None:
+        """Have the program itself started, now or as soon as what stands before it is ready."""
+        self._gate.send(b"go")
+
+    async def open(self, doors: Iterable[Door]) -> None:
+        """Let the program reach ports of ours; those that it reaches already stay.
+
+        Raises:
+            OSError: Its network is gone.
+        """
+        async with self._opening:
+            for door in doors:
+                if self._doors.get(door.port) is not door.owner:
+                    await door.serve(await self.socket("listen", door.port))
+                    self._doors[door.port] = door.owner
+
+    async def socket(self, word: str, port: int) -> socket.socket:
+        """Return a socket of its network: one that listens at a port, or one that is connected to it.
+
+        Args:
+            word: `listen` or `connect`.
+            port: On its loopback device.
+
+        Raises:
+            OSError: There is none.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._asking, asyncio.timeout(_ANSWER_S):
+            await loop.sock_sendall(self._gate, f"{word} {port}".encode())
+            readable = asyncio.Event()
+            loop.add_reader(self._gate, readable.set)
+            try:
+                await readable.wait()
+            finally:
+                loop.remove_reader(self._gate)
+            said, descriptors, _, _ = socket.recv_fds(self._gate, _LONGEST_ANSWER, 1)
+        if not descriptors:
+            raise OSError(f"{word} {port}: {said.decode(errors='replace') or 'nobody is there'}")
+        made = socket.socket(fileno=descriptors[0])
+        made.setblocking(False)
+        return made
+
+    def breach(self) -> str:
+        """Return which limit the kernel has seen passed; empty for none."""
+        return self._bubble.breach()
+
+    def let_go(self) -> None:
+        """Have it end, and all that it has started."""
+        if self._gate.fileno() >= 0:
+            self._gate.close()
+
+    def kill_halves(self, pid: int) -> None:
+        """Kill what is below a process that has not ended after `let_go`."""
+        self._bubble.kill_halves(pid)
+
+    async def end(self, process: Process) -> None:
+        """End its process and all that it has started, and let go of everything."""
+        self.let_go()
+        await self._bubble.kill(process)
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        self.let_go()
+        await asyncio.to_thread(self._bubble.close)
+
+
+class Fence:
+    """Bubblewrap around programs of this machine.
+
+    Args:
+        kit: What all of them share.
+        local: The folder with what is ours in it.
+    """
+
+    def __init__(self, kit: BubbleKit, local: LocalPrograms) -> None:
+        self._kit = kit
+        self._local = local
+
+    def new_folder(self) -> Path:
+        """Make a folder of ours, which goes with the fence."""
+        return self._local.new_folder()
+
+    def enclose(self, view: View, argv: Sequence[str], descriptors: Sequence[int] = ()) -> Enclosed:
+        """Return how a program is started in the fence.
+
+        Args:
+            view: What it sees.
+            argv: Program and arguments.
+            descriptors: What it inherits.
+
+        Raises:
+            SandboxError: The kernel makes no sandbox for it.
+        """
+        gate, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        gate.setblocking(False)
+        bubble = Bubble(self._kit, view.limits, inner.detach(), -1, "gate")
+        settings = f"CORE=0,NOFILE={_OPEN_FILES}"
+        return Enclosed(
+            bubble,
+            bubble.argv(_flags(view), argv, view.folder, settings),
+            (*bubble.descriptors, *descriptors),
+            gate,
+        )
+
+    async def close(self) -> None:
+        """Remove its folder."""
+        await asyncio.to_thread(self._local.close)
+
+
+def _flags(view: View) -> Iterable[str]:
+    yield from (
+        "--perms",
+        "1777",
+        "--size",
+        str(_SHARED_MEMORY_BYTES),
+        "--tmpfs",
+        "/dev/shm",
+        "--remount-ro",
+        "/dev",
+    )
+    yield from ("--perms", "1777", "--size", str(_TEMPORARY_BYTES), "--tmpfs", "/tmp")
+    binds = [(path, str(path), True) for path in view.reads]
+    binds += [(path, str(path), False) for path in view.writes]
+    binds += [(path, place, False) for path, place in view.mounts]
+    for source, place, read_only in sorted(binds, key=lambda one: Path(one[1]).parts):
+        if source.exists():
+            yield from bind(source, place, read_only=read_only)
+    yield from ("--remount-ro", "/", "--chdir", "/")
+    for name, value in view.env.items():
+        yield from ("--setenv", name, value)
+
+
+def program_files(program: str) -> tuple[Path, ...]:
+    """Return what a program needs beside this machine's own: itself, and the virtual environment that it stands in."""
+    found: list[Path] = []
+    path = Path(program).absolute()
+    while True:
+        if not any(path.is_relative_to(name) for name in SYSTEM):
+            environment = path.parent.parent
+            found.append(environment if (environment / "pyvenv.cfg").is_file() else path)
+        if not path.is_symlink():
+            return tuple(dict.fromkeys(found))
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+
+
+async def find_fence(mode: str) -> Fence | Unavailable:
+    """Return the fence for programs of this machine, or why there is none, with the remedy.
+
+    Args:
+        mode: `--helmbench-sandbox`; whichever engine it names, programs of this machine run in bubblewrap.
+    """
+    if mode == NO_SANDBOX:
+        return Unavailable(f"--helmbench-sandbox={mode}\n{_REMEDY}")
+    program = shutil.which("bwrap")
+    if program is None or not sys.platform.startswith("linux"):
+        return Unavailable(
+            f"there is no sandbox for programs of this machine: bwrap is not installed\n{_REMEDY}"
+        )
+    local = await asyncio.to_thread(LocalPrograms)
+    groups = await asyncio.to_thread(find_group_place)
+    why = ""
+    for more in (("--disable-userns",), ()):  # the second before 0.8
+        fence = Fence(
+            BubbleKit((program, *_NAMESPACES, *more, *system_view(local)), local.seccomp, groups), local
+        )
+        found = await _obstacle(fence)
+        if not found:
+            return fence
+        why = why or found
+    await fence.close()
+    return Unavailable(f"there is no sandbox for programs of this machine: {why}\n{_REMEDY}")
+
+
+async def _obstacle(fence: Fence) -> str:
+    """Return why nothing runs in it; empty when something does."""
+    try:
+        enclosed = fence.enclose(View("/", {}), ("true",))
+        enclosed.go()
+    except SandboxError as error:
+        return str(error)
+    try:
+        tried = await run_tool(enclosed.argv, {}, wall_s=_TRIAL_S, descriptors=enclosed.descriptors)
+    except SandboxError as error:
+        return str(error)
+    finally:
+        await enclosed.close()
+    return (
+        ""
+        if tried.exit_code == 0
+        else f"bwrap does not work here ({excerpt(tried.stderr.decode(errors='replace'))})"
+    )
