@@ -162,9 +162,7 @@ class PackOptions:
         "auto",
         "where foreign code runs: auto, gvisor, docker, podman, bwrap, or none: then it does not",
     )
-    unprotected: bool = _PACKS(
-        _FLAG, False, "without a sandbox run Bench Packs and your agent with your rights"
-    )
+    unprotected: bool = _PACKS(_FLAG, False, "without a sandbox run Bench Packs and agents with your rights")
     pull: bool = _PACKS(_FLAG, False, "fetch container images that are not here")
     allow_commands: tuple[str, ...] = _PACKS(
         _names("NAME", "chroot"), (), "a dangerous command that a row may need: chroot", name="allow-command"
@@ -194,7 +192,7 @@ class BenchPackOptions:
 
     Args:
         partial: The score from which a partial result passes; minus infinity: always; None: never.
-        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers, else no bound.
+        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers and verifiers.
     """
 
     node: Path | None = _BENCH_PACKS(
@@ -217,7 +215,10 @@ class BenchPackOptions:
         "have the Bench Pack prepare for every item, or once per session",
     )
     pack_concurrency: int | None = _BENCH_PACKS(
-        _whole("N", 1), None, "scenarios of a Bench Pack at a time", absent="1 for local servers, else all"
+        _whole("N", 1),
+        None,
+        "scenarios of a Bench Pack at a time",
+        absent="1 for local servers and with verifiers, else as many as calls",
     )
     partial: float | None = _BENCH_PACKS(
         _LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"

@@ -31,6 +31,8 @@ _COMMANDS = (
     "score",
     "gate",
     "compare",
+    "judge-sample",
+    "judge-labels",
     "rescore",
     "report",
     "export",

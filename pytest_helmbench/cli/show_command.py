@@ -25,6 +25,7 @@ from pytest_helmbench.reports.tables import table
 from pytest_helmbench.scoring.repetition_rates import repetition_rates
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.session.stored_scores import coded_rows
+from pytest_helmbench.store.benchmark_sizes import shrunk_since
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.run_queries import RunDetail
@@ -38,9 +39,12 @@ __all__ = ["command"]
 @click.option(
     "--flaky", is_flag=True, help="List the cases that passed in some repetitions and failed in others."
 )
+@click.option(
+    "--gone", is_flag=True, help="List the cases that the benchmark had in the run before, and has no more."
+)
 @db_option
 @as_json_option
-def command(run: str, code: str | None, db: Path | None, *, flaky: bool, as_json: bool) -> None:
+def command(run: str, code: str | None, db: Path | None, *, flaky: bool, gone: bool, as_json: bool) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
     A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
@@ -51,6 +55,14 @@ def command(run: str, code: str | None, db: Path | None, *, flaky: bool, as_json
         run, code = "last", run
     path = database_of(db)
     detail = run_of(path, run)
+    if gone:
+        shrunk = shrunk_since(path, detail.summary.id)
+        codes = () if shrunk is None else shrunk.gone
+        if as_json:
+            say_json(list(codes))
+        else:
+            say(*(codes or ("no case is gone since the run before",)))
+        return
     if flaky:
         _show_flaky(path, detail, code, as_json=as_json)
         return

@@ -91,6 +91,7 @@ class RunWords:
 
     Args:
         line: One line, without the name of the run; empty for none.
+        said: Likewise, in words that may quote replies: not for CI.
         facts: Name and text of what a run's page says.
         score: What the kind makes of the run, in JSON types, without texts; None for nothing.
         score_with_text: The same with texts.
@@ -100,6 +101,7 @@ class RunWords:
     """
 
     line: str = ""
+    said: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     score: JsonObject | None = None
     score_with_text: JsonObject | None = None

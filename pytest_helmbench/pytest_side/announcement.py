@@ -114,7 +114,7 @@ class Announcer:
         if gates.asked and plan.scope == "by_outcome":
             raise pytest.UsageError(
                 "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
-                "  hint: leave --helmbench-min-score out, or run the whole selection"
+                "  hint: leave --helmbench-min-score and --helmbench-baseline out, or run the whole selection"
             )
 
 

@@ -155,7 +155,10 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     if scores and any(counts.judged for counts in rows.values()):
         lines += ["", *score_lines(scores, behaviours=verbose), ""]
     names = run_names(coordinator)
-    lines += [f"{names[run_id]}: {words.line}" for run_id, words in _words(plan, coordinator) if words.line]
+    shows_text = coordinator.settings.with_text or not in_ci()
+    for run_id, words in _words(plan, coordinator):
+        lines += [f"{names[run_id]}: {words.line}"] if words.line else []
+        lines += [f"  it says: {words.said}"] if words.said and shows_text else []
     lines += [
         f"{model}: not judged: {reasons_text(counts.reasons)}"
         for model, counts in rows.items()

@@ -87,7 +87,8 @@ def _line(name: str, baseline: str, found: RunComparison, scope: ScopeChange) ->
 def _notes(found: RunComparison) -> Iterator[str]:
     if found.fallen and not found.has_too_little_in_common:
         fallen = "; ".join(map(_fallen, found.fallen))
-        yield f"fell on these very cases (Holm over {len(found.behaviours)} behaviours): {fallen}"
+        plural = "" if len(found.behaviours) == 1 else "s"
+        yield f"fell on these very cases (Holm over {len(found.behaviours)} behaviour{plural}): {fallen}"
     if found.cases_left_out or found.rows_by_other_rules:
         parts = [f"on the {found.cases_compared} cases in both"]
         if found.cases_left_out:

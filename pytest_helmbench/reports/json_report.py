@@ -84,6 +84,7 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object
         "capped": score.capped,
         "repetition_sd": score.repetition_sd,
         "neutral_rows": score.neutral_rows,
+        "corrected": None if score.corrected is None else asdict(score.corrected),
         "warnings": list(score.warnings),
         "floors": [_floor(floor) for floor in score.floors],
         "pillars": [part(found) for found in score.pillars],

@@ -7,13 +7,14 @@ from fractions import Fraction
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
+from pytest_helmbench.scoring.corrected_rate import CorrectedRate
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, shown_score
 from pytest_helmbench.session.gates import GateReport
 
-__all__ = ["gate_lines", "interval_text", "rerun_text", "score_lines", "score_notes"]
+__all__ = ["corrected_text", "gate_lines", "interval_text", "rerun_text", "score_lines", "score_notes"]
 
 
 def interval_text(score: Score) -> str:
@@ -57,6 +58,18 @@ def _asked_once(scores: Mapping[str, RunScore]) -> Iterable[str]:
     names = [name for name, run in scores.items() if run.total.score is not None and run.total.rerun is None]
     if names:
         yield f"{names[0] if len(names) == 1 else f'{len(names)} scores'}: {rerun_text(None)}"
+
+
+def corrected_text(found: CorrectedRate | None) -> str:
+    """Return the judge's pass rate as judged and as labels correct it."""
+    if found is None:
+        return "the judge's labels correct nothing yet: label some of both verdicts"
+    span = f"{100 * found.low:.1f} to {share(found.high)}"
+    return (
+        f"pass rate {share(found.raw)} as judged; {share(found.corrected)} ({span}) corrected by {found.labels} labels;"
+        f" the judge was right on {100 * found.right_passes:.0f} % of its passes and"
+        f" {100 * found.right_fails:.0f} % of its fails"
+    )
 
 
 def rerun_text(found: Rerun | None) -> str:
@@ -147,6 +160,8 @@ def score_notes(run: RunScore) -> Sequence[str]:
         )
     if total.rerun is not None:
         notes.append(rerun_text(total.rerun))
+    if run.labelled:
+        notes.append(corrected_text(run.corrected))
     if run.neutral_rows:
         rows = "row" if run.neutral_rows == 1 else "rows"
         notes.append(f"{run.neutral_rows} neutral {rows} (severity 0) in no score")

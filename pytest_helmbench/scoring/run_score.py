@@ -11,6 +11,7 @@ from statistics import stdev
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.scoring.corrected_rate import CorrectedRate
 from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, capped_interval, tree_interval
 from pytest_helmbench.scoring.ledger import Ledger, behaviour_ledgers
 from pytest_helmbench.scoring.reruns import Rerun, rerun
@@ -123,6 +124,8 @@ class RunScore:
         repetition_sd: Sample standard deviation of the run score over repetitions; None for fewer than two.
         neutral_rows: Planned rows that the score ignores.
         warnings: For people.
+        corrected: The judge's pass rate, corrected by labels; None without labels of both verdicts.
+        labelled: Some of the judge's verdicts were labelled.
         groups: Of a pack: its families, then its groups of metadata (`subject=algebra`); empty for a tree.
     """
 
@@ -135,6 +138,8 @@ class RunScore:
     neutral_rows: int
     warnings: tuple[str, ...]
     groups: tuple[Score, ...] = ()
+    corrected: CorrectedRate | None = None
+    labelled: bool = False
 
     @property
     def score(self) -> Fraction | None:

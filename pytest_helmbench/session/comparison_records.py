@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 from pytest_helmbench.session.comparing import RunComparison
 
@@ -27,11 +28,23 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         "common": _number(found.common),
     }
     behaviours = [_behaviour(one) for one in found.behaviours]
-    if not found.scopes:
-        nothing: dict[str, object] = dict.fromkeys(_SCOPE)
-        verdict = {"verdict": found.verdict.value, "reason": found.reason, "behaviours": behaviours}
-        return [{**shared, "scope": "", **nothing, **counts, **verdict}]
-    return [
+    compared = {scope.code for scope in found.scopes}
+    nothing: dict[str, object] = dict.fromkeys(_SCOPE)
+    missing = [
+        {
+            **shared,
+            "scope": limit.code,
+            **nothing,
+            "max_drop": float(limit.drop),
+            **counts,
+            "verdict": Verdict.NOT_COMPARABLE.value,
+            "reason": found.reason or f"no case of {limit.code} is in both runs",
+            "behaviours": behaviours,
+        }
+        for limit in found.limits
+        if limit.code not in compared
+    ]
+    return missing + [
         {
             **shared,
             **_scope(scope),

@@ -25,6 +25,7 @@ from pytest_helmbench.session.run_book import RunBook
 from pytest_helmbench.session.session_comparisons import compared_with, keep_comparisons
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import model_limits, session_concurrency
+from pytest_helmbench.store.benchmark_sizes import Shrunk
 from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_cost
 from pytest_helmbench.store.sent_calls import calls_left_out
 
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from pytest_helmbench.session.recorded_replies import RecordedReplies
     from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
-__all__ = ["NOTHING_UNFINISHED", "Coordinator", "changed_text"]
+__all__ = ["NOTHING_UNFINISHED", "Coordinator", "changed_text", "shrunk_text"]
 
 NOTHING_UNFINISHED = "nothing was unfinished: this was a fresh run"
 
 _NAMED = 20
+_GONE_SHOWN = 10
 
 
 class Coordinator:
@@ -216,6 +218,9 @@ class Coordinator:
                 self.book.close(interrupted=interrupted, tick=tick)
             if interrupted or self.stopped_models or self.overdrawn is not None:
                 self._note_what_is_left()
+            if not interrupted and self.book.store is not None and self.book.store.fault is None:
+                for name, shrunk in self.book.shrunk():
+                    self.note(shrunk_text(name, shrunk))
             self.library.write_runs(self.book.run_ids(), self.book.db)
             self.library.end()
 
@@ -289,6 +294,14 @@ class Coordinator:
 
     def _set_overdrawn(self, sentence: str) -> None:
         self.overdrawn = sentence
+
+
+def shrunk_text(name: str, shrunk: Shrunk) -> str:
+    """Return what the summary says of a benchmark that has lost cases."""
+    shown = ", ".join(shrunk.gone[:_GONE_SHOWN])
+    rest = len(shrunk.gone) - _GONE_SHOWN
+    more = f" and {rest} more (`helmbench show last --gone` lists all)" if rest > 0 else ""
+    return f"{name} has {shrunk.cases} cases; it had {shrunk.cases_before} in run {shrunk.before}. Gone: {shown}{more}"
 
 
 def changed_text(names: Sequence[str]) -> str:

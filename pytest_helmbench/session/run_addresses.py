@@ -154,7 +154,10 @@ def _unfinished(known: Sequence[RunSummary]) -> str:
 
 
 def _is_complete(known: Sequence[RunSummary], session: str, benchmarks: Collection[str]) -> bool:
-    members = [run for run in known if run.session_id == session]
+    """Return whether the runs of a session are complete: those of the benchmarks that are asked for, else all."""
+    members = [
+        run for run in known if run.session_id == session and (not benchmarks or run.benchmark in benchmarks)
+    ]
     names = {run.benchmark for run in members}
     return all(run.status == "complete" for run in members) and names >= set(benchmarks)
 

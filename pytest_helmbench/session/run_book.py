@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from pytest_helmbench.session.plan import Plan, PlannedRun
 from pytest_helmbench.session.run_counts import RunCounts
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.stored_scores import ScoredRun, run_totals, scored_run
+from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.writer import Store
 
@@ -135,6 +136,7 @@ class RunBook:
                 plugin_version=version("pytest-helmbench"),
                 started_at=utc_now(),
                 codes=run.codes,
+                defined=self._defined(run, plan),
                 continues=runs.get(run.key),
             )
             for run in plan.runs
@@ -142,6 +144,26 @@ class RunBook:
         for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
             self._run_ids[run.key] = run_id
             self.tallies[run_id] = RunCounts()
+
+    def _defined(self, run: PlannedRun, plan: Plan) -> tuple[str, ...]:
+        """Return the cases that the files of a benchmark define; none for tests that pytest alone knows."""
+        loaded = self._loaded[run.benchmark]
+        files = tuple(loaded.files)
+        if plan.scope == "whole" or not files:
+            return run.codes if files else ()
+        return tuple(dict.fromkeys(job.code for file in files for job in loaded.jobs(file, "", 1)))
+
+    def shrunk(self) -> Iterator[tuple[str, Shrunk]]:
+        """Yield the benchmarks that have fewer cases than when they were last run, by name."""
+        seen = set()
+        for run in self.plan.runs if self.plan is not None and self.resumption is None else ():
+            run_id = self._run_ids.get(run.key)
+            if run_id is None or run.benchmark in seen:
+                continue
+            seen.add(run.benchmark)
+            found = shrunk_since(self.db, run_id)
+            if found is not None:
+                yield self.name_of(run), found
 
     def know(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Take note of a plan without opening anything (a dry run)."""

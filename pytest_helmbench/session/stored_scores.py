@@ -8,10 +8,12 @@ from pathlib import Path
 from sys import intern
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.scoring.corrected_rate import CorrectedRate, corrected_rate
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
+from pytest_helmbench.store.label_rows import LabelCounts, label_counts
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.run_queries import configured_alike
 from pytest_helmbench.store.run_rows import RunTotals
@@ -25,6 +27,7 @@ __all__ = [
     "run_totals",
     "score_of",
     "scored_run",
+    "stored_correction",
     "stored_score",
     "tree_rows",
 ]
@@ -53,7 +56,31 @@ def scored_run(path: Path, run_id: int) -> ScoredRun | None:
     if score is not None and score.score is not None and score.total.rerun is None:
         earlier = _earlier_rerun(path, run_id)
         score = replace(score, total=replace(score.total, rerun=earlier))
+    counts = None if score is None else label_counts(path, run_id)
+    if score is not None and counts is not None:
+        score = replace(score, corrected=_corrected(counts), labelled=True)
     return ScoredRun(facts, score)
+
+
+def stored_correction(path: Path, run_id: int) -> CorrectedRate | None:
+    """Return the judge's pass rate as the labels of a run correct it; None without labels of both verdicts.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    counts = label_counts(path, run_id)
+    return None if counts is None else _corrected(counts)
+
+
+def _corrected(counts: LabelCounts) -> CorrectedRate | None:
+    return corrected_rate(
+        counts.passes,
+        counts.judged,
+        counts.labelled_passes,
+        counts.right_passes,
+        counts.labelled_fails,
+        counts.wrong_fails,
+    )
 
 
 def _earlier_rerun(path: Path, run_id: int) -> Rerun | None:

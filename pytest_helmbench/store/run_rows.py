@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.outline import Outline
+from pytest_helmbench.store.benchmark_sizes import write_size
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.plans import merge_plan, write_plan
 
@@ -52,6 +53,7 @@ class RunRecord:
         started_at: ISO 8601 UTC.
         codes: Planned cases; repetitions are in the settings.
         rescored_from: The run whose replies are judged anew; None for a run that asks.
+        defined: Cases that the files of the benchmark define, before any selection; empty where nobody knows.
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
     """
 
@@ -67,6 +69,7 @@ class RunRecord:
     started_at: str
     codes: tuple[str, ...] = ()
     rescored_from: int | None = None
+    defined: tuple[str, ...] = ()
     continues: int | None = None
 
 
@@ -148,6 +151,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
     )
     assert cursor.lastrowid is not None  # an INSERT always has one
     write_plan(conn, cursor.lastrowid, run.codes)
+    write_size(conn, cursor.lastrowid, run.defined)
     return cursor.lastrowid
 
 

@@ -348,6 +348,8 @@ def test_the_console_script_and_a_bare_call_show_the_commands(project: Project) 
             "score",
             "gate",
             "compare",
+            "judge-sample",
+            "judge-labels",
             "rescore",
             "report",
             "export",

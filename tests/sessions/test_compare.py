@@ -318,3 +318,25 @@ def test_flaky_cases_are_listed_and_pass_at_k_stands_in_reports(
     run_tree(pytester, "--tb=no", url=provider.url)
     refused = _command(capsys, "show", "2", "--flaky", "--db", database)
     assert (refused[0], "has no case with two judged repetitions" in refused[2]) == (2, True)
+
+
+def test_a_session_that_was_cut_is_compared_when_it_has_gone_on(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    database = _tree(pytester)
+    _wrong_on(provider, ())
+    run_tree(pytester, "--tb=no", url=provider.url)
+    _wrong_on(provider, range(1, 7))
+    wrong = provider.reply
+    assert wrong is not None
+    refusal = Answer(status=400, body={"error": {"message": "no"}})
+    provider.reply = lambda request: refusal if "Message 8." in request.prompt else wrong(request)
+
+    cut = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", url=provider.url)
+    provider.reply = wrong
+    whole = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", "--helmbench-resume", url=provider.url)
+
+    assert (cut.ret, whole.ret) == (_FAILED, _FAILED)
+    assert any("inconclusive: only " in line for line in _compared(cut))
+    assert "6 of 8 perturbations changed" in _compared(whole)[0]
+    assert rows(database, "SELECT run_id, units FROM comparisons") == [(2, 8)]

@@ -161,7 +161,10 @@ def test_cases_that_earlier_outcomes_have_chosen_cannot_be_gated(
     assert result.ret == _USAGE
     shown = result.stdout.str() + result.stderr.str()
     assert "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold" in shown
-    assert "  hint: leave --helmbench-min-score out, or run the whole selection" in shown
+    assert (
+        "  hint: leave --helmbench-min-score and --helmbench-baseline out, or run the whole selection"
+        in shown
+    )
     assert provider.count == before
 
 

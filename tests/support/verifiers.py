@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierSpec,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 
@@ -97,7 +98,11 @@ class Pack:
             hash="",
         )
         return Verifiers(
-            manifest, parse_choices(choices), self.events.append, waits=Waits(**waits), build=self.build
+            manifest,
+            parse_choices(choices),
+            self.events.append,
+            waits=Waits(**waits),
+            rights=ImageRights(self.build, self.build),
         )
 
     @property

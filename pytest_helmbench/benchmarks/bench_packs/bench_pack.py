@@ -116,6 +116,7 @@ class BenchPackManifest:
         obstacle: Why no host like us can run it, in a sentence; None when one can.
         hash: SHA-256 (hex) over the files of the pack.
         measures_speed: It says so (`measures: speed`).
+        most_at_once: Scenarios that it wants to run at a time on a model (`concurrency`); None where it does not say.
     """
 
     root: Path
@@ -131,6 +132,7 @@ class BenchPackManifest:
     obstacle: str | None
     hash: str
     measures_speed: bool = False
+    most_at_once: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ class PackScore:
         summary: For people; empty for none.
         partial: Not every scenario of the pack is in it.
         unit: What the pack says of its scale; empty for nothing.
+        extra: Whatever else it says.
     """
 
     total: float
@@ -223,6 +226,7 @@ class PackScore:
     summary: str = ""
     partial: bool = False
     unit: str = ""
+    extra: JsonObject = field(default_factory=dict)
 
     @property
     def table(self) -> str:
@@ -237,6 +241,7 @@ class PackScore:
             "categories": foreign_json(self.categories),
             "summary": foreign_text(self.summary),
             "partial": int(self.partial),
+            "extra": foreign_json(self.extra) if self.extra else None,
         }
 
 

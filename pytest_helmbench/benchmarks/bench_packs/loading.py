@@ -25,6 +25,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
@@ -207,13 +208,9 @@ class BenchPackLoader:
         bridge, place = self._bridge(manifest)
         rights = f"{manifest.id} ran with your rights (--helmbench-unprotected)"
         node = self._node.path if isinstance(self._node, Node) else None
-        verifiers = Verifiers(
-            manifest,
-            self._choices,
-            tell,
-            own=OwnServers(node, self._fence, self._settings.bench_packs.verifier_env),
-            build=self._settings.bench_packs.build,
-        )
+        images = ImageRights(build=self._settings.bench_packs.build, pull=self._settings.packs.pull)
+        own = OwnServers(node, self._fence, self._settings.bench_packs.verifier_env)
+        verifiers = Verifiers(manifest, self._choices, tell, own=own, rights=images)
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
         begins = partial(self._note, rights) if self._fence is None else _silent
         return BenchPackTools(self._relay, place, bridge, verifiers, hint, begins)

@@ -16,9 +16,11 @@ from pytest_helmbench.benchmarks.bench_packs.report_lines import (
     bench_pack_lines,
     bench_pack_record,
     bench_pack_texts,
+    extra_values,
     pack_score_line,
     pack_score_record,
     pack_score_rows,
+    pack_words,
     suite_properties,
     total_text,
 )
@@ -99,6 +101,7 @@ class BenchPackRecord:
             )
         return RunWords(
             line=pack_score_line(score),
+            said=pack_words(score),
             facts=_facts(score),
             score=pack_score_record(score, with_text=False),
             score_with_text=pack_score_record(score, with_text=True),
@@ -133,6 +136,7 @@ def _facts(score: PackScore) -> tuple[tuple[str, str], ...]:
     return (
         ("pack's own total", total_text(score)),
         ("its categories", categories),
+        ("its other values", ", ".join(extra_values(score))),
         ("its words", score.summary),
     )
 

@@ -21,9 +21,11 @@ __all__ = [
     "bench_pack_lines",
     "bench_pack_record",
     "bench_pack_texts",
+    "extra_values",
     "pack_score_line",
     "pack_score_record",
     "pack_score_rows",
+    "pack_words",
     "suite_properties",
     "total_text",
 ]
@@ -35,6 +37,7 @@ BENCH_PACK_TEXTS = ("pack_summary", "pack_note", "pack_raw_log")
 """What it says beyond that where texts are asked for: a pack's words may quote replies."""
 
 _LABEL_LIMIT = 40
+_WORDS_LIMIT = 300
 _MOST_CATEGORIES = 12
 _LINE_LIMIT = 500
 _LOG_LIMIT = 8_000
@@ -77,7 +80,20 @@ def pack_score_line(score: PackScore) -> str:
     parts = [f"{label} {number}" for label, number, _ in pack_score_rows(score)]
     more = [f"{len(parts) - _MOST_CATEGORIES} more"] if len(parts) > _MOST_CATEGORIES else []
     categories = ", ".join([*parts[:_MOST_CATEGORIES], *more])
-    return f"the pack's own total: {total_text(score)}{f'; {categories}' if categories else ''}"
+    said = [part for part in (categories, ", ".join(extra_values(score))) if part]
+    return "; ".join([f"the pack's own total: {total_text(score)}", *said])
+
+
+def extra_values(score: PackScore) -> list[str]:
+    """Return the numbers that a pack says of a run beyond the protocol, as `name value`."""
+    shown = [f"{_one_line(name)} {amount(value)}" for name, value in score.extra.items() if _is_number(value)]
+    return shown[:_MOST_CATEGORIES]
+
+
+def pack_words(score: PackScore) -> str:
+    """Return what a pack says of a run in words, on one line: its summary, and texts beyond the protocol."""
+    more = [f"{name}: {value}" for name, value in score.extra.items() if isinstance(value, str)]
+    return _one_line("; ".join(filter(None, (score.summary, *more))), _WORDS_LIMIT)
 
 
 def pack_score_rows(score: PackScore) -> list[tuple[str, str, str]]:
@@ -108,7 +124,10 @@ def pack_score_record(score: PackScore, *, with_text: bool) -> JsonObject:
             for category in score.categories
         ],
     }
-    return {**record, "summary": score.summary or None} if with_text else record
+    if not with_text:
+        return record
+    extra: JsonObject = {"extra": dict(score.extra)} if score.extra else {}
+    return {**record, "summary": score.summary or None, **extra}
 
 
 def bench_pack_cells(row: BenchPackRow) -> dict[str, str | float | None]:

@@ -295,6 +295,7 @@ def pack_score(path: Path, run_id: int) -> PackScore | None:
         summary=row["summary"] or "",
         partial=bool(row["partial"]),
         unit=row["unit"] or "",
+        extra=json.loads(str(row["extra"])) if row.get("extra") else {},
     )
 
 

@@ -72,6 +72,8 @@ def store_pack_totals(
             "totalScore": score.total,
             "categories": [dict(category) for category in score.categories],
             "summary": score.summary,
+            **({"totalUnit": score.unit} if score.unit else {}),
+            **score.extra,
         }
         store.record_event(run_id, _event("run_finished", {"scores": {model: stated}}))
     return tuple(wrong)

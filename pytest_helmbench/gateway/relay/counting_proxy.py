@@ -26,6 +26,8 @@ _LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 _CONNECT_S = 10.0
 _STOP_S = 0.2
+_KEPT = 4_096  # bytes of an answer of 500
+_WORDS_SHOWN = 500
 _SHOWN = 120
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
@@ -161,13 +163,22 @@ class CountingProxy:
             allow_redirects=False,
             skip_auto_headers=_FILLED_IN,
         ) as answer:
-            if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                why = f"verifier {self._name!r} answered {answer.status}: {_shown(request)}"
-                self.fault = self.fault or why
-            return await self._answer(request, answer)
+            if answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                return await self._answer(request, answer)
+            why = f"verifier {self._name!r} answered {answer.status}: {_shown(request)}"
+            is_first = self.fault is None
+            self.fault = self.fault or why
+            said = bytearray()
+            response = await self._answer(request, answer, said)
+            words = excerpt(" ".join(said.decode("utf-8", "replace").split()), _WORDS_SHOWN)
+            if is_first and words:
+                self.fault = f"{why}\n  it said: {words}"
+            return response
 
-    async def _answer(self, request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-        """Pass an answer on as it comes; one that breaks off breaks off there too."""
+    async def _answer(
+        self, request: web.BaseRequest, answer: aiohttp.ClientResponse, said: bytearray | None = None
+    ) -> web.StreamResponse:
+        """Pass an answer on as it comes, keeping its start; one that breaks off breaks off there too."""
         passed = CIMultiDict(_passed(answer.headers.items(), answer.headers.getall("Connection", ())))
         for name in _NAMING_URLS:
             if name in passed:
@@ -183,6 +194,8 @@ class CountingProxy:
                 if size > self._bounds.body_bytes:
                     self._cut(request, self._too_large("answer"))
                     return response
+                if said is not None and len(said) < _KEPT:
+                    said += chunk[:_KEPT]
                 await response.write(chunk)
         except (aiohttp.ClientError, TimeoutError) as error:
             self._cut(request, f"verifier {self._name!r} broke off its answer ({_reason(error)})")

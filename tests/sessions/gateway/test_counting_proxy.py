@@ -149,8 +149,11 @@ def test_redirects_are_passed_on_without_the_verifiers_own_address(location: str
     [
         ("404 Not Found", None),
         ("429 Too Many Requests", None),
-        ("500 Internal Server Error", "verifier 'checker' answered 500: POST /verify?n=1"),
-        ("503 Service Unavailable", "verifier 'checker' answered 503: POST /verify?n=1"),
+        (
+            "500 Internal Server Error",
+            "verifier 'checker' answered 500: POST /verify?n=1\n  it said: said why",
+        ),
+        ("503 Service Unavailable", "verifier 'checker' answered 503: POST /verify?n=1\n  it said: said why"),
     ],
 )
 def test_an_answer_of_the_500s_is_a_fault_and_the_first_one_stays(status: str, fault: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from commands import run_command
 from packed import answer_rows, asked_rows, free
 from packs import write_pack
 from provider import Provider
@@ -59,6 +60,9 @@ def test_a_marking_model_reads_what_words_do_not_decide(
     # Nothing is asked again: neither of the model nor of the judge.
     run_tree(pytester, _JUDGE, "--helmbench-cache=only", url=provider.url).assert_outcomes(passed=2, failed=3)
     assert asked_rows(provider) == []
+    result = run_command(pytester, "rescore", "1")
+    assert result.ret == 0
+    assert rows(database, "SELECT DISTINCT passed_tests, failed_tests FROM evaluation_runs") == [(2, 3)]
 
 
 def test_without_a_marking_model_guesses_are_counted_and_failures_say_what_they_rest_on(

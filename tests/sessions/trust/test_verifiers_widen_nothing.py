@@ -74,7 +74,13 @@ def test_a_pack_reaches_its_verifier_through_the_fence(pytester: pytest.Pytester
         run=run,
     )
 
-    run_packs(pytester, url=provider.url).assert_outcomes(passed=1)
+    # The manifest's word alone is none: nobody is asked at an address that only it names.
+    alone = run_packs(pytester, "-rs", "--helmbench-allow-skipped", url=provider.url)
+    alone.assert_outcomes(skipped=1)
+    alone.stdout.fnmatch_lines([f"*--helmbench-verifier=exact={address}*"])
+    assert provider.count == 0
+
+    run_packs(pytester, f"--helmbench-verifier=exact={address}", url=provider.url).assert_outcomes(passed=1)
 
     [(status,)] = rows(pytester.path / "helmbench.db", "SELECT note FROM pack_results")
     assert status.isdigit()

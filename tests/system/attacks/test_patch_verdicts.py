@@ -83,7 +83,40 @@ _MORE_TESTS = f"{_FILES['tests/test_add.py']}\ndef test_more():\n    pass\n"
 _U = "import unittest\n"
 _TRAP = "import os\nos._exit(0)\n"
 _INI = "[pytest]\naddopts = "
+_SEARCHES = """
+import gc, os
+for each in gc.get_objects():
+    if getattr(each, "__name__", "") == "say" and getattr(each, "__closure__", None):
+        each("test", "tests/test_add.py::test_add", "passed"); each("test", "tests/test_add.py::test_zero", "passed")
+        each("decoy", "failed"); each("end", 0)
+os._exit(0)
+"""
+_ONCE = """
+import _pytest.reports as reports
+def add(a, b):
+    made = reports.TestReport.from_item_and_call.__func__
+    kept = made.__code__
+    def passes(cls, item, call):
+        call.excinfo = None
+        made.__code__ = kept
+        return made(cls, item, call)
+    reports.passes = passes
+    made.__code__ = (lambda cls, item, call: __import__("_pytest.reports").reports.passes(cls, item, call)).__code__
+    return 0
+"""
+_REWRITES = """
+import sys
+def add(a, b):
+    for name in ("test_add", "test_zero"):
+        sys._getframe(1).f_globals[name].__code__ = (lambda: None).__code__
+    return 3 if a else 1
+"""
 _ATTACKS: Sequence[Try] = (
+    _code("searches for who reports", _SEARCHES),
+    _code("a report that passes once", _ONCE),
+    _code("rewrites the tests", _REWRITES),
+    _code("becomes another program", "import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'pass'])\n"),
+    _code("leaves in a fork", "import os\nif os.fork():\n    os.wait()\n    os._exit(0)\n" + _WRONG),
     _code("os._exit at import", _TRAP),
     _code("os._exit at import, unittest", _TRAP, _UNITTEST),
     _code("os._exit in a shell", _TRAP, _IN_SHELL),

@@ -192,7 +192,7 @@ def test_a_server_that_breaks_in_the_middle_of_an_item_is_its_fault_and_started_
         assert await verifiers.ready() is None
         async with await verifiers.open() as second:
             assert (await asked(second, "/broken"))[0] == 503
-            assert second.fault == "verifier 'verifier' answered 503: GET /broken"
+            assert second.fault == "verifier 'verifier' answered 503: GET /broken\n  it said: broken"
         started = len(pack.events)
         assert await verifiers.ready() is None  # it answers: nothing is started
         assert len(pack.events) == started == 2
@@ -275,8 +275,8 @@ def test_a_killed_session_takes_the_server_and_all_it_started_with_it(tmp_path: 
 @pytest.mark.parametrize(
     ("spec", "choices", "mode"),
     [
-        ({"default_mode": VerifierDefault.CUSTOM_URL, "custom_url": "URL/"}, (), "custom_url"),
-        ({"default_mode": VerifierDefault.CLOUD, "cloud_url": "URL"}, (), "cloud"),
+        ({"default_mode": VerifierDefault.CUSTOM_URL, "custom_url": "URL/"}, ("URL/",), "custom_url"),
+        ({"default_mode": VerifierDefault.CLOUD, "cloud_url": "URL"}, ("verifier=URL",), "custom_url"),
         ({"default_mode": VerifierDefault.DOCKER}, ("URL",), "custom_url"),
         ({"default_mode": VerifierDefault.CLOUD, "cloud_url": "http://x"}, ("verifier=URL/",), "custom_url"),
     ],
@@ -311,8 +311,8 @@ def test_a_server_of_somebody_else_is_used_when_it_is_well_and_its_url_stays_hid
     [
         (
             {"default_mode": VerifierDefault.CUSTOM_URL, "custom_url": "http://127.0.0.1:{port}"},
-            "verifier 'verifier' is not well at http://127.0.0.1:{port}/health: Connection refused\n"
-            "  hint: --helmbench-verifier=URL names another one",
+            "verifier 'verifier' is at http://127.0.0.1:{port}, an address that only the manifest names\n"
+            "  hint: if you want it to be asked: --helmbench-verifier=verifier=http://127.0.0.1:{port}",
         ),
         (
             {"default_mode": VerifierDefault.CLOUD},

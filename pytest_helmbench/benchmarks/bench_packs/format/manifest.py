@@ -144,6 +144,7 @@ def _manifest(sheet: Sheet, root: Path, path: Path) -> BenchPackManifest | None:
         obstacle=web or unmet,
         hash="",
         measures_speed=_measures_speed(data),
+        most_at_once=_most_at_once(sheet, data),
     )
     if "/" in manifest.id or "\\" in manifest.id or set(manifest.id) == {"."}:
         message = f"{shown(manifest.id)} cannot be the name of a folder"
@@ -156,6 +157,16 @@ def _measures_speed(data: JsonObject) -> bool:
     capabilities = data.get("capabilities")
     stated = (data.get("measures"), capabilities.get("measures") if isinstance(capabilities, dict) else None)
     return any(one == "speed" or (isinstance(one, list) and "speed" in one) for one in stated)
+
+
+def _most_at_once(sheet: Sheet, data: JsonObject) -> int | None:
+    stated = data.get("concurrency")
+    if stated is None or (isinstance(stated, int) and not isinstance(stated, bool) and stated > 0):
+        return stated
+    sheet.error(
+        ("concurrency",), f"{shown(stated)} is no number of scenarios", "write a whole number from 1 on"
+    )
+    return None
 
 
 def _check_version(sheet: Sheet, data: JsonObject, key: str) -> None:

@@ -25,6 +25,7 @@ _BREAK = re.compile("[\x00\r\n\u2028\u2029\ud800-\udfff]")
 # As the bridge writes what JSON lacks: these as texts, a bigint as the text of its digits, undefined as null
 # or not at all; an object that was too large ends in the key.
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_OF_A_SCORE = frozenset(("totalScore", "categories", "summary", "unit", "totalUnit"))
 _DIGITS = re.compile(r"-?[0-9]+\Z")
 _CUT = "[cut]"
 _STATUSES = tuple(status.value for status in PackStatus)
@@ -125,14 +126,15 @@ def score_of(value: JsonValue) -> PackScore:
     total = answer.number("totalScore")
     if total is None and not answer.faults:
         answer.wrong("totalScore", "not a number")
-    summary, unit = answer.text("summary"), answer.text("unit")
+    summary, unit = answer.text("summary"), answer.text("totalUnit") or answer.text("unit")
     listed = answer.stated.get("categories")
     if listed is not None and not isinstance(listed, list):
         answer.wrong("categories", "not a list")
         listed = None
     categories = tuple(_categories(answer, listed or []))
     answer.check()
-    return PackScore(total=total or 0.0, categories=categories, summary=summary, unit=unit)
+    extra = {name: part for name, part in answer.stated.items() if name not in _OF_A_SCORE}
+    return PackScore(total=total or 0.0, categories=categories, summary=summary, unit=unit, extra=extra)
 
 
 class _Answer:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import build_image, pull_image
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, build_image, pull_image
 from pytest_helmbench.benchmarks.bench_packs.verifiers.inspected import (
     address_in,
     host_address,
@@ -88,11 +88,11 @@ class Containers:
     """The containers of one process: engines are looked for once, networks made when they are needed.
 
     Args:
-        build: Whether images may be built from what packs bring.
+        rights: What the user allows of images that are not here.
     """
 
-    def __init__(self, *, build: bool) -> None:
-        self._build = build
+    def __init__(self, rights: ImageRights) -> None:
+        self._rights = rights
         self._found: dict[str, Engine | Unavailable] = {}
         self._networks: dict[str, _Network] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -146,7 +146,7 @@ class Containers:
         port = spec.listen_port
         if port is None or (spec.build_context is None and not spec.image):
             raise AbsentVerifierError("failed", "has no container described in the manifest", _HINT)
-        image = await _image(spec, engine, tell, build=self._build)
+        image = await _image(spec, engine, tell, self._rights)
         network = await self._network(engine)
         tell("starting_container", f"A container of {engine.name} is started.")
         name = engine.new_name()
@@ -194,7 +194,7 @@ class Containers:
             return self._networks[engine.name]
 
 
-async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell, *, build: bool) -> str:
+async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell, rights: ImageRights) -> str:
     """Return the image of a verifier, built or fetched if need be.
 
     Raises:
@@ -202,9 +202,9 @@ async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell, *, bui
     """
     if spec.build_context is None:
         say = partial(tell, "pulling_image", f"The image {spec.image} is fetched.")
-        return await pull_image(engine, spec.image, say)
+        return await pull_image(engine, spec.image, say, allowed=rights.pull)
     say = partial(tell, "building_image", "The image of the verifier is built.")
-    return await build_image(engine, spec.build_context, say, allowed=build)
+    return await build_image(engine, spec.build_context, say, allowed=rights.build)
 
 
 async def _new_network(engine: ContainerEngine) -> _Network:

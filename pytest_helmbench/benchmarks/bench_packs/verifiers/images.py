@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
 from pytest_helmbench.sandbox.workspace import remove_tree
 
-__all__ = ["build_image", "content_tag", "pull_image"]
+__all__ = ["NO_IMAGES", "ImageRights", "build_image", "content_tag", "pull_image"]
 
 _REPOSITORY = "localhost/helmbench-verifier"
 _HINT = (
@@ -36,6 +37,22 @@ def content_tag(folder: Path) -> str:
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part)
     return f"{_REPOSITORY}:{digest.hexdigest()[:32]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRights:
+    """What the user allows; a manifest says nothing about it.
+
+    Args:
+        build: Images may be built from what packs bring (`--helmbench-build`).
+        pull: Images may be fetched (`--helmbench-pull`).
+    """
+
+    build: bool = False
+    pull: bool = False
+
+
+NO_IMAGES = ImageRights()
 
 
 async def build_image(
@@ -77,13 +94,18 @@ async def build_image(
     return tag
 
 
-async def pull_image(engine: ContainerEngine, image: str, tell: Callable[[], None]) -> str:
-    """Return an image that a manifest names; it is fetched unless it is there.
+async def pull_image(engine: ContainerEngine, image: str, tell: Callable[[], None], *, allowed: bool) -> str:
+    """Return an image that a manifest names; it is fetched, where that is allowed, unless it is there.
 
     Raises:
-        AbsentVerifierError: It cannot be fetched.
+        AbsentVerifierError: It cannot be fetched, or may not be.
     """
     if not await _is_here(engine, image):
+        if not allowed:
+            what = f"needs the image {image}, which is not here"
+            raise AbsentVerifierError(
+                "missing_dependency", what, f"--helmbench-pull, or {engine.name} pull {image}"
+            )
         tell()
         pulled = await engine.tool("pull", image, wall_s=_BUILD_S)
         _want(pulled, f"{engine.name} could not pull its image {image}")

@@ -17,6 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import Choices, Mode
 from pytest_helmbench.benchmarks.bench_packs.verifiers.container_servers import Containers
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import NO_IMAGES, ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Running,
@@ -117,7 +118,7 @@ class Verifiers:
         tell: Takes the protocol's `verifier_preparing` events.
         own: How its own servers are run.
         waits: How long health checks may take.
-        build: Whether images may be built from what the pack brings.
+        rights: What the user allows of images that are not here.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Verifiers:
         *,
         own: OwnServers | None = None,
         waits: Waits | None = None,
-        build: bool = False,
+        rights: ImageRights = NO_IMAGES,
     ) -> None:
         self._manifest = manifest
         self._choices = choices
@@ -136,7 +137,7 @@ class Verifiers:
         self._own = own or OwnServers()
         self._waits = waits or Waits()
         self._places = tuple(_Place(spec) for spec in manifest.verifiers)
-        self._containers = Containers(build=build)
+        self._containers = Containers(rights)
         self._proxies: CountingProxies | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -230,9 +231,9 @@ class Verifiers:
         if choice is None:
             match spec.default_mode:
                 case VerifierDefault.CLOUD:
-                    return await self._reached(spec, spec.cloud_url, "cloud")
+                    raise _only_stated(spec, spec.cloud_url)
                 case VerifierDefault.CUSTOM_URL:
-                    return await self._reached(spec, spec.custom_url, "custom_url")
+                    raise _only_stated(spec, spec.custom_url)
                 case VerifierDefault.DOCKER:
                     return await self._contained(spec, None)
         match choice.mode:
@@ -259,12 +260,8 @@ class Verifiers:
         """Return a server that somebody else runs.
 
         Raises:
-            AbsentVerifierError: There is no address, or it is not well.
+            AbsentVerifierError: It is not well.
         """
-        if not url:
-            raise AbsentVerifierError(
-                "missing_dependency", "has no URL in the manifest", "give one: --helmbench-verifier=URL"
-            )
         self._say(spec, "waiting_for_healthcheck", f"The verifier is looked for at {spec.health_path}.")
         well = url.rstrip("/") + spec.health_path
         saw = await self._health(spec, self._waits.url_s)(well)
@@ -300,6 +297,19 @@ def _doubt(place: _Place, running: Running) -> None:
     """Have a verifier looked at again, unless it has been replaced meanwhile."""
     if place.running is running:
         place.doubted = True
+
+
+def _only_stated(spec: VerifierSpec, url: str) -> AbsentVerifierError:
+    """Return why a verifier does not run whose address nobody but its manifest names: a manifest widens no rights."""
+    if not url:
+        return AbsentVerifierError(
+            "missing_dependency", "has no URL in the manifest", "give one: --helmbench-verifier=URL"
+        )
+    return AbsentVerifierError(
+        "missing_dependency",
+        f"is at {excerpt(url, 200)}, an address that only the manifest names",
+        f"if you want it to be asked: --helmbench-verifier={spec.id}={excerpt(url, 200)}",
+    )
 
 
 def _sentence(place: _Place, *, hint: bool = False) -> str:

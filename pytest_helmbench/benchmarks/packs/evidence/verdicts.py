@@ -83,7 +83,7 @@ async def weighed(
         ran: With the candidate.
         control: Runs it without; asked for nothing that is not needed.
         names_tests: The command names pytest or unittest.
-        excuses: Whether a breakdown that is the same without the candidate is the pack's.
+        excuses: Whether a breakdown without the candidate, the same as with it, is the pack's.
     """
     ended, seen = ran.ended, ran.seen
     code = ended.exit_code
@@ -101,7 +101,7 @@ async def weighed(
     if code is not None and code not in _NOT_STARTED and _is_plain(ran, names_tests=names_tests):
         return Weighed(Verdict.FAILED, "tests_failed", f"ended with exit code {code}")
     without = await control(False)
-    if ran.is_like(without) and excuses(ran):
+    if ran.is_like(without) and excuses(without):
         message = f"{_how(ran)}, as it does without the candidate"
         return Weighed(Verdict.ERROR, _reason(ran), message, _broken(ran))
     return Weighed(Verdict.FAILED, _reason(ran), _how(ran), _broken(ran))
@@ -113,7 +113,7 @@ async def _complete(ran: Ran, control: Control, excuses: Callable[[Ran], bool]) 
     lacks = shortfall(ran.seen, wanted.seen)
     if lacks and (ran.seen.sessions or wanted.seen.sessions):
         without = await control(False)
-        if not ran.seen.is_whole and ran.is_like(without) and excuses(ran):
+        if not ran.seen.is_whole and ran.is_like(without) and excuses(without):
             message = f"{_how(ran)}, as it does without the candidate"
             return Weighed(Verdict.ERROR, "broken_off", message, _broken(ran))
         lacks = shortfall(ran.seen, wanted.seen, without.seen)
@@ -121,7 +121,7 @@ async def _complete(ran: Ran, control: Control, excuses: Callable[[Ran], bool]) 
         return Weighed(Verdict.PASSED)
     if not ran.seen.sessions and not wanted.seen.sessions:
         return Weighed(Verdict.ERROR, "no_evidence", _NO_EVIDENCE)
-    is_packs = bool(ran.seen.broken) and ran.seen.broken == wanted.seen.broken and excuses(ran)
+    is_packs = bool(ran.seen.broken) and ran.seen.broken == wanted.seen.broken and excuses(wanted)
     return _incomplete(lacks, is_packs=is_packs)
 
 

@@ -46,6 +46,8 @@ _MISREAD = {
     "71% is land",
     "I'd need to see the recipe to say; 250 pages could hold it.",
     "3,000 more than last year's 12,500",
+    "Steven Allan Spielberg",
+    "Mostly nitrogen, with oxygen second.",
 }
 
 
@@ -57,7 +59,7 @@ def test_habits_of_models_are_read_as_a_person_reads_them() -> None:
         if evaluate_answer("short_answer", group["input"], group["eval"], reply, parity=False).passed
         is not person
     }
-    assert len(rows) > 370
+    assert len(rows) > 450
     assert wrong == _MISREAD
 
 

@@ -100,20 +100,26 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     pytest = importlib.import_module("pytest")
     marked: Callable[..., Callable[[_Hook], _Hook]] = pytest.hookimpl
     decoys: dict[str, object] = {}
-    phases: dict[str, list[str]] = {}
+    codes: dict[str, object] = {}
+    outcomes = _Outcomes()
     tampered = told_once(say)
 
     @marked(trylast=True)
     def pytest_collection_finish(session: Any) -> None:
         for item in session.items:
             say("item", item.nodeid)
+            codes[item.nodeid] = _code_of(item)
         if settings["mode"] != "collect" and session.items:
             decoy = _decoy(pytest, session, own + "/" + settings["decoy"])
             decoys[decoy.nodeid] = decoy
             session.items.insert(len(session.items) // 2, decoy)
 
     @marked(hookwrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(item: Any) -> Any:
+    def pytest_runtest_makereport(item: Any, call: Any) -> Any:
+        if call.excinfo is not None:  # as it is before anybody makes a report of it
+            outcomes.raised.add(item.nodeid)
+        if codes.get(item.nodeid) is not _code_of(item) and item.nodeid not in decoys:
+            say("tampered", "a test")
         outcome = yield
         report = outcome.get_result()
         if decoys.get(item.nodeid) is item:
@@ -128,11 +134,9 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     def pytest_runtest_logreport(report: Any) -> None:
         if report.nodeid in decoys:
             return
-        if report.when == "setup":
-            phases[report.nodeid] = []
-        phases.setdefault(report.nodeid, []).append(_phase(report))
-        if report.when == "teardown":
-            say("test", report.nodeid, _together(phases.pop(report.nodeid)))
+        word = outcomes.after(report)
+        if word:
+            say("test", report.nodeid, word)
             tampered()
 
     @marked(trylast=True)
@@ -144,10 +148,37 @@ def _hooks_of_tests(say: Say, settings: dict[str, Any], own: str) -> dict[str, o
     return {hook.__name__: hook for hook in (*hooks, pytest_runtest_logreport, pytest_sessionfinish)}
 
 
+class _Outcomes:
+    """What becomes of tests, from the reports of their phases."""
+
+    def __init__(self) -> None:
+        self.raised: set[str] = set()
+        """Tests that have raised something, by name."""
+        self._phases: dict[str, list[str]] = {}
+
+    def after(self, report: Any) -> str:
+        """Return what became of a test after its last phase; empty before."""
+        name = report.nodeid
+        if report.when == "setup":
+            self._phases[name] = []
+        self._phases.setdefault(name, []).append(_phase(report))
+        if report.when != "teardown":
+            return ""
+        word = _together(self._phases.pop(name))
+        if word == "passed" and name in self.raised:
+            word = "failed"
+        self.raised.discard(name)
+        return word
+
+
 def _decoy(pytest: Any, session: Any, path: str) -> Any:
     """Return a test that must fail: where it passes, no report of this process is worth anything."""
     module = pytest.Module.from_parent(session, path=importlib.import_module("pathlib").Path(path))
     return pytest.Function.from_parent(module, name="test")
+
+
+def _code_of(item: Any) -> object:
+    return getattr(getattr(item, "function", None), "__code__", None)
 
 
 def _phase(report: Any) -> str:

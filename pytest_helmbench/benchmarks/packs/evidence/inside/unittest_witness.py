@@ -30,13 +30,15 @@ def install(say: Say, settings: dict[str, Any], own: str) -> None:
 
     def run(self: Any, test: Any) -> Any:
         forgotten_by_children(own)
-        for case in _cases(test):
+        cases = list(_cases(test))
+        for case in cases:
             _announce(case, say)
         if settings["mode"] == "collect":
             say("end", 0)
             return plain_result()
         make = self._makeResult
-        self._makeResult = lambda: _reporting(make(), say, tampered[0])
+        first = {str(case.id()): _code_of(case) for case in cases}
+        self._makeResult = lambda: _reporting(make(), say, tampered[0], first)
         result = original(self, test)
         tried = plain_result()
         verdict_of(is_failing, tried)
@@ -78,8 +80,15 @@ def _announce(case: Any, say: Say) -> None:
         say("named", module + "." + inner)
 
 
-def _reporting(result: Any, say: Say, tampered: Callable[[], None]) -> Any:
-    """Make a result report; whatever it does beside that, it goes on doing."""
+def _reporting(result: Any, say: Say, tampered: Callable[[], None], first: dict[str, object]) -> Any:
+    """Make a result report; whatever it does beside that, it goes on doing.
+
+    Args:
+        result: Of a runner.
+        say: Sends records.
+        tampered: Says what was replaced.
+        first: Code of the tests as they were collected, by name.
+    """
     cls = type(result)
     words: dict[int, list[str]] = {}
 
@@ -95,6 +104,8 @@ def _reporting(result: Any, say: Say, tampered: Callable[[], None]) -> Any:
         cls.addSubTest(self, test, subtest, err)
 
     def stop_test(self: Any, test: Any) -> None:
+        if _code_of(test) is not first.get(str(test.id())):
+            say("tampered", "a test")
         say("test", str(test.id()), _together(words.pop(id(test), [])))
         tampered()
         cls.stopTest(self, test)
@@ -108,6 +119,11 @@ def _reporting(result: Any, say: Say, tampered: Callable[[], None]) -> Any:
     }
     result.__class__ = type(cls.__name__, (cls,), own)
     return result
+
+
+def _code_of(test: Any) -> object:
+    method = getattr(test, str(getattr(test, "_testMethodName", "")), None)
+    return getattr(getattr(method, "__func__", method), "__code__", None)
 
 
 def _together(words: Iterable[str]) -> str:

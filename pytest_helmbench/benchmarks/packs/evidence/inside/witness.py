@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import sys
 
@@ -56,6 +57,8 @@ def begin(runner: str, settings: dict[str, Any], own: str, guard: Guard) -> Say 
             install_in_pytest(say, settings, own, guard.is_inside)
         elif runner == "unittest":
             install_in_unittest(say, settings, own)
+        if hasattr(gc, "freeze"):
+            gc.freeze()  # nothing of this is among the objects that can be listed
     return say
 
 

@@ -26,7 +26,7 @@ _EXPLANATION = re.compile(
         "because since when where which if after before given due using at_a out_of per compared versus rather_than",
         "instead_of not so_that including as for weil porque parce_que потому",
     )
-    + r"\s|(?<=\S)\s*,?\s*因为"
+    + r"\s|(?<=\S)\s*,?\s*因为|\sat\s(?=\d[\d.]*\s?(?:atm|bar|k?pa)(?!\w))"
 )
 _BOUND = re.compile(r"(?:[<>≤≥]|≠)\s?=?\s?[-+]?\s?$")
 _LEAD = re.compile(

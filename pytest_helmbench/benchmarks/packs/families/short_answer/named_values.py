@@ -21,6 +21,7 @@ __all__ = ["SENTENCE_WORDS", "members", "names_several"]
 _VALUE_WORDS = 4
 _SPRAY_WORDS = 4
 _MOST_PLACES = 50
+_MOST_ELEMENTS = 20
 _MASK = "§"
 
 _JOINING = any_of("and/or and or und oder et ou y o e и или as_well_as nor")
@@ -58,6 +59,11 @@ _ORDERED = re.compile(
 )
 _AND = re.compile(r"\s(?:and|und|et|y)\s|\s?&\s?")
 _OR = re.compile(r"\s(?:or|oder|ou)\s")
+_ASIDE = re.compile(r"(?<=\S)\s*\([^()]{0,200}\)")
+_LABELLED_ELSE = re.compile(
+    rf"(?<={_MASK})\s*;\s*(?!answer|option|choice|guess)[^\W\d][^;:{_MASK}\d]{{0,30}}:\s[^;]{{1,80}}"
+)
+_CODE = re.compile(r"(?<!\w)[A-Z]{2,5}(?!\w)")
 _POSSESSIVE = re.compile(r"'s?(?!\w)")
 
 
@@ -73,7 +79,7 @@ def members(text: str, question: str, *, bare: bool = False) -> frozenset[str]:
         return frozenset()
     if _ORDERED.search(question.lower()) is not None:
         return frozenset()
-    low = folded(text)
+    low = folded(_ASIDE.sub("", text))
     for listed in (low, _LISTED.split(low)[-1]):
         elements = [folded(_NUMBERED.sub("", part)) for part in _SEPARATED.split(listed) if part.strip()]
         if len(elements) > 1 and all(map(_is_valuelike, elements)):
@@ -98,7 +104,7 @@ def names_several(statement: str, answer: str, accepted: Sequence[str], question
     restated = [*_RESTATED.finditer(masked)]
     if restated and _MASK in masked[restated[-1].end() :]:
         masked = masked[restated[-1].end() :]
-    masked = _ALIAS.sub("", masked)
+    masked = _LABELLED_ELSE.sub("", _ALIAS.sub("", _ASIDE.sub(_outside, masked)))
     question = folded(question)
     asked = frozenset(words(_POSSESSIVE.sub("", question)))
     elements = [
@@ -113,7 +119,11 @@ def names_several(statement: str, answer: str, accepted: Sequence[str], question
         others = [
             element
             for element in elements
-            if _MASK not in element and not _describes(element, statement, accepted, asked, is_name=is_name)
+            if _MASK not in element
+            and not (
+                len(elements) <= _MOST_ELEMENTS
+                and _describes(element, statement, accepted, asked, is_name=is_name)
+            )
         ]
         if others and not _is_address(elements, asked):
             in_question = any(next(whole_places(question, answer), None) is not None for answer in accepted)
@@ -139,6 +149,8 @@ def _describes(
         return True
     has_digits = any(word[0].isdigit() for word in found)
     small = not _has_capital(statement, found[0])
+    if len(found) == 1 and _CODE.search(statement) is not None and _is_code(statement, found[0], accepted):
+        return True
     if has_digits and not any(character.isdigit() for answer in accepted for character in answer):
         return (
             small or bool(asked & _PLACES) or all(word[0].isdigit() or word[:3] in MONTHS for word in found)
@@ -147,6 +159,23 @@ def _describes(
         return True
     shared = [len(word) > 3 and word in asked and word not in SENTENCE_WORDS for word in found]
     return any(shared) and not all(shared)
+
+
+def _outside(found: re.Match[str]) -> str:
+    """Return nothing in place of what stands in brackets, unless the answer is in it."""
+    return found[0] if _MASK in found[0] else ""
+
+
+def _is_code(statement: str, element: str, accepted: Sequence[str]) -> bool:
+    """Return whether an element is a code such as `JPY` behind an answer in words; a country is none."""
+    written = re.search(rf"(?<!\w){re.escape(element.upper())}(?!\w)", statement)
+    words_only = not any(answer.upper() in statement for answer in accepted)
+    return (
+        written is not None
+        and _CODE.fullmatch(written[0]) is not None
+        and words_only
+        and not is_region(element)
+    )
 
 
 def _has_capital(statement: str, word: str) -> bool:

@@ -27,6 +27,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
     opened_place,
     workdir_of,
 )
+from pytest_helmbench.benchmarks.packs.families.terminal_task.quiet_git import git_environment
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, PackTask, PlannedFile
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount
@@ -47,19 +48,6 @@ CHECK_LIMITS = Limits(
 
 _PYTHON_OPTIONS = ("-I", "-S", "-B", "-c")
 _PYTEST_PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
-_QUIET_GIT = (
-    *(("safe.directory", "*"), ("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("core.pager", "cat")),
-    *(("core.editor", "false"), ("core.sshCommand", "false"), ("core.askPass", "false"), ("diff.external", "")),
-    *(("credential.helper", ""), ("core.attributesFile", "/dev/null"), ("gpg.program", "false"), ("gc.auto", "0")),
-)  # fmt: skip
-_GIT = (
-    *(("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_TERMINAL_PROMPT", "0")),
-    *(("GIT_PAGER", "cat"), ("PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_EXTERNAL_DIFF", "")),
-    ("GIT_CONFIG_COUNT", str(len(_QUIET_GIT))),
-    *((f"GIT_CONFIG_KEY_{place}", key) for place, (key, _) in enumerate(_QUIET_GIT)),
-    *((f"GIT_CONFIG_VALUE_{place}", value) for place, (_, value) in enumerate(_QUIET_GIT)),
-)
-"""Git that runs nothing which a repository in the workspace names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +186,7 @@ class _Check:
             ("SECUREBENCH_WORKSPACE", box.workdir),
             ("SECUREBENCH_EVALUATOR", box.inside(self.place)),
             *self.witness.env(box),
-            *_GIT,
+            *await asyncio.to_thread(git_environment, box.workspace),
             # Plugins that this machine happens to have take no part in a verdict; those of an image belong to it.
             *((("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),) if task.environment.image is None else ()),
         )

@@ -54,6 +54,8 @@ _ENDS = (
     "kingdom",
     "district",
     "prefecture",
+    "empire",
+    "union",
 )
 
 

@@ -1,0 +1,80 @@
+"""The size of a benchmark when a run began: all that its files defined, so that what has vanished is told."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.store.reading import has_table, reading
+
+__all__ = ["CREATE_SIZES", "Shrunk", "shrunk_since", "write_size"]
+
+CREATE_SIZES = """CREATE TABLE benchmark_sizes (
+    run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
+    cases INTEGER NOT NULL,
+    codes BLOB NOT NULL
+)"""
+_PREVIOUS = """
+    SELECT sizes.run_id, sizes.codes FROM benchmark_sizes AS sizes
+    JOIN evaluation_runs AS run ON run.id = sizes.run_id JOIN benchmarks ON benchmarks.id = run.benchmark_id
+    JOIN evaluation_runs AS this ON this.id = :run_id JOIN benchmarks AS same ON same.id = this.benchmark_id
+    WHERE benchmarks.name = same.name AND benchmarks.kind = same.kind
+    AND run.id < this.id AND run.session_id != this.session_id
+    ORDER BY run.id DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """A benchmark that has fewer cases than when it was run before.
+
+    Args:
+        cases: It has now.
+        before: The run before.
+        cases_before: It had then.
+        gone: Codes of those that are no more, in the order of then.
+    """
+
+    cases: int
+    before: int
+    cases_before: int
+    gone: tuple[str, ...]
+
+
+def write_size(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> None:
+    """Keep the cases that the benchmark of a run defines; nothing where nobody knows them."""
+    found = tuple(codes)
+    if found:
+        packed = zlib.compress("\n".join(found).encode("utf-8", "replace"))
+        conn.execute(
+            "INSERT OR REPLACE INTO benchmark_sizes (run_id, cases, codes) VALUES (?, ?, ?)",
+            (run_id, len(found), packed),
+        )
+
+
+def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
+    """Return what the benchmark of a run has lost since the last session that ran it; None for nothing.
+
+    Raises:
+        StoreError: The file is no results file.
+    """
+    with reading(path) as conn:
+        if not has_table(conn, "benchmark_sizes"):
+            return None
+        now = conn.execute("SELECT codes FROM benchmark_sizes WHERE run_id = ?", (run_id,)).fetchone()
+        before = conn.execute(_PREVIOUS, {"run_id": run_id}).fetchone()
+    if now is None or before is None:
+        return None
+    codes, codes_before = _codes(now[0]), _codes(before[1])
+    if len(codes) >= len(codes_before):
+        return None
+    known = set(codes)
+    gone = tuple(code for code in codes_before if code not in known)
+    return Shrunk(len(codes), before[0], len(codes_before), gone)
+
+
+def _codes(packed: bytes) -> list[str]:
+    return zlib.decompress(packed).decode().split("\n")

@@ -1,0 +1,118 @@
+"""Records weighed: what is missing for a pass, whose fault a breakdown is, and that only known keys say anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from pytest_helmbench.benchmarks.packs.evidence.inside.start import called, runner_of
+from pytest_helmbench.benchmarks.packs.evidence.records import Session, Witnessed, read_records, shortfall
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, Weighed, runs_tests, weighed
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.sandbox.box import Ended
+
+_ENDED = Ended(0, b"", b"", False, False, "", 1.0)
+_WANTED = Session("pytest", items=("t.py::a", "t.py::b[1]", "t.py::b[2]"), ended=0)
+_TESTS = (("t.py::a", "passed"), ("t.py::b[x]", "passed"), ("t.py::b[y]", "passed"))
+_WHOLE = Session("pytest", tests=_TESTS, ended=0, decoy="failed")
+
+
+def _seen(*sessions: Session) -> Witnessed:
+    return Witnessed(sessions)
+
+
+@pytest.mark.parametrize(
+    ("session", "sentences"),
+    [
+        (_WHOLE, ()),
+        (replace(_WHOLE, spread=True, decoy=None), ()),
+        (replace(_WHOLE, ended=None), ("the test run never came to its end",)),
+        (replace(_WHOLE, decoy="passed"), ("a test that must fail has passed",)),
+        (replace(_WHOLE, decoy=None), ("a test that must fail was left out",)),
+        (replace(_WHOLE, tests=_TESTS[1:]), ("1 not run",)),
+        (replace(_WHOLE, tests=(("t.py::a", "skipped"), *_TESTS[1:])), ("1 skipped",)),
+        (replace(_WHOLE, tests=(*_TESTS, ("t.py::new", "skipped"))), ("1 skipped",)),
+        (replace(_WHOLE, tampered=frozenset({"builtins.len"})), ("builtins.len was replaced",)),
+        (replace(_WHOLE, broken=(("u.py", "x"),)), ("there are tests that cannot be collected",)),
+    ],
+)
+def test_what_is_missing_for_a_pass(session: Session, sentences: tuple[str, ...]) -> None:
+    assert shortfall(_seen(session), _seen(_WANTED)).sentences == sentences
+
+
+def test_fewer_cases_of_one_test_are_missing() -> None:
+    assert shortfall(_seen(replace(_WHOLE, tests=_TESTS[:2])), _seen(_WANTED))
+
+
+def test_what_is_so_without_the_candidate_is_excused() -> None:
+    seen = _seen(replace(_WHOLE, tests=(("t.py::a", "skipped"), *_TESTS[1:])))
+    assert shortfall(seen, _seen(_WANTED))
+    assert not shortfall(seen, _seen(_WANTED), seen)
+    never = _seen(replace(_WHOLE, tests=_TESTS[1:]))
+    assert not shortfall(never, _seen(_WANTED), never)
+
+
+def test_names_in_files_that_cannot_be_imported_without_the_candidate_are_expected() -> None:
+    wanted = _seen(Session("pytest", named=("t.py::a", "t.py::b"), ended=2))
+    assert not shortfall(_seen(_WHOLE), wanted)
+    assert shortfall(_seen(replace(_WHOLE, tests=_TESTS[:1])), wanted).details == ("t.py::b not run",)
+
+
+def test_only_known_keys_say_anything_and_a_session_ends_once() -> None:
+    lines = (
+        *(("k1", ["open", "pytest"]), ("k1", ["test", "a", "passed"])),
+        *(("k9", ["test", "b", "failed"]), ("k1", ["end", 0])),
+    )
+    data = "".join(f"{key} {json.dumps(parts)}\n" for key, parts in lines).encode() + b"k1 nonsense\n\xff\n"
+    assert read_records(data, ["k1"]) == _seen(Session("pytest", tests=(("a", "passed"),), ended=0))
+    assert read_records(data + b'k1 ["end", 0]\n', ["k1"]).ends == (None,)
+    assert read_records(b"", ["k1"]).ends == (None,)
+
+
+def test_a_breakdown_is_the_packs_only_when_it_is_the_same_without() -> None:
+    def judged(ran: Ran, without: Ran) -> Weighed:
+        async def control(_collects: bool) -> Ran:
+            return without
+
+        return asyncio.run(weighed(ran, control, names_tests=True))
+
+    killed, nothing = Ran(replace(_ENDED, exit_code=137), _seen(Session("pytest"))), Ran(_ENDED, _seen())
+    assert judged(killed, killed).verdict is Verdict.ERROR
+    assert judged(killed, Ran(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
+    assert judged(nothing, nothing).reason == "no_evidence"
+    assert judged(nothing, Ran(_ENDED, _seen(_WANTED))).verdict is Verdict.FAILED
+    assert judged(Ran(_ENDED, _seen(_WHOLE)), Ran(_ENDED, _seen(_WANTED))) == Weighed(Verdict.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        ("python -m pytest -q", "pytest"),
+        ("python -Bm unittest x", "unittest"),
+        ("/v/bin/python /v/bin/pytest tests", "pytest"),
+        ("python /v/bin/coverage run -m pytest", "pytest"),
+        ("python -W error -X dev -c pass", ""),
+        ("python -m http.server", ""),
+        ("python", ""),
+    ],
+)
+def test_what_runs_tests_is_known_by_how_python_was_called(command: str, runner: str) -> None:
+    assert runner_of(command.split()) == runner
+    assert called(["python", "-ISE", "a.py", "-m", "x"]) == ("script", "a.py")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_so"),
+    [
+        (("pytest", "-q"), True),
+        (("sh", "-lc", "cd x && /v/bin/py.test x"), True),
+        (("python", "-m", "unittest"), True),
+        (("cat", "pytest.ini"), False),
+        (("ls", "lib/pytest/x"), False),
+    ],
+)
+def test_a_command_that_names_a_runner(command: tuple[str, ...], is_so: bool) -> None:
+    assert runs_tests(command) is is_so

@@ -1,0 +1,65 @@
+"""What a pack says of a whole run stands in the summary with its unit, and with verifiers it has its time for each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from bench_pack_sessions import ASKS, run_packs, write_asking_pack
+from provider import Provider
+from trees import clear_environment, rows
+
+_SCORE = """return {
+  totalScore: 9.9, totalUnit: "tok/s", summary: "Slow but steady.", medianTtftMs: 502, machine: "a small one",
+  categories: [],
+};"""
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def test_a_score_is_shown_with_its_unit_its_words_and_what_else_it_says(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_asking_pack(pytester.path / "pack", {"a": ASKS}, score=_SCORE)
+    result = run_packs(
+        pytester, f"--helmbench-json={pytester.path / 'r.json'}", "--helmbench-with-text", url=provider.url
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "test/good: the pack's own total: 9.9 tok/s; medianTtftMs 502",
+            "  it says: Slow but steady.; machine: a small one",
+        ]
+    )
+    stored = rows(pytester.path / "helmbench.db", "SELECT total, unit, summary, extra FROM pack_scores")
+    ((total, unit, summary, extra),) = stored
+    assert (total, unit, summary) == (9.9, "tok/s", "Slow but steady.")
+    assert json.loads(extra) == {"machine": "a small one", "medianTtftMs": 502}
+    report = json.loads((pytester.path / "r.json").read_text())
+    assert report["runs"][0]["pack_score"]["extra"]["medianTtftMs"] == 502
+
+    monkeypatch.setenv("CI", "1")
+    in_ci = run_packs(pytester, url=provider.url).stdout.str()
+    assert "9.9 tok/s; medianTtftMs 502" in in_ci
+    assert "steady" not in in_ci  # a pack's words may quote replies
+
+
+@pytest.mark.parametrize(
+    ("options", "declared", "most"),
+    [((), {}, 1), ((), {"concurrency": 2}, 2), (("--helmbench-pack-concurrency=3",), {}, 3)],
+)
+def test_a_pack_with_a_verifier_runs_one_scenario_at_a_time_unless_somebody_says_otherwise(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    options: tuple[str, ...],
+    declared: dict[str, int],
+    most: int,
+) -> None:
+    provider.latency_s = 0.05
+    verifier = {"id": "v", "transport": "http", "required": False, "defaultMode": "custom_url"}
+    manifest = {"capabilities": {"verification": True}, "verifiers": [verifier], **declared}
+    write_asking_pack(pytester.path / "pack", {f"s{n}": ASKS for n in range(6)}, manifest=manifest)
+    run_packs(pytester, *options, url=provider.url).assert_outcomes(passed=6)
+    assert provider.max_in_flight == most

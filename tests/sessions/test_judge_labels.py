@@ -1,0 +1,130 @@
+"""The judge as an instrument: a sample to label blind, the labels read back, and the corrected pass rate."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from provider import Answer, Provider, Request
+from trees import Tree, category, clear_environment, judged, rows, run_tree, write_tree
+
+from pytest_helmbench.cli.main import main
+
+_NUMBER = 12
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def _judged_run(pytester: pytest.Pytester, provider: Provider, tree: Tree) -> Path:
+    """Run a tree whose judge finds the replies to the first four messages bad."""
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+
+    def reply(request: Request) -> str | Answer | None:
+        if not request.is_judge:
+            return None
+        bad = any(f"Message {number}." in request.prompt for number in range(1, 5))
+        return json.dumps({"evidence": [], "justification": "So.", "judgment": "BAD" if bad else "GOOD"})
+
+    provider.reply = reply
+    run_tree(pytester, "--helmbench-marking-model=test/judge", "--tb=no", url=provider.url)
+    return pytester.path / "helmbench.db"
+
+
+def _labelled(path: Path, target: Path, wrong: int) -> None:
+    """Label a sample as the judge did, but let one pass of so many codes fail and one fail pass."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        found = list(csv.DictReader(stream))
+    for cells in found:
+        judged_bad = cells["code"].rpartition("PT")[2] in {"1", "2", "3", "4"}
+        cells["label"] = "fail" if judged_bad else "pass"
+    for cells in [one for one in found if one["label"] == "pass"][:wrong]:
+        cells["label"] = "fail"
+    with target.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(found[0]))
+        writer.writeheader()
+        writer.writerows(found)
+
+
+def test_labels_correct_the_pass_rate_and_stand_with_the_score(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _judged_run(pytester, provider, judged(*["fine"] * _NUMBER))
+    sample = pytester.path / "sample.csv"
+
+    code, _, said = _command(capsys, "judge-sample", "1", "--labels", 8, "-o", sample, "--db", database)
+    assert (code, said.splitlines()[0]) == (
+        0,
+        f"8 of 12 verdicts of run 1 in {sample}, drawn from 8 passes and 4 fails; write pass or fail into the column"
+        " label",
+    )
+    with sample.open(encoding="utf-8", newline="") as stream:
+        drawn = list(csv.DictReader(stream))
+    fails = [cells for cells in drawn if int(cells["code"].rpartition("PT")[2]) < 5]
+    assert (len(drawn), len(fails)) == (8, 4)
+    assert all("How good is it?" in cells["question"] and cells["passes_when"] == "GOOD" for cells in drawn)
+    assert all("Message " in cells["prompt"] and cells["reply"] and not cells["label"] for cells in drawn)
+    assert "BAD" not in sample.read_text() + ""  # nothing of the verdicts
+
+    _labelled(sample, sample, wrong=1)
+    code, text, _ = _command(capsys, "judge-labels", "1", sample, "--db", database)
+    assert code == 0
+    assert text.splitlines()[0] == "8 labels of run 1 stored"
+    assert text.splitlines()[1].startswith("pass rate 66.7 % as judged; 50.0 % (")
+    assert text.splitlines()[1].endswith(
+        "corrected by 8 labels; the judge was right on 75 % of its passes and 100 % of its fails"
+    )
+    assert rows(database, "SELECT count(*), sum(passed) FROM judge_labels WHERE run_id = 1") == [(8, 3)]
+    assert "corrected by 8 labels" in _command(capsys, "score", "1", "--db", database)[1]
+    shown = json.loads(_command(capsys, "score", "1", "--json", "--db", database)[1])["corrected"]
+    assert (shown["corrected"], shown["labels"], shown["right_fails"]) == (0.5, 8, 1.0)
+
+
+def test_labels_that_miss_or_belong_nowhere_are_named_by_line_and_nothing_is_stored(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _judged_run(pytester, provider, judged(*["fine"] * _NUMBER))
+    sample = pytester.path / "sample.jsonl"
+    assert _command(capsys, "judge-sample", "1", "--labels", 4, "-o", sample, "--db", database)[0] == 0
+    first, second, third, fourth = (json.loads(line) for line in sample.read_text().splitlines())
+    first["label"], second["label"], third["label"] = "maybe", "", "pass"
+    third["code"] = "P1-B1-S1-PT99"
+    fourth["label"] = "Yes"
+    lines = [json.dumps(one) for one in (first, second, third, fourth, fourth)]
+    sample.write_text("\n".join(lines) + "\n")
+
+    code, _, said = _command(capsys, "judge-labels", "1", sample, "--db", database)
+
+    assert code == 1
+    for line in (
+        f"{sample}:1: the label of {first['code']} is 'maybe'",
+        f"{sample}:2: {second['code']} has no label",
+        f"{sample}:3: P1-B1-S1-PT99 is no verdict of the judge",
+        f"{sample}:5: {fourth['code']} stands twice",
+    ):
+        assert line in said
+    assert rows(database, "SELECT count(*) FROM judge_labels") == [(0,)]
+    sample.write_text(lines[3] + "\n")
+    stored = _command(capsys, "judge-labels", "1", sample, "--db", database)
+    assert "label some of both verdicts" in stored[1]
+    missing = _command(capsys, "judge-labels", "1", pytester.path / "none.csv", "--db", database)
+    assert (missing[0], "the labels cannot be read" in missing[2]) == (1, True)
+
+
+def test_a_run_without_a_judge_has_nothing_to_label(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _judged_run(pytester, provider, category("RISK"))
+    code, _, said = _command(capsys, "judge-sample", "1", "--db", database)
+    assert (code, "run 1 has no verdict of a judge" in said) == (2, True)

@@ -1,0 +1,164 @@
+"""Workspaces that want to pass without the work, by what the checker imports, starts or asks git: each one fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from engines import Running
+
+from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import Evaluator
+from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
+from pytest_helmbench.benchmarks.packs.families.terminal_task.place import opened_place
+from pytest_helmbench.benchmarks.packs.task import (
+    CommandCheck,
+    FileCheck,
+    PackTask,
+    PlannedFile,
+    Resource,
+    Visibility,
+)
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.sandbox.box import Command, Limits
+
+_AT_ONCE = 3
+_IMPORTS = {
+    "test_it.py": "import os, sys\nsys.path.append(os.environ['SECUREBENCH_WORKSPACE'])\nimport solution\n\n\n"
+    "def test_add():\n    assert solution.add(1, 2) == 3\n\n\ndef test_zero():\n    assert solution.add(0, 0) == 0\n"
+}
+_READS = {"test_it.py": "def test_it():\n    assert open('answer').read() == '42\\n'\n"}
+_UNITTEST = ("python3", "-m", "unittest", "discover", "-s", "suite")
+_SUITE = (
+    "import unittest\nimport solution\nclass TestAdd(unittest.TestCase):\n"
+    "    def test_add(self):\n        self.assertEqual(solution.add(1, 2), 3)\n"
+)
+_TRAP = "import os\nos._exit(0)\n"
+_RIGHT = "def add(a, b):\n    return a + b\n"
+_WRONG = "def add(a, b):\n    return 0\n"
+
+
+@dataclass(frozen=True)
+class Try:
+    """What an agent leaves: files and a script, before tests of the pack or a command."""
+
+    name: str
+    files: Mapping[str, str]
+    checker: Mapping[str, str] | tuple[str, ...]
+    script: str = "true"
+
+
+def _solution(name: str, code: str, **files: str) -> Try:
+    return Try(name, {"solution.py": code, **files}, _IMPORTS)
+
+
+_PLANTED = dict.fromkeys(
+    ("json.py", "pytest.py", "numpy.py", "sitecustomize.py", "unittest.py", "a.pth"), _TRAP
+)
+_GIT = """
+git init -q . && git config user.email a@b && git config user.name a && echo x > f && git add f && git commit -q -m x
+git config core.fsmonitor "touch hooked; true" && git config core.pager "touch hooked; cat"
+mkdir -p .git/hooks && printf '#!/bin/sh\ntouch hooked\n' > .git/hooks/pre-commit && chmod +x .git/hooks/*
+printf '[include]\n\tpath = ../more\n[diff "x"]\n\ttextconv = touch hooked; cat\n' >> .git/config
+printf '[filter "y"]\n\tclean = touch hooked; cat\n' > more; printf '* diff=x filter=y\n' > .gitattributes
+rm -f hooked; echo y >> f
+"""
+_GIT_CHECK = (
+    "sh",
+    "-c",
+    "git status --porcelain >/dev/null; git diff >/dev/null; git commit -q -a -m y 2>/dev/null; test ! -e hooked",
+)
+_ATTACKS: Sequence[Try] = (
+    _solution("os._exit", _TRAP),
+    _solution("SystemExit", "raise SystemExit(0)\n"),
+    _solution("exits in a call", "import os\ndef add(a, b):\n    os._exit(0)\n"),
+    _solution("skips", "import pytest\ndef add(a, b):\n    pytest.skip('x') if a else None\n    return 0\n"),
+    _solution("skips all", "import pytest\npytest.skip('x', allow_module_level=True)\n"),
+    _solution("xfail", "import pytest\ndef add(a, b):\n    pytest.xfail('x') if a else None\n    return 0\n"),
+    _solution("exit", "import pytest\ndef add(a, b):\n    pytest.exit('x', returncode=0)\n"),
+    _solution(
+        "no test runs", f"import _pytest.python as p\np.Function.runtest = lambda self: None\n{_WRONG}"
+    ),
+    _solution("syntax error", "def add(a, b:\n"),
+    _solution("import error", "import no_such_module\n"),
+    _solution("exit code 5", "import os\nos._exit(5)\n"),
+    _solution("conftest", _WRONG, **{"conftest.py": _TRAP, "pytest.ini": "[pytest]\naddopts = --co\n"}),
+    Try("unittest, os._exit", {"solution.py": _TRAP, "suite/test_it.py": _SUITE}, _UNITTEST),
+    Try("a command in Python", {**_PLANTED}, ("python3", "-c", "import json, unittest, sys; sys.exit(1)")),
+    Try("a command in a shell", {**_PLANTED}, ("sh", "-lc", "python3 -c 'import json; raise SystemExit(1)'")),
+    Try("a missing program", {"run": "x"}, ("sh", "-c", "./run")),
+    *(
+        Try(target, {}, _READS, f"ln -s {target} answer")
+        for target in ("/proc/self/cmdline", "/proc/self/fd/3", "/proc/self/environ", "/dev/stdin", "/tmp/x")
+    ),
+    Try("a pipe", {}, _READS, "mkfifo answer"),
+)
+_HONEST: Sequence[Try] = (
+    _solution("right", _RIGHT),
+    _solution("right, beside traps", _RIGHT, **_PLANTED),
+    Try("reads", {"answer": "42\n"}, _READS),
+    Try("unittest", {"solution.py": _RIGHT, "suite/test_it.py": _SUITE}, _UNITTEST),
+    Try("a command in Python", {**_PLANTED}, ("python3", "-c", "import json, unittest")),
+    Try("a program with a sibling", {"main.py": "import helper", "helper.py": ""}, ("python3", "main.py")),
+    Try("git runs nothing of the repository", {}, _GIT_CHECK, _GIT),
+)
+
+
+def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, TerminalFinding]:
+    async def one(number: int, each: Try, places: asyncio.Semaphore) -> TerminalFinding:
+        planned, checker = [], each.checker
+        if isinstance(checker, Mapping):
+            for name, text in checker.items():
+                path = folder / str(number) / name
+                path.parent.mkdir(parents=True)
+                path.write_text(text)
+                planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
+        check = (
+            FileCheck("pytest", ".", 20.0)
+            if isinstance(checker, Mapping)
+            else CommandCheck(checker, None, 20.0)
+        )
+        public = {"instructions": Resource("Write solution.py.", Visibility.PUBLIC)}
+        task = PackTask("demo", "demo", "terminal_task", {}, public, check=TerminalTests(check))
+        async with places, opened_place(task, room.engine, Limits()) as place:
+            for name, text in each.files.items():
+                place.workspace.put(name, text.encode(), mode=0o755)
+            async with await room.engine.open(place.spec) as box:
+                await box.run(Command(("sh", "-c", each.script)))
+            evaluator = Evaluator(tuple(planned), "." if planned else None)
+            return await evaluate_terminal(task, place.workspace, room.engine, evaluator=evaluator)
+
+    async def every() -> list[TerminalFinding]:
+        places = asyncio.Semaphore(_AT_ONCE)
+        return await asyncio.gather(*(one(number, each, places) for number, each in enumerate(tries)))
+
+    return dict(zip((each.name for each in tries), room.wait(every()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, TerminalFinding]:
+    return _judged(bwrap, tmp_path_factory.mktemp("attacks"), _ATTACKS)
+
+
+@pytest.fixture(scope="module")
+def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, TerminalFinding]:
+    return _judged(bwrap, tmp_path_factory.mktemp("honest"), _HONEST)
+
+
+@pytest.mark.parametrize("name", [each.name for each in _ATTACKS])
+def test_no_attack_passes(name: str, attacks: Mapping[str, TerminalFinding]) -> None:
+    assert attacks[name].verdict is Verdict.FAILED, attacks[name]
+
+
+@pytest.mark.parametrize("name", [each.name for each in _HONEST])
+def test_honest_work_passes(name: str, honest: Mapping[str, TerminalFinding]) -> None:
+    assert honest[name] == TerminalFinding(Verdict.PASSED)
+
+
+def test_what_could_run_beside_its_judge_is_marked(honest: Mapping[str, TerminalFinding]) -> None:
+    marked = {name for name, finding in honest.items() if finding.in_process}
+    assert marked == {each.name for each in _HONEST} - {"reads"}
