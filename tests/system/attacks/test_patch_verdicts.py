@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from engines import Running
@@ -221,3 +222,29 @@ def test_what_the_candidate_breaks_is_its_failure(name: str, found: Mapping[str,
 @pytest.mark.parametrize("name", [each.name for each in _HONEST])
 def test_an_honest_patch_passes(name: str, found: Mapping[str, PatchFinding]) -> None:
     assert found[name] == _PASSED
+
+
+@pytest.mark.parametrize(
+    ("imports", "verdict"),
+    [
+        ("from src.calculator import halve", Verdict.FAILED),
+        ("from src.halves import halve", Verdict.FAILED),
+        ("from no_such_library import halve", Verdict.ERROR),
+    ],
+)
+def test_a_patch_that_does_not_add_what_the_tests_import_has_failed(
+    bwrap: Running, tmp_path: Path, imports: str, verdict: Verdict
+) -> None:
+    folder = tmp_path / "repository"
+    commit = make_repository(folder, _FILES)
+    (folder / "src/calculator.py").write_text(_RIGHT)
+    candidate = git(folder, "diff")
+    git(folder, "reset", "-q", "--hard")
+    (folder / "tests/test_add.py").write_text(f"{imports}\n\n\ndef test_halve():\n    assert halve(4) == 2\n")
+    hidden = git(folder, "diff")
+    git(folder, "reset", "-q", "--hard")
+    task = patch_task(commit, folder, command=_PYTEST, test_patch=hidden)
+
+    found = bwrap.wait(evaluate_patch(task, candidate, bwrap.engine))
+
+    assert found.verdict is verdict, found

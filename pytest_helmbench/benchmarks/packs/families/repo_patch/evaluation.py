@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pytest_helmbench.benchmarks.packs.evidence.verdicts import runs_tests, tail, weighed
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, runs_tests, tail, weighed
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
@@ -37,6 +38,10 @@ __all__ = ["evaluate_patch"]
 
 _LARGEST_PATCH = 32 * 1024 * 1024
 _MOST_SHOWN = 5
+# In the words of Python from 3.7 on.
+_LACKS = re.compile(
+    r"No module named '([\w.]+)'|cannot import name '\w+' from (?:partially initialized module )?'([\w.]+)'"
+)
 
 
 async def evaluate_patch(
@@ -146,13 +151,22 @@ class _Run:
         testing = Testing(self.task, self.tests, self.engine, self.assets)
         ran = await testing.run(self.checkout)
         names_tests = runs_tests(self.tests.command.command)
-        found = await weighed(ran, testing.without, names_tests=names_tests)
+        found = await weighed(ran, testing.without, names_tests=names_tests, excuses=self._is_packs)
         message = f"eval.tests.command: {found.message}"
         if found.verdict is Verdict.ERROR:
             raise PackFaultError(self.phase, found.reason or "", message)
         if found.verdict is Verdict.FAILED:
             output = "\n".join((*found.details, tail(ran.ended)))
             raise CandidateFaultError(self.phase, found.reason or "", message, output)
+
+    def _is_packs(self, ran: Ran) -> bool:
+        """Return whether a breakdown that is the same without the candidate is the pack's.
+
+        It is not where tests import what the repository does not have yet: that is what the patch was to add.
+        """
+        lacks = [_LACKS.search(why) for _, why in ran.seen.broken]
+        modules = {(found[1] or found[2]).partition(".")[0] for found in lacks if found is not None}
+        return modules.isdisjoint(self.checkout.modules)
 
 
 def _listed(paths: frozenset[str]) -> str:
