@@ -64,12 +64,12 @@ def load_manifest(root: Path) -> BenchPackManifest:
 
 
 def _refuse_links(manifest: BenchPackManifest) -> None:
-    """Hold a pack without a verifier to its own folder: Node's permission model follows links.
+    """Hold a pack to its own folder: nothing else is there in the fence that its code runs in.
 
     Raises:
         UnreadableBenchmarkError: A link leads out of it.
     """
-    link = None if manifest.verifiers else link_out(manifest.root)
+    link = link_out(manifest.root)
     if link is not None:
         message = "a link that leads out of the Bench Pack, which may read its own folder alone"
         raise UnreadableBenchmarkError((Problem(link, None, message, "put the file itself there"),))

@@ -534,8 +534,10 @@ def test_the_hash_is_that_of_names_and_contents(tmp_path: Path) -> None:
     assert len(seen) == 7
 
 
-def test_a_link_out_of_a_pack_without_a_verifier_is_refused(tmp_path: Path) -> None:
-    root = write_bench_pack(tmp_path / "pack", {**healthy_manifest(), "verifiers": []})
+@pytest.mark.parametrize("declares", [False, True])
+def test_a_link_out_of_a_pack_is_refused(tmp_path: Path, *, declares: bool) -> None:
+    manifest = healthy_manifest() if declares else {**healthy_manifest(), "verifiers": []}
+    root = write_bench_pack(tmp_path / "pack", manifest)
     (root / "inside").symlink_to("dist")
     load_manifest(root)
     (root / "node_modules").mkdir()

@@ -183,16 +183,9 @@ function brief(thrown, depth = 0) {
   const name = stringOr(part(thrown, "name"), "");
   const message = stringOr(part(thrown, "message"), "");
   if (!name && !message) return `a value that is no error: ${depth ? "" : slice(encode(thrown, BOUNDS.thrown), 0, 300)}`;
-  const said = `${name && message ? `${name}: ${message}` : name || message}${denied(thrown)}`;
+  const said = `${name && message ? `${name}: ${message}` : name || message}`;
   const cause = part(thrown, "cause");
   return cause === undefined || depth >= 3 ? said : `${said} (cause: ${brief(cause, depth + 1)})`;
-}
-
-/** Return what Node's permission model has denied; empty for any other error. */
-function denied(thrown) {
-  if (part(thrown, "code") !== "ERR_ACCESS_DENIED") return "";
-  const what = [stringOr(part(thrown, "permission"), ""), stringOr(part(thrown, "resource"), "")];
-  return ` (${what.filter(Boolean).join(" ")})`;
 }
 
 /** Return where something was thrown, as Node says; empty for nothing. */

@@ -21,23 +21,14 @@ const defineBenchPackManifest = (manifest) => ({
 function loadBenchPackManifest(moduleDir) {
   const start = String(moduleDir).startsWith("file:") ? fileURLToPath(moduleDir) : String(moduleDir);
   const usual = path.resolve(start, "..", "..", MANIFEST);
-  return JSON.parse(fs.readFileSync(exists(usual) ? usual : nearest(start) ?? usual, "utf8"));
+  return JSON.parse(fs.readFileSync(fs.existsSync(usual) ? usual : nearest(start) ?? usual, "utf8"));
 }
 
 function nearest(start) {
   for (let folder = path.resolve(start); ; folder = path.dirname(folder)) {
     const candidate = path.join(folder, MANIFEST);
-    if (exists(candidate)) return candidate;
+    if (fs.existsSync(candidate)) return candidate;
     if (folder === path.dirname(folder)) return undefined;
-  }
-}
-
-/** Node's permission model throws where a pack may not look. */
-function exists(file) {
-  try {
-    return fs.existsSync(file);
-  } catch {
-    return false;
   }
 }
 
