@@ -163,7 +163,8 @@ def shown_score(value: Fraction | None, least: Fraction) -> str:
     """Return four decimals, rounded down where the value is below a threshold that it would look equal to."""
     if value is None:
         return "undefined"
-    return _below(value) if value < least else f"{float(value):.4f}"
+    text = f"{float(value):.4f}"
+    return _below(value) if value < least <= Fraction(text) else text
 
 
 def _below(value: Fraction | None) -> str:

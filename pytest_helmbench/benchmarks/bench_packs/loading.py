@@ -112,7 +112,7 @@ class BenchPackLoader:
             most_at_once=settings.bench_packs.pack_concurrency,
         )
         tools = partial(self._tools, manifest) if obstacle is None else obstacle
-        work = BenchPackWork(manifest, hosted, tools, self._note)
+        work = BenchPackWork(manifest, hosted, tools)
         partial_policy = PartialPolicy(settings.bench_packs.partial)
         loaded = LoadedBenchPack(manifest, scenarios, targets, work, partial_policy)
         self._loaded.append(loaded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -47,16 +47,12 @@ class AddressLender:
         relay: Where model calls arrive.
         verifiers: The services that check the pack's answers.
         once: The scenarios of a model share their addresses and take turns.
-        skipped: Told why nothing of the pack can run.
     """
 
-    def __init__(
-        self, relay: Relay, verifiers: Verifiers, *, once: bool, skipped: Callable[[str], None]
-    ) -> None:
+    def __init__(self, relay: Relay, verifiers: Verifiers, *, once: bool) -> None:
         self._relay = relay
         self._verifiers = verifiers
         self._once = once
-        self._skipped = skipped
         self._shared = AsyncExitStack()
         self._prepared: dict[str, PackAddresses] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -112,7 +108,6 @@ class AddressLender:
         for _ in range(_TRIES):
             missing = await self._verifiers.ready()
             if missing is not None:
-                self._skipped(missing)
                 raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_verifier", missing))
             opened = await self._verifiers.open()
             if all(one.status == "running" for one in opened.endpoints if one.required):

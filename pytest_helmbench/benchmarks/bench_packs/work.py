@@ -102,7 +102,6 @@ class BenchPackWork:
         manifest: Of the pack.
         settings: Of the session.
         tools: Makes those of the process, when the first scenario runs; or why nothing can run, as a skip.
-        note: Says something in the summary.
     """
 
     def __init__(
@@ -110,12 +109,10 @@ class BenchPackWork:
         manifest: BenchPackManifest,
         settings: BenchPackSettings,
         tools: MakeTools | Outcome,
-        note: Callable[[str], None],
     ) -> None:
         self.manifest = manifest
         self._settings = settings
         self._made: _Running | MakeTools | Outcome = tools
-        self._note = note
         self._news: list[Event] = []
         self._places: dict[int, BridgePlace] = {}
 
@@ -130,9 +127,7 @@ class BenchPackWork:
             raise TypeError(f"{self.manifest.root}: it cannot be run here")
         if not isinstance(self._made, _Running):
             tools = self._made(self._preparing)
-            lender = AddressLender(
-                tools.relay, tools.verifiers, once=self._settings.once, skipped=self._skipped
-            )
+            lender = AddressLender(tools.relay, tools.verifiers, once=self._settings.once)
             self._made = _Running(tools, lender)
         return self._made
 
@@ -149,7 +144,6 @@ class BenchPackWork:
         if not isinstance(rule, BenchPackRule):
             raise TypeError(f"{case.code}: no scenario of a Bench Pack")
         if self.refusal is not None:
-            self._skipped(self.refusal.message)
             return self.refusal
         async with AsyncExitStack() as held:
             if self.most_at_once(context.endpoint) is not None:
@@ -167,9 +161,6 @@ class BenchPackWork:
         if isinstance(self._made, _Running):
             await self._made.lender.close()
             await self._made.tools.verifiers.close()
-
-    def _skipped(self, why: str) -> None:
-        self._note(f"{self.manifest.id} was skipped: {why}")
 
     def _taken_news(self) -> tuple[Event, ...]:
         """Return what has happened to the verifiers since it was last asked for."""

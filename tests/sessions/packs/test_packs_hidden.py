@@ -59,6 +59,8 @@ _WRONG: tuple[tuple[str, str, Any], ...] = (
     ("terminal_task", "eval.expected_state", {"path": "CANARY_Q"}),
 )
 _JUDGE = "--helmbench-marking-model=test/judge"
+_OF_ANSWERS = ("ACCEPTED", "REJECTED")  # a model reads free answers that words do not decide
+_CANARIES_OF_JUDGES = {f"CANARY_{name}" for name in ("RUBRIC", "JUDGED", "WORDS", "FILE", *_OF_ANSWERS)}
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +88,7 @@ def _database_text(path: Path) -> Iterator[str]:
     with closing(sqlite3.connect(path)) as conn:
         judged = {name for (name,) in conn.execute("SELECT request_hash FROM calls WHERE purpose = 'judge'")}
         tables = [name for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        assert len(judged) == 2
+        assert len(judged) == 3
         assert {"results", "evaluations", "scenarios", "plans", "requests", "responses"} <= set(tables)
         for table in tables:
             for values in conn.execute(f"SELECT * FROM {table}"):
@@ -109,7 +111,7 @@ def test_no_hidden_value_leaves_the_evaluator(
     in_ci: bool,
 ) -> None:
     _write_pack(pytester.path / "benchmark")
-    answer_rows(provider, {"jr judge": "FAIL", "jp judge": "FAIL"})
+    answer_rows(provider, {"jr judge": "FAIL", "jp judge": "FAIL", "fr judge": "FAIL"})
     if in_ci:
         monkeypatch.setenv("CI", "1")
     logs = (f"--log-file-level={logging.DEBUG}", "--log-file=log.txt", "-olog_level=DEBUG")
@@ -142,7 +144,7 @@ def test_no_hidden_value_leaves_the_evaluator(
     assert _found("\n".join(own)) == set()
     # The canaries sing where they should: before the judge.
     judge = "\n".join(request.prompt for request in provider.requests if request.is_judge)
-    assert _found(judge) == {"CANARY_RUBRIC", "CANARY_JUDGED", "CANARY_WORDS", "CANARY_FILE"}
+    assert _found(judge) == _CANARIES_OF_JUDGES
     if not in_ci:
         monkeypatch.chdir(pytester.path)
         _check_commands(capsys)

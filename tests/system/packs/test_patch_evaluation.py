@@ -291,13 +291,14 @@ def test_a_broken_command_is_told_from_a_broken_candidate(bench: CaseContext) ->
 
     assert judge(bench.diff(_RIGHT), "tests/test_add.py") == _PASSED
     finding = judge(bench.diff(_WRONG), "tests/test_add.py")
-    message = "eval.tests.command: 1 test failed: tests/test_add.py::test_add"
+    message = "eval.tests.command: 1 of 1 tests failed"
     _is(finding, _FAILED, PatchPhase.COMMAND, "tests_failed", message)
     assert "assert" in finding.output
-    for argument, code in (("tests/gone.py", 4), ("src", 5)):
-        start = (
-            f"eval.tests.command: ended with exit code {code} before its tests had all reported, as it does"
-        )
+    for argument, how in (
+        ("tests/gone.py", "ended with exit code 4 before its tests had all reported"),
+        ("src", "there are no tests"),
+    ):
+        start = f"eval.tests.command: {how}, as it does"
         _is(judge(bench.diff(_RIGHT), argument), _ERROR, PatchPhase.COMMAND, "broken_off", start)
 
 

@@ -294,7 +294,8 @@ def test_the_agent_never_sees_the_evaluator(
 ) -> None:
     room = request.getfixturevalue(kind)
     script = (
-        "find / -name expected.txt -not -path '/proc/*' -exec grep -l -s forty-two {} + > found; env > env;"
+        "find / \\( -path /proc -o -path /usr -o -name site-packages \\) -prune -o -name expected.txt"
+        " -exec grep -l -s forty-two {} + > found; env > env;"
         " test -s found && touch TRAPPED"
     )
     finding = _judge(

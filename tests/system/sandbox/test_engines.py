@@ -356,7 +356,7 @@ def test_two_commands_talk_over_pipes(room: Running) -> None:
     indirect=["room"],
 )
 def test_an_image_that_cannot_be_used_is_said(room: Running, sentence: str) -> None:
-    assert room.wait(room.engine.obstacle("x:1")) == Unavailable(sentence)
+    assert room.wait(room.engine.obstacle("x:1")) == Unavailable(sentence, "no_image")
     with pytest.raises(SandboxError) as caught:
         room.wait(room.engine.open(BoxSpec(image="x:1")))
     assert str(caught.value) == sentence
