@@ -15,7 +15,29 @@ from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
 
-__all__ = ["case_card", "case_record", "indented", "prompt_lines", "run_card", "run_record", "sent_messages"]
+__all__ = [
+    "EVALUATION_FIELDS",
+    "case_card",
+    "case_record",
+    "indented",
+    "prompt_lines",
+    "run_card",
+    "run_record",
+    "sent_messages",
+]
+
+EVALUATION_FIELDS = (
+    "criterion",
+    "rule",
+    "rule_hash",
+    "passed",
+    "credit",
+    "parse",
+    "expected",
+    "observed",
+    "in_process",
+)
+"""What exports and reports say of each evaluation."""
 
 
 def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[str]:

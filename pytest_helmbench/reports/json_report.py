@@ -10,7 +10,7 @@ from fractions import Fraction
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.outcome import Parse
-from pytest_helmbench.reports.cards import run_record, sent_messages
+from pytest_helmbench.reports.cards import EVALUATION_FIELDS, run_record, sent_messages
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
@@ -38,17 +38,6 @@ _FAILURE = (
     "difficulty",
     "neutral",
     "reply_hash",
-)
-_EVALUATION = (
-    "criterion",
-    "rule",
-    "rule_hash",
-    "passed",
-    "credit",
-    "parse",
-    "expected",
-    "observed",
-    "in_process",
 )
 
 
@@ -248,7 +237,7 @@ def _repetitions(found: RepetitionRates) -> dict[str, object]:
 def _failure(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
     record: dict[str, object] = {name: getattr(row, name) for name in _FAILURE}
     record["evaluations"] = [
-        {name: getattr(item, name) for name in _EVALUATION}
+        {name: getattr(item, name) for name in EVALUATION_FIELDS}
         | ({"justification": item.justification} if with_text else {})
         for item in row.evaluations
     ]

@@ -12,7 +12,7 @@ from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.reports.cards import prompt_lines, run_record, sent_messages
+from pytest_helmbench.reports.cards import EVALUATION_FIELDS, prompt_lines, run_record, sent_messages
 from pytest_helmbench.reports.own_schemas import own_schema, part_of, schema_of
 from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.session.recorded_results import RecordedRun
@@ -28,17 +28,6 @@ _ELSEWHERE = ("id", "code", "repetition", "family", "scenario", "request", "repl
 _LAST = ("node_id", "started_at", "completed_at")
 _NAMES = [field.name for field in fields(ResultRow)]
 _RESULT = (*(name for name in _NAMES if name not in (*_ELSEWHERE, *_LAST)), *_LAST)
-_EVALUATION = (
-    "criterion",
-    "rule",
-    "rule_hash",
-    "passed",
-    "credit",
-    "parse",
-    "expected",
-    "observed",
-    "in_process",
-)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -89,7 +78,9 @@ def csv_export(run: RecordedRun, *, with_text: bool) -> str:
     own = columns.cells(None, with_text=with_text)
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow((*fixed, "code", "repetition", "family", *_AXES, *_RESULT, *_EVALUATION, *texts, *own))
+    writer.writerow(
+        (*fixed, "code", "repetition", "family", *_AXES, *_RESULT, *EVALUATION_FIELDS, *texts, *own)
+    )
     for row in run.results:
         for evaluation in row.evaluations or (None,):
             cells = [*fixed.values(), *_csv_result(row), *_csv_evaluation(evaluation)]
@@ -106,7 +97,7 @@ def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str
     record |= {name: getattr(row, name) for name in _RESULT}
     record |= columns.cells(row.words, with_text=with_text)
     record["evaluations"] = [
-        {name: getattr(evaluation, name) for name in _EVALUATION}
+        {name: getattr(evaluation, name) for name in EVALUATION_FIELDS}
         | ({"justification": evaluation.justification} if with_text else {})
         for evaluation in row.evaluations
     ]
@@ -131,7 +122,7 @@ def _csv_result(row: ResultRow) -> Iterator[object]:
 
 
 def _csv_evaluation(evaluation: EvaluationRow | None) -> Iterator[object]:
-    yield from (None if evaluation is None else getattr(evaluation, name) for name in _EVALUATION)
+    yield from (None if evaluation is None else getattr(evaluation, name) for name in EVALUATION_FIELDS)
 
 
 def _csv_texts(row: ResultRow, evaluation: EvaluationRow | None) -> list[str | None]:
