@@ -8,10 +8,9 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlite_utils import Database
-
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.schema import migrate, unknown_migrations
+from pytest_helmbench.store.sqlite_tools import Database
 
 __all__ = ["FilePlace", "open_database", "transaction"]
 

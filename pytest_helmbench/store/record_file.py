@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlite_utils import Database
-
 from pytest_helmbench.store.batch import Batch
 from pytest_helmbench.store.catalogue import CatalogueIds
 from pytest_helmbench.store.database_file import FilePlace, transaction
@@ -23,6 +21,7 @@ from pytest_helmbench.store.recorded_rows import (
 )
 from pytest_helmbench.store.run_rows import beat, iso_time, write_totals
 from pytest_helmbench.store.sent_calls import write_sent
+from pytest_helmbench.store.sqlite_tools import Database
 
 __all__ = ["HEARTBEAT_S", "RecordFile", "RunsInFile"]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
-from sqlite_utils import Database, Migrations
-
 from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
 from pytest_helmbench.store.first_tables import FIRST_TABLES
 from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
+from pytest_helmbench.store.sqlite_tools import Database, Migrations
 from pytest_helmbench.store.views import COSTS_VIEW, VIEWS
 
 __all__ = ["migrate", "unknown_migrations"]

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sqlite_utils import Database
-
 from pytest_helmbench.core.outcome import AttemptRecord, Event, ResultRecord
 from pytest_helmbench.core.statement import RunStatement
 from pytest_helmbench.store.batch import (
@@ -40,6 +38,7 @@ from pytest_helmbench.store.run_rows import (
     settings_json,
     write_run,
 )
+from pytest_helmbench.store.sqlite_tools import Database
 
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+from trees import category, write_tree
 
 
 def test_looking_for_benchmarks_imports_no_yaml() -> None:
@@ -66,3 +69,30 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
     shown = [line for line in result.stdout.splitlines() if not line.startswith(("plugins:", "LOADED"))]
     assert not [line for line in shown if "helmbench" in line.replace(str(tmp_path), "")]
     assert set(tmp_path.rglob("*")) == before
+
+
+def test_a_session_imports_no_library_of_tables_that_is_installed_and_leaves_the_users_sqlite_utils_whole(
+    tmp_path: Path,
+) -> None:
+    write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
+    for name in ("numpy", "pandas"):
+        (tmp_path / f"{name}.py").write_text("class Timestamp: pass\n")
+    (tmp_path / "conftest.py").write_text(
+        "import sys\n\n"
+        "def pytest_unconfigure(config):\n"
+        "    print('LOADED', *sorted({'numpy', 'pandas', 'scipy'} & set(sys.modules)))\n"
+        "    import sqlite_utils.db\n"
+        "    print('KNOWN', sqlite_utils.db.pd.Timestamp in sqlite_utils.db.COLUMN_TYPE_MAPPING)\n"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-s", "benchmark", "--helmbench-model=baseline/lexical"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (tmp_path / "helmbench.db").exists(), result.stdout + result.stderr
+    assert "\nLOADED\nKNOWN True\n" in result.stdout
