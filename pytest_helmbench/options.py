@@ -1,22 +1,21 @@
 """Every option of `pytest` and every ini key, declared once: name, type, default, help, group, and whose it is.
 
 The command line, the ini keys, the values of a session (`Options`) and `docs/options.md` are made from this.
-pytest imports the module whenever it starts, so it imports nothing of ours but `core/option.py`.
+pytest imports the module whenever it starts, so it imports nothing of ours but modules of `core/` that are as small.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pytest_helmbench.core.option import Group, Type, declared_in
+from pytest_helmbench.core.option_types import CONTENT, FOLDER, JSON_OBJECT, LEAST_SCORE, OUTPUT_FILE
 
-__all__ = ["OPTIONS", "OUTPUT_FILE", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
+__all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
 
 T = TypeVar("T")
 
@@ -56,57 +55,12 @@ def _choice(metavar: str, *names: T) -> Type[T]:
     return Type(f"one of {', '.join(map(str, names))}", str, metavar, lambda name: name in names)
 
 
-def _least_score(text: str) -> float | None:
-    """Return the score from which a partial result passes: minus infinity for `pass`, None for `fail`."""
-    if text in ("fail", "pass"):
-        return -inf if text == "pass" else None
-    if not isfinite(least := float(text)):
-        raise ValueError(text)
-    return least
-
-
-def _least_score_text(least: float | None) -> str:
-    return "fail" if least is None else "pass" if least == -inf else f"{least:g}"
-
-
-def _content(path: Path) -> str:
-    return path.read_text(encoding="utf-8-sig").strip("\n")
-
-
-def _can_be_written(folder: Path) -> bool:
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    return there.is_dir() and os.access(there, os.W_OK)
-
-
 _FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
 _COMMAND: Type[str] = Type("a command that can be started", str, "COMMAND", bool, blank=False)
 _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
-_JSON_OBJECT: Type[Mapping[str, object]] = Type(
-    'a JSON object, for example {"provider": {"sort": "price"}}',
-    json.loads,
-    "JSON",
-    lambda value: isinstance(value, dict),
-)
-_LEAST_SCORE: Type[float | None] = Type(
-    "fail, pass, or the least score that passes, on the Bench Pack's own scale",
-    _least_score,
-    "RULE",
-    record=_least_score_text,
-)
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
 _FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
-_CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
-OUTPUT_FILE: Type[Path] = Type(
-    "a file in a folder that exists",
-    Path,
-    "PATH",
-    lambda path: not path.is_dir() and path.parent.is_dir(),
-    record=None,
-)
-_FOLDER: Type[Path] = Type(
-    "a folder that files can be written to", Path, "PATH", _can_be_written, record=None
-)
 
 # The options of every kind of benchmark, then those of one
 
@@ -136,7 +90,7 @@ class SamplingOptions:
         _text("LEVEL"), None, "low, medium or high, where a model knows it"
     )
     extra_body: Mapping[str, object] | None = _SAMPLING(
-        _JSON_OBJECT, None, "JSON object merged into the body of every request"
+        JSON_OBJECT, None, "JSON object merged into the body of every request"
     )
 
 
@@ -221,10 +175,10 @@ class BenchPackOptions:
         absent="1 for local servers and with verifiers, else as many as calls",
     )
     partial: float | None = _BENCH_PACKS(
-        _LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"
+        LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"
     )
     benchlocal_dir: Path | None = _BENCH_PACKS(
-        _FOLDER, None, "folder to write runs to as the BenchLocal app stores them"
+        FOLDER, None, "folder to write runs to as the BenchLocal app stores them"
     )
 
 
@@ -263,7 +217,7 @@ class Options:
         "environment variable that holds the judge's key",
         absent="--helmbench-api-key-env, on the same server",
     )
-    system_prompt: str | None = _CASES(_CONTENT, None, "file with a system message to send before every case")
+    system_prompt: str | None = _CASES(CONTENT, None, "file with a system message to send before every case")
     judge_template: Path | None = _MODELS(
         _FILE, None, "wording of the judge's prompt", absent="built in", use="judges"
     )

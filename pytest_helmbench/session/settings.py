@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_helmbench.core.codes import Selection
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.option import Option, declared_in
+from pytest_helmbench.core.option_types import OUTPUT_FILE
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.reply_cache import CacheMode
-from pytest_helmbench.options import OPTIONS, OUTPUT_FILE, Options, SamplingOptions
+from pytest_helmbench.options import OPTIONS, Options, SamplingOptions
 from pytest_helmbench.session.trust import trusted_roots
 
 if TYPE_CHECKING:

@@ -30,15 +30,23 @@ _SOLE_USERS = {
 }
 _AT_EVERY_START: dict[str, set[str]] = {
     "core/option": {"__future__", "collections", "dataclasses", "pathlib", "typing"},
-    "options": {
+    "core/option_types": {
         "__future__",
         "collections",
-        "dataclasses",
         "json",
         "math",
         "os",
         "pathlib",
         "pytest_helmbench.core.option",
+    },
+    "options": {
+        "__future__",
+        "collections",
+        "dataclasses",
+        "math",
+        "pathlib",
+        "pytest_helmbench.core.option",
+        "pytest_helmbench.core.option_types",
         "typing",
     },
     "plugin": {

@@ -1,0 +1,61 @@
+"""Types of values of options that take more than a line to say.
+
+pytest imports the module whenever it starts, so it imports nothing of ours but `core/option.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from math import inf, isfinite
+from pathlib import Path
+
+from pytest_helmbench.core.option import Type
+
+__all__ = ["CONTENT", "FOLDER", "JSON_OBJECT", "LEAST_SCORE", "OUTPUT_FILE"]
+
+
+def _least_score(text: str) -> float | None:
+    """Return the score from which a partial result passes: minus infinity for `pass`, None for `fail`."""
+    if text in ("fail", "pass"):
+        return -inf if text == "pass" else None
+    if not isfinite(least := float(text)):
+        raise ValueError(text)
+    return least
+
+
+def _least_score_text(least: float | None) -> str:
+    return "fail" if least is None else "pass" if least == -inf else f"{least:g}"
+
+
+def _content(path: Path) -> str:
+    return path.read_text(encoding="utf-8-sig").strip("\n")
+
+
+def _can_be_written(folder: Path) -> bool:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
+JSON_OBJECT: Type[Mapping[str, object]] = Type(
+    'a JSON object, for example {"provider": {"sort": "price"}}',
+    json.loads,
+    "JSON",
+    lambda value: isinstance(value, dict),
+)
+LEAST_SCORE: Type[float | None] = Type(
+    "fail, pass, or the least score that passes, on the Bench Pack's own scale",
+    _least_score,
+    "RULE",
+    record=_least_score_text,
+)
+CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
+OUTPUT_FILE: Type[Path] = Type(
+    "a file in a folder that exists",
+    Path,
+    "PATH",
+    lambda path: not path.is_dir() and path.parent.is_dir(),
+    record=None,
+)
+FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
