@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_helmbench.benchmarks.authoring import Checked, Reading
+    from pytest_helmbench.core.case import BrokenCase
     from pytest_helmbench.core.json_types import JsonObject
     from pytest_helmbench.core.outline import Outline
     from pytest_helmbench.core.problem import Problem
@@ -276,6 +277,9 @@ class Loaded(Protocol):
 
         Asked for a file without healthy cases that the command line names: it must not run silently empty.
         """
+
+    def broken_cases(self, name: str) -> Sequence[BrokenCase]:
+        """Return what something broken would have run: at least one case, but none for what concerns all."""
 
     def checked_in(self, path: Path) -> Sequence[str]:
         """Return the codes in a file that `--helmbench-self-check` can check."""

@@ -7,7 +7,24 @@ from dataclasses import dataclass
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.rule import CaseRule
 
-__all__ = ["Case", "Message"]
+__all__ = ["BrokenCase", "Case", "Message"]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCase:
+    """A case that cannot run since its files are broken: planned as far as these could be read, never judged.
+
+    Args:
+        code: As far as it could be read: `P1-B2-S1-C1-PT3`, `P1-B2-S1`, the id of a row.
+        severity: Base (−20..20); at least 1 where none could be read.
+        difficulty: 0..10.
+        evaluations: Rows that it would have had in each repetition.
+    """
+
+    code: str
+    severity: int = 1
+    difficulty: int = 0
+    evaluations: int = 1
 
 
 @dataclass(frozen=True, slots=True)

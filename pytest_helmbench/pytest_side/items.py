@@ -101,7 +101,7 @@ class CaseFile(pytest.File):
             item.job = job
             item.outcome = None
             yield item
-        yield from _broken_items(self, self.loaded.broken_in(self.path))
+        yield from _broken_items(self, self.loaded.broken_in(self.path), self.loaded)
 
     def _checks(self) -> Iterator[pytest.Item]:
         """Yield one item per case that has answers of its own to check."""
@@ -111,7 +111,7 @@ class CaseFile(pytest.File):
             item.code = code
             item.loaded = self.loaded
             yield item
-        yield from _broken_items(self, self.loaded.broken_in(self.path))
+        yield from _broken_items(self, self.loaded.broken_in(self.path), self.loaded)
 
 
 class SelfCheckItem(pytest.Item):
@@ -148,31 +148,39 @@ class BrokenFile(pytest.File):
     """A file of a benchmark with problems: one erroring item per code it breaks."""
 
     broken: Broken
+    loaded: Loaded | None
 
     @classmethod
-    def build(cls, parent: pytest.Collector, path: Path, broken: Broken) -> BrokenFile:
-        """Return the collector of a broken file."""
+    def build(
+        cls, parent: pytest.Collector, path: Path, broken: Broken, loaded: Loaded | None = None
+    ) -> BrokenFile:
+        """Return the collector of a broken file; its benchmark is None where that cannot be read at all."""
         collector: BrokenFile = cls.from_parent(parent, path=path, nodeid=_file_id(parent, path))
         collector.broken = broken
+        collector.loaded = loaded
         return collector
 
     def collect(self) -> Iterator[BrokenItem]:
         """Yield one item per code."""
-        yield from _broken_items(self, self.broken)
+        yield from _broken_items(self, self.broken, self.loaded)
 
 
-def _broken_items(parent: pytest.File, broken: Broken) -> Iterator[BrokenItem]:
+def _broken_items(parent: pytest.File, broken: Broken, loaded: Loaded | None) -> Iterator[BrokenItem]:
     for code, problems in broken:
         name = escaped_id(code)
         item: BrokenItem = BrokenItem.from_parent(parent, name=name, nodeid=f"{parent.nodeid}::{name}")
+        item.code = code
         item.problems = problems
+        item.loaded = loaded
         yield item
 
 
 class BrokenItem(pytest.Item):
     """Stands for cases that cannot be read; errors in setup with all problems of its file."""
 
+    code: str
     problems: tuple[Problem, ...]
+    loaded: Loaded | None
 
     def setup(self) -> None:
         """Error with every problem, in file order."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
 import pytest
 
-from pytest_helmbench.core.codes import Selection, scenario_code_of
+from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of
 
-__all__ = ["group_local_models", "select"]
+__all__ = ["broken_cases", "group_local_models", "select"]
 
 
 def select(items: list[pytest.Item], selection: Selection | None) -> list[pytest.Item]:
@@ -34,6 +38,37 @@ def _is_selected(item: pytest.Item, selection: Selection) -> bool:
         # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
         return scenario_code_of(item.name) is None or selection.may_match(tuple(item.name.split("-")))
     return True
+
+
+def broken_cases(
+    items: Iterable[pytest.Item], selection: Selection | None
+) -> Mapping[Path, Sequence[BrokenCase]]:
+    """Return what broken scenarios and rows among the selected items would have run, by folder of their benchmark.
+
+    Args:
+        items: As selected. A scenario may have several that are broken, one per file.
+        selection: Holds for its cases too; None for all.
+    """
+    seen: set[tuple[Path, str]] = set()
+    found: dict[Path, list[BrokenCase]] = {}
+    for item in items:
+        if not isinstance(item, BrokenItem) or item.loaded is None:
+            continue
+        root = item.loaded.root
+        if (root, item.code) not in seen:
+            seen.add((root, item.code))
+            cases = item.loaded.broken_cases(item.code)
+            found.setdefault(root, []).extend(case for case in cases if _may_be_selected(case, selection))
+    return found
+
+
+def _may_be_selected(case: BrokenCase, selection: Selection | None) -> bool:
+    parts = CaseCode.parse(case.code)
+    if selection is None or parts is None:
+        return True
+    if parts.perturbation is not None:
+        return selection.matches(parts.parts())
+    return selection.may_match((parts.pillar, parts.behaviour or "", parts.scenario or ""))
 
 
 def group_local_models(items: list[pytest.Item]) -> None:

@@ -34,7 +34,7 @@ from pytest_helmbench.pytest_side.items import (
     ran_on_demand,
 )
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.selection import group_local_models, select
+from pytest_helmbench.pytest_side.selection import broken_cases, group_local_models, select
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
@@ -138,7 +138,7 @@ class SessionPlugin:
         if loaded.cases_in(file_path):
             return CaseFile.build(parent, file_path, loaded)
         found = loaded.broken_in(file_path) or self._named_but_broken(loaded, file_path)
-        return BrokenFile.build(parent, file_path, found) if found else None
+        return BrokenFile.build(parent, file_path, found, loaded) if found else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -161,7 +161,12 @@ class SessionPlugin:
         cases = [job for item in session.items if (job := job_of(item)) is not None]
         if not cases:
             return
-        plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=self._scope(len(cases)))
+        plan = plan_jobs(
+            cases,
+            dry_run=self.settings.dry_run,
+            scope=self._scope(len(cases)),
+            broken=broken_cases(session.items, self.settings.selection),
+        )
         if self._tests is not None:
             plan = replace(plan, adopted=self._tests.outline)
         self._role.collected(jobs, plan)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 
 from pytest_helmbench.benchmarks.kind import Loaded
+from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.route import Route
@@ -40,6 +43,7 @@ class PlannedRun:
         packed_codes: The planned case codes, one per line, compressed.
         places: Hosts, and variables of keys, where prompts do not go to a provider's own server.
         open_ended: Some of its cases may ask more than once: packs and agents decide that themselves.
+        broken: Cases of its benchmark that were selected and cannot run.
     """
 
     benchmark: str
@@ -58,6 +62,7 @@ class PlannedRun:
     packed_codes: bytes
     open_ended: bool = False
     places: tuple[str, ...] = ()
+    broken: tuple[BrokenCase, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -117,13 +122,20 @@ class Plan:
         return any(run.open_ended and run.usable for run in self.runs)
 
 
-def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
+def plan_jobs(
+    jobs: Iterable[CaseJob],
+    *,
+    dry_run: bool,
+    scope: str,
+    broken: Mapping[Path, Sequence[BrokenCase]] = MappingProxyType({}),
+) -> Plan:
     """Count what the selected jobs will ask; nothing is composed.
 
     Args:
         jobs: Selected, in run order.
         dry_run: The user asked for it.
         scope: Of the whole session.
+        broken: Cases that were selected and cannot run, by the folder of their benchmark.
     """
     counts: dict[Target, Counter[str]] = {}
     codes: dict[Target, dict[str, None]] = {}
@@ -143,7 +155,10 @@ def plan_jobs(jobs: Iterable[CaseJob], *, dry_run: bool, scope: str) -> Plan:
         count["judge_prompt"] += (
             judge_calls * (characters + _JUDGE_WORDING_CHARACTERS) // _CHARACTERS_PER_TOKEN
         )
-    runs = tuple(_planned(target, count, codes[target]) for target, count in counts.items())
+    runs = tuple(
+        replace(_planned(target, count, codes[target]), broken=tuple(broken.get(target.benchmark, ())))
+        for target, count in counts.items()
+    )
     return Plan(runs, dry_run or not any(run.usable for run in runs), scope)
 
 

@@ -147,7 +147,7 @@ async def _rescored(
         loaded = loader.load(target.benchmark, (target,))
         jobs = {job.code: job for job in _jobs(loaded)}
         facts = load_facts(path, run_id)
-        planned = facts.codes if facts is not None else ()
+        planned, broken = (facts.codes, facts.broken) if facts is not None else ((), ())
         _refuse_broken(loaded, [code for code in planned if code not in jobs])
         codes = tuple(code for code in planned if code in jobs)
         if not codes:
@@ -161,7 +161,9 @@ async def _rescored(
         judged = await judge.judged(known)
     finally:
         await loader.close()
-    new_id = _write(path, _record(detail, loaded, codes, whole=len(codes) == len(jobs)), judged)
+    new_id = _write(
+        path, replace(_record(detail, loaded, codes, whole=len(codes) == len(jobs)), broken=broken), judged
+    )
     found = _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
     return replace(found, comparison=_comparison(path, run_id, new_id))
 

@@ -90,8 +90,12 @@ def as_continued(settings: Settings) -> Settings:
     runs = unfinished_runs(settings.db, settings.resume_run)
     if not runs:
         if settings.resume_run is None and not (settings.resume_or_start or settings.dry_run):
-            raise ResumeError(_nothing_to_resume(settings.db))
+            raise ResumeError(_nothing_to_resume(settings.db, None))
         return settings
+    if all(run.status == "complete" and run.rescored_from is None for run in runs) and not settings.dry_run:
+        if settings.resume_or_start:
+            return replace(settings, resume_run=None)
+        raise ResumeError(_nothing_to_resume(settings.db, settings.resume_run))
     before = runs[0].settings
     if settings.max_cost_usd is None:
         settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
@@ -108,11 +112,15 @@ def as_continued(settings: Settings) -> Settings:
     )
 
 
-def _nothing_to_resume(path: Path) -> str:
-    why = "holds no unfinished session" if path.exists() else "does not exist"
+def _nothing_to_resume(path: Path, run_id: int | None) -> str:
+    option = "--helmbench-resume" if run_id is None else f"--helmbench-resume-run={run_id}"
+    if run_id is not None:
+        why = f"the session of run {run_id} in {path} is complete"
+    else:
+        why = f"{path} {'holds no unfinished session' if path.exists() else 'does not exist'}"
     return (
-        f"nothing to resume: {path} {why}; nothing was called\n"
-        "  hint: leave --helmbench-resume out for a fresh run, or give --helmbench-resume-or-start in its place"
+        f"nothing to resume: {why}; nothing was called\n"
+        f"  hint: leave {option} out for a fresh run, or give --helmbench-resume-or-start in its place"
     )
 
 

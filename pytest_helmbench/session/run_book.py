@@ -137,6 +137,7 @@ class RunBook:
                 started_at=utc_now(),
                 codes=run.codes,
                 defined=self._defined(run, plan),
+                broken=run.broken,
                 continues=runs.get(run.key),
             )
             for run in plan.runs

@@ -124,6 +124,9 @@ def pack_verdicts(facts: RunFacts) -> Iterator[PackVerdict]:
             verdict = facts.verdicts.get((code, repetition, ""))
             passed = None if verdict is None else verdict.passed
             yield PackVerdict(code, repetition, passed, groups, None if row is None else row.cluster)
+    for case in facts.broken:
+        for repetition in range(1, facts.repeat + 1):
+            yield PackVerdict(case.code, repetition, None, ())
 
 
 def run_totals(status: str, completed_at: str, score: RunScore | None) -> RunTotals:
@@ -179,6 +182,33 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
                     passed=None if verdict is None else verdict.passed,
                     credit=None if verdict is None else exact_credits[verdict.credit],
                 )
+    yield from _broken_rows(facts, weighted)
+
+
+def _broken_rows(facts: RunFacts, weighted: frozenset[str]) -> Iterator[Row]:
+    """Yield what broken scenarios would have had, never judged: by code as far as that could be read."""
+    for case in facts.broken:
+        parts = CaseCode.parse(case.code)
+        if parts is None or parts.scenario is None:
+            continue
+        behaviour = f"{parts.pillar}-{parts.behaviour}"
+        for repetition in range(1, facts.repeat + 1):
+            for number in range(case.evaluations):
+                yield Row(
+                    pillar=parts.pillar,
+                    behaviour=behaviour,
+                    scenario=f"{behaviour}-{parts.scenario}",
+                    condition=parts.condition,
+                    user_context=parts.user_context,
+                    perturbation=parts.perturbation or "",
+                    criterion=str(number or ""),
+                    repetition=repetition,
+                    severity=case.severity,
+                    difficulty=case.difficulty,
+                    weighted=behaviour in weighted,
+                    passed=None,
+                    credit=None,
+                )
 
 
 def coded_rows(facts: RunFacts) -> Iterator[tuple[str, Row]]:
@@ -211,7 +241,7 @@ def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:
             for context in contexts:
                 chosen = [part.rpartition("-")[2] for part in (condition, context) if part is not None]
                 codes += ["-".join((scenario, *chosen, part.rpartition("-")[2])) for part in perturbations]
-    yield from planned_rows(replace(facts, codes=tuple(codes), repeat=1, verdicts={}))
+    yield from planned_rows(replace(facts, codes=tuple(codes), repeat=1, verdicts={}, broken=()))
 
 
 def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:
@@ -222,4 +252,10 @@ def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:
         severities = {facts.weights[code] for code in perturbations}
         if any(severity + context for severity in severities for context in contexts):
             found.add(scenario.rpartition("-")[0])
+    healthy = {scenario.rpartition("-")[0] for scenario in facts.perturbations}
+    for case in facts.broken:
+        parts = CaseCode.parse(case.code)
+        behaviour = "" if parts is None else f"{parts.pillar}-{parts.behaviour}"
+        if case.severity and behaviour not in healthy:
+            found.add(behaviour)
     return frozenset(found)

@@ -12,7 +12,9 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
+from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.store.broken_cases import read_broken
 from pytest_helmbench.store.fault import store_error
 
 __all__ = ["FlatRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
@@ -57,6 +59,7 @@ class RunFacts:
         titles: Names of pillars and titles of behaviours by code, as their READMEs say; absent without one.
         verdicts: By case code, repetition and criterion; absent where unjudged.
         rows: Family and groups by scenario of a benchmark without behaviours; None for one that has some.
+        broken: Cases that could not run: planned and never judged, beside `codes`.
     """
 
     scope: str
@@ -71,10 +74,13 @@ class RunFacts:
     titles: Mapping[str, str]
     verdicts: Mapping[tuple[str, int, str], Verdict]
     rows: Mapping[str, FlatRow] | None = None
+    broken: tuple[BrokenCase, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Whether every planned case has been judged in every repetition."""
+        """Whether every planned case has been judged in every repetition: none of a broken file has."""
+        if self.broken:
+            return False
         judged = {(code, repetition) for code, repetition, _ in self.verdicts}
         return all((code, number) in judged for code in self.codes for number in range(1, self.repeat + 1))
 
@@ -137,6 +143,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         titles={code: title for code, title in conn.execute(_TITLES, {"id": benchmark_id}) if title},
         verdicts=_verdicts(conn, run_id),
         rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
+        broken=read_broken(conn, run_id),
     )
 
 

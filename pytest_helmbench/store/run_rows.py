@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.store.benchmark_sizes import write_size
+from pytest_helmbench.store.broken_cases import write_broken
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.plans import merge_plan, write_plan
 
@@ -70,6 +72,7 @@ class RunRecord:
     codes: tuple[str, ...] = ()
     rescored_from: int | None = None
     defined: tuple[str, ...] = ()
+    broken: tuple[BrokenCase, ...] = ()
     continues: int | None = None
 
 
@@ -152,6 +155,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
     assert cursor.lastrowid is not None  # an INSERT always has one
     write_plan(conn, cursor.lastrowid, run.codes)
     write_size(conn, cursor.lastrowid, run.defined)
+    write_broken(conn, cursor.lastrowid, run.broken)
     return cursor.lastrowid
 
 
@@ -168,6 +172,7 @@ def reopen_run(
     """
     _, benchmark_id, _, settings, heartbeat_at = values
     codes = merge_plan(conn, run_id, run.codes)
+    write_broken(conn, run_id, run.broken)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     conn.execute(
         "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
+from pytest_helmbench.store.broken_cases import CREATE_BROKEN_CASES
 from pytest_helmbench.store.first_tables import FIRST_TABLES
 from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
 from pytest_helmbench.store.sqlite_tools import Database, Migrations
@@ -206,3 +207,10 @@ def keep_judge_labels(db: Database) -> None:
 def keep_pack_extras(db: Database) -> None:
     """Keep what Bench Packs say of runs beyond the protocol."""
     db.conn.execute("ALTER TABLE pack_scores ADD COLUMN extra TEXT")
+
+
+@_MIGRATIONS()
+def keep_broken_cases(db: Database) -> None:
+    """Keep which cases of a run could not run since their files are broken."""
+    db.conn.execute(CREATE_BROKEN_CASES)
+    db.conn.execute("CREATE INDEX idx_broken_cases_run_id ON broken_cases (run_id)")

@@ -305,6 +305,11 @@ def test_with_nothing_unfinished_a_resume_ends_before_the_first_call(
         result.assert_outcomes(passed=1)
         result.stdout.fnmatch_lines(["nothing was unfinished: this was a fresh run"])
         assert provider.count == run
+    complete = run_tree(pytester, "--helmbench-resume-run=1", url=provider.url)
+    assert complete.ret == pytest.ExitCode.USAGE_ERROR
+    complete.stderr.fnmatch_lines(
+        ["*nothing to resume: the session of run 1 in *helmbench.db is complete; nothing was *"]
+    )
     missing = run_tree(pytester, "--helmbench-resume-run=9", url=provider.url)
     assert missing.ret == pytest.ExitCode.USAGE_ERROR
     missing.stderr.fnmatch_lines(

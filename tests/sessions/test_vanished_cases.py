@@ -1,13 +1,16 @@
-"""Cases that a benchmark had when it was last run, and has no more, are told."""
+"""Cases that a benchmark had when it was last run, and has no more, are told; those of broken files are planned."""
 
 from __future__ import annotations
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 from provider import Provider
 from trees import category, clear_environment, rows, run_tree, write_tree
 
+from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_tree
 from pytest_helmbench.cli.main import main
 
 
@@ -43,3 +46,62 @@ def test_a_benchmark_that_has_fewer_cases_than_in_its_last_run_is_told_with_thei
     assert main(["show", "last", "--gone", f"--db={database}"]) == 0
     assert capsys.readouterr().out.split() == codes
     assert "it had" not in run_tree(pytester, mode, url=provider.url).stdout.str()
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherever_coverage_stands(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    mode: str,
+) -> None:
+    clear_environment(monkeypatch)
+    folder = write_tree(
+        pytester.path / "benchmark",
+        {
+            "P1-B1-S1": category(*["RISK"] * 3),  # 15 points
+            "P1-B1-S2": category("RISK", "RISK"),  # 10 points, its prompt is broken
+            "P1_B2_S1": category("RISK"),  # no code, but it seems to mean one
+        },
+    )
+    (folder / "scenarios" / "P1-B1-S2" / "S2.md").write_text(
+        "---\nevaluation: {type: nonsense}\n---\n\nSort.\n"
+    )
+    database, report = pytester.path / "helmbench.db", pytester.path / "report.json"
+
+    ran = run_tree(
+        pytester, mode, "--helmbench-min-coverage=0.31", f"--helmbench-json={report}", url=provider.url
+    )
+
+    ran.assert_outcomes(passed=3, errors=2)
+    assert "coverage of test/good is 30.0 %, below 31.0 %" in ran.stdout.str()
+    assert rows(database, "SELECT coverage, score, status FROM evaluation_runs") == [(0.3, 1.0, "partial")]
+    assert json.loads(report.read_text())["runs"][0]["run"]["coverage"] == 0.3
+    selected = run_tree(pytester, mode, "--helmbench-select=P1-B1-S1-C1,P1-B1-S2-C1-PT2", url=provider.url)
+    selected.assert_outcomes(passed=3, errors=2)  # what has no code concerns every selection
+    assert main(["rescore", "1", f"--db={database}"]) == 0
+    assert rows(database, "SELECT coverage FROM evaluation_runs") == [(0.3,), (0.75,), (0.3,)]
+    capsys.readouterr()
+    assert main(["check", str(folder)]) == 1
+    assert "1 healthy scenario, 3 cases; 3 cases of 2 broken scenarios cannot run" in capsys.readouterr().out
+
+
+def test_what_could_not_be_read_of_a_broken_scenario_counts_one_point(tmp_path: Path) -> None:
+    trees = {f"P1-B1-S{number}": category("RISK", "RISK") for number in range(1, 5)}
+    folder = write_tree(tmp_path / "benchmark", trees) / "scenarios"
+    (folder / "P1-B1-S1" / "perturbations.md").unlink()
+    (folder / "P1-B1-S2" / "perturbations.md").write_text("# PT1\n---\nseverity: [\n---\nHello.\n")
+    (folder / "P1-B1-S3" / "perturbations.md").write_text(
+        "# PT1\nHello.\n# PT2\n---\nseverity: 0\n---\nBye.\n"
+    )
+
+    unrun = load_tree(tmp_path / "benchmark").unrun
+
+    assert {
+        code: [(case.code, case.severity) for case in found.cases()] for code, found in unrun.items()
+    } == {
+        "P1-B1-S1": [("P1-B1-S1-C1", 1)],
+        "P1-B1-S2": [("P1-B1-S2-C1-PT1", 1)],
+        "P1-B1-S3": [("P1-B1-S3-C1-PT1", 1), ("P1-B1-S3-C1-PT2", 0)],
+    }

@@ -129,7 +129,7 @@ async def relayed(
 def opened_store(path: Path) -> tuple[Store, int]:
     """Open a results file and a run in it."""
     store = Store.open(path)
-    tree = ScenarioTree(Path("pack"), "pack", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
+    tree = ScenarioTree(Path("pack"), "pack", "1", "", "ab" * 32, (), (), {}, None, {}, {}, (), {})
     record = RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)
     (run_id,) = store.open_runs("session", [record])
     return store, run_id

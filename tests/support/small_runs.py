@@ -15,7 +15,7 @@ AT = "2026-07-04T12:00:00+00:00"
 
 def open_run(store: Store) -> int:
     """Open a run and return its id."""
-    tree = ScenarioTree(Path(), "demo", "1", "", "ab" * 32, (), (), {}, None, {}, {}, ())
+    tree = ScenarioTree(Path(), "demo", "1", "", "ab" * 32, (), (), {}, None, {}, {}, (), {})
     (run_id,) = store.open_runs(
         "session", [RunRecord(tree, "test/good", "test", None, "whole", 1, None, {}, "0.1.0", AT)]
     )

@@ -18,7 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import CaseRule
@@ -171,6 +171,10 @@ class LoadedBenchPack:
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
                     yield BenchPackJob(target, repetition, False, file_id, self, scenario, number)
+
+    def broken_cases(self, _name: str) -> Sequence[BrokenCase]:
+        """Return nothing, as `broken_in`."""
+        return ()
 
     def checked_in(self, _path: Path) -> Sequence[str]:
         """Return nothing: a Bench Pack keeps its answers to itself."""

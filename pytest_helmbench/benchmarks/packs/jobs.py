@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.packs.format.pack_loader import Pack
 from pytest_helmbench.benchmarks.packs.prompts import messages_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
-from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
@@ -189,6 +189,10 @@ class LoadedPack:
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
                     yield PackJob(target, repetition, False, file_id, self, ref)
+
+    def broken_cases(self, name: str) -> Sequence[BrokenCase]:
+        """Return one case for a broken row, none for what is wrong with the pack itself."""
+        return [BrokenCase(row.name) for row in self.pack.broken if row.name == name]
 
     def checked_in(self, path: Path) -> Sequence[str]:
         """See `Loaded.checked_in`."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
-from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
@@ -253,6 +253,10 @@ class HandWritten:
     def jobs(self, _path: Path, _file_id: str, _repeat: int) -> Iterator[CaseJob]:
         """Return nothing, see `cases_in`."""
         return iter(())
+
+    def broken_cases(self, _name: str) -> Sequence[BrokenCase]:
+        """Return nothing: pytest says what is broken."""
+        return ()
 
     def checked_in(self, _path: Path) -> Sequence[str]:
         """Return nothing: they have no answers."""

@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
 from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
 from pytest_helmbench.benchmarks.scenario_trees.work import TreeWork
-from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.weighting import Scoring
@@ -161,6 +161,11 @@ class LoadedTree:
             for target in self.targets:
                 for repetition in range(1, repeat + 1):
                     yield TreeJob(target, repetition, neutral, file_id, combination)
+
+    def broken_cases(self, name: str) -> Sequence[BrokenCase]:
+        """Return what a broken scenario would have run, as far as it could be read."""
+        found = self.outline.unrun.get(name)
+        return () if found is None else tuple(found.cases(add_no_context=self._add_no_context))
 
     def checked_in(self, _path: Path) -> Sequence[str]:
         """Return nothing: a scenario tree has no answers of its own to check."""

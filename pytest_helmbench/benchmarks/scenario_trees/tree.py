@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
-from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.case import BrokenCase, Case, Message
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outline import (
@@ -22,7 +22,16 @@ from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import JudgeRule
 
-__all__ = ["Behaviour", "Combination", "Component", "Pillar", "Rule", "Scenario", "ScenarioTree"]
+__all__ = [
+    "Behaviour",
+    "BrokenScenario",
+    "Combination",
+    "Component",
+    "Pillar",
+    "Rule",
+    "Scenario",
+    "ScenarioTree",
+]
 
 Rule = ReplyRule | JudgeRule
 """What a scenario is held to."""
@@ -40,6 +49,7 @@ class Component:
         weight: Severity (−10..10) of a user context or perturbation, difficulty (0..10) of a condition.
         path: File it stands in.
         line: 1-based line of its H1 (consolidated) or of the body (individual file).
+        is_weight_known: Whether what says its weight could be read.
     """
 
     code: str
@@ -49,6 +59,7 @@ class Component:
     weight: int
     path: Path
     line: int
+    is_weight_known: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,6 +192,51 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenScenario:
+    """What a scenario with errors would have run, as far as its files could be read.
+
+    Args:
+        code: `P1-B2-S1`, as its place gives it or seems to.
+        conditions: Those that were found; `user_contexts` and `perturbations` likewise.
+        evaluations: Criteria that were found; at least 1.
+    """
+
+    code: str
+    conditions: Sequence[Component] = ()
+    user_contexts: Sequence[Component] = ()
+    perturbations: Sequence[Component] = ()
+    evaluations: int = 1
+
+    def cases(self, *, add_no_context: bool = False) -> Iterator[BrokenCase]:
+        """Yield every combination that was found; one without a perturbation where none was.
+
+        Args:
+            add_no_context: Also the combinations without a user context, where the scenario has some.
+        """
+        contexts: list[Component | None] = [*self.user_contexts]
+        if add_no_context or not contexts:
+            contexts.insert(0, None)
+        for condition in self.conditions or (None,):
+            for context in contexts:
+                for perturbation in self.perturbations or (None,):
+                    yield self._case(condition, context, perturbation)
+
+    def _case(
+        self, condition: Component | None, context: Component | None, perturbation: Component | None
+    ) -> BrokenCase:
+        parts = [part for part in (condition, context, perturbation) if part is not None]
+        weighing = [part for part in (context, perturbation) if part is not None]
+        severity = sum(part.weight for part in weighing)
+        is_known = perturbation is not None and all(part.is_weight_known for part in weighing)
+        return BrokenCase(
+            "-".join((self.code, *(part.code for part in parts))),
+            severity if is_known else severity or 1,
+            condition.weight if condition is not None else 0,
+            self.evaluations,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Pillar:
     """A pillar with what its README says; empty texts where there is none."""
 
@@ -213,6 +269,7 @@ class ScenarioTree:
         problems: Errors by broken file, in natural order; each broken file is one erroring item.
         broken: Broken file to the code its item is named by (a scenario code, or the file's stem).
         warnings: What is odd but usable.
+        unrun: What broken scenarios would have run, by the code in `broken`.
     """
 
     root: Path
@@ -227,6 +284,7 @@ class ScenarioTree:
     problems: Mapping[Path, tuple[Problem, ...]]
     broken: Mapping[Path, str]
     warnings: tuple[Problem, ...]
+    unrun: Mapping[str, BrokenScenario]
     kind: str = "scenario_tree"
 
     def catalogue(self, _codes: Iterable[str]) -> Catalogue:

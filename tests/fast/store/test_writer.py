@@ -90,6 +90,7 @@ def benchmark(*scenarios: Scenario, **changes: Any) -> ScenarioTree:
         problems={},
         broken={},
         warnings=(),
+        unrun={},
     )
     return replace(plain, **changes)
 

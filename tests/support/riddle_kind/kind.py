@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken, SessionValues
-from pytest_helmbench.core.case import Case, Message
+from pytest_helmbench.core.case import BrokenCase, Case, Message
 from pytest_helmbench.core.outcome import Evaluation, Outcome
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
@@ -152,6 +152,10 @@ class Riddles:
     def broken_around(self, _path: Path) -> Broken:
         """Return nothing: all of it stands in one file."""
         return ()
+
+    def broken_cases(self, name: str) -> Sequence[BrokenCase]:
+        """Return one case for a line that cannot be read."""
+        return [BrokenCase(name)]
 
     def checked_in(self, _path: Path) -> Sequence[str]:
         """Return nothing: there is no self-check."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -83,14 +83,20 @@ def load_components(reader: Reader, folder: Path, scenario: str, kind: Kind) -> 
         _from_consolidated(reader, consolidated, scenario, kind, found)
     if individual.is_dir():
         _from_files(reader, individual, scenario, kind, found)
-    if kind is PERTURBATIONS:
-        _judge_perturbations(reader, found.values())
-    components = (read.component for read in found.values())
+    unknown = _judge_perturbations(reader, found.values()) if kind is PERTURBATIONS else ()
+    components = (
+        replace(read.component, is_weight_known=False) if read in unknown else read.component
+        for read in found.values()
+    )
     return tuple(sorted(components, key=lambda component: natural_key(component.code)))
 
 
-def _judge_perturbations(reader: Reader, found: Iterable[_Read]) -> None:
-    """File what would make a perturbation count as another than was meant: no text, or no severity among others."""
+def _judge_perturbations(reader: Reader, found: Iterable[_Read]) -> Sequence[_Read]:
+    """File what would make a perturbation count as another than was meant: no text, or no severity among others.
+
+    Returns:
+        Those without a severity among others that have one.
+    """
     read = list(found)
     weighted = next((one.component for one in read if one.has_weight), None)
     for one in read:
@@ -104,6 +110,7 @@ def _judge_perturbations(reader: Reader, found: Iterable[_Read]) -> None:
             message = f"{component.code} has no severity, and {weighted.code} has one"
             hint = "write 'severity: 0' in its frontmatter if it is harmless: scores ignore it then"
             reader.findings.add(component.path, Fault(component.line, message, hint))
+    return () if weighted is None else [one for one in read if not one.has_weight]
 
 
 def _from_consolidated(
@@ -171,25 +178,28 @@ def _filled(reader: Reader, bare: Component, split: Split, body: Body, kind: Kin
     """Return a component with weight and texts, filing what is wrong with them."""
     weight = 0
     has_weight = True  # where the frontmatter cannot be read, nobody knows
+    is_known = not split.faults
     document = split.document
     faults = [*split.faults]
     if document is not None:
         readable = isinstance(document.data, dict)
         has_weight = not readable or not {"severity", "difficulty"}.isdisjoint(document.mapping())
         found = validate(document, COMPONENT, kind.definition) if readable else [*document.faults]
-        if not found and not faults:
-            weight, found = _weight(document, kind)
         faults.extend(found)
+        is_known = not faults
+        if is_known:
+            weight, found = _weight(document, kind)
+            faults.extend(found)
     elif not faults:
         has_weight = False
     if split.body_start is None:
         reader.findings.add(bare.path, *faults)
-        return _Read(bare, has_weight, None)
+        return _Read(replace(bare, is_weight_known=False), has_weight, None)
     block, found = compose(body)
     own_keys = document.names() if document is not None else ()
     reader.findings.add(bare.path, *faults, *found, *linted_headings(body))
     reader.findings.add(bare.path, *leaked_frontmatter(body, own_keys), *stray_components(body))
-    component = replace(bare, body=body.trimmed(), block=block, weight=weight)
+    component = replace(bare, body=body.trimmed(), block=block, weight=weight, is_weight_known=is_known)
     return _Read(component, has_weight, bool(block.strip()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,9 +41,10 @@ from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import (
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.rubrics import load_criterion
 from pytest_helmbench.benchmarks.scenario_trees.format.scoring_file import load_scoring
-from pytest_helmbench.benchmarks.scenario_trees.places import words_of_suffix
+from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
 from pytest_helmbench.benchmarks.scenario_trees.tree import (
     Behaviour,
+    BrokenScenario,
     Component,
     Pillar,
     Rule,
@@ -59,6 +61,8 @@ from pytest_helmbench.files.validation import validate
 from pytest_helmbench.files.yaml_text import Document
 
 __all__ = ["load_tree"]
+
+_SEEMS = re.compile(r"P(\d+)(?:[\W_]*B(\d+))?(?:[\W_]*S(\d+[A-Z]?))?", re.IGNORECASE)
 
 
 def load_tree(root: Path) -> ScenarioTree:
@@ -83,12 +87,13 @@ def load_tree(root: Path) -> ScenarioTree:
     if not folders:
         hint = "name the folder of a scenario like P1-B1-S1"
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint, usable=True))
-    scenarios, broken = _load_scenarios(reader, folders)
+    scenarios, broken, unrun = _load_scenarios(reader, folders)
     codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
     scoring, named = _load_root_files(reader, root, codes)
     digest = reader.content_hash(root)
     pillars, behaviours = _readmes(root, codes)
     problems = _by_file(reader.findings.problems)
+    misnamed = [path for path in problems if path not in broken and path.is_dir()]
     return ScenarioTree(
         root=root,
         name=named.name or root.absolute().name,
@@ -102,25 +107,44 @@ def load_tree(root: Path) -> ScenarioTree:
         problems=problems,
         broken={path: broken.get(path, path.stem) for path in problems},
         warnings=tuple(sorted(reader.findings.warnings, key=_order)),
+        unrun=unrun | {path.stem: _misnamed(root, path) for path in misnamed},
     )
+
+
+def _misnamed(root: Path, path: Path) -> BrokenScenario:
+    """Return what a folder of which nobody can tell the code would have run, under the code that it seems to mean."""
+    *outer, own = path.relative_to(root / "scenarios").parts
+    found = _SEEMS.search("-".join((*map(bare_name, outer), own)))
+    pillar, behaviour, scenario = (
+        ("0", "0", "0") if found is None else (part or "0" for part in found.groups())
+    )
+    code = f"P{pillar}-B{behaviour}-S{scenario}"
+    reader = Reader(Findings(), root)  # what else is wrong with it is told when it has a name
+    conditions, contexts, perturbations = (
+        load_components(reader, path, code, kind) for kind in (CONDITIONS, USER_CONTEXTS, PERTURBATIONS)
+    )
+    return BrokenScenario(code, conditions, contexts, perturbations)
 
 
 def _load_scenarios(
     reader: Reader, folders: list[ScenarioFolder]
-) -> tuple[dict[Path, Scenario], dict[Path, str]]:
-    """Return the healthy scenarios by prompt file, and the scenario code of each broken file."""
+) -> tuple[dict[Path, Scenario], dict[Path, str], dict[str, BrokenScenario]]:
+    """Return the healthy scenarios by prompt file, the scenario code of each broken file, and the broken scenarios."""
     namesakes: defaultdict[str, list[ScenarioFolder]] = defaultdict(list)
     for folder in folders:
         namesakes[folder.code].append(folder)
     scenarios: dict[Path, Scenario] = {}
     broken: dict[Path, str] = {}
+    unrun: dict[str, BrokenScenario] = {}
     for folder in folders:
         before = len(reader.findings.problems)
         scenario = _load_scenario(reader, folder, namesakes[folder.code])
-        if scenario is not None:
+        if isinstance(scenario, Scenario):
             scenarios[scenario.path] = scenario
+        else:
+            unrun.setdefault(folder.code, scenario)
         broken.update((problem.path, folder.code) for problem in reader.findings.problems[before:])
-    return scenarios, broken
+    return scenarios, broken, unrun
 
 
 def _order(problem: Problem) -> tuple[tuple[tuple[int, int | str], ...], int]:
@@ -176,14 +200,14 @@ class _Prompt:
 
 def _load_scenario(
     reader: Reader, folder: ScenarioFolder, namesakes: list[ScenarioFolder]
-) -> Scenario | None:
+) -> Scenario | BrokenScenario:
     findings = reader.findings
     before = len(findings.problems)
     try:
         files = files_of(folder)
     except OSError as error:
         findings.add(folder.path, Fault(None, f"the folder cannot be read: {error.strerror or error}"))
-        return None
+        return BrokenScenario(folder.code)
     for path, fault in files.faults:
         findings.add(path, fault)
     for other in namesakes:
@@ -196,8 +220,10 @@ def _load_scenario(
     conditions = load_components(reader, folder.path, folder.code, CONDITIONS)
     user_contexts = load_components(reader, folder.path, folder.code, USER_CONTEXTS)
     perturbations = _load_perturbations(reader, folder)
+    evaluations = max(1, len(files.rubrics)) if files.multi else 1
+    unrun = BrokenScenario(folder.code, conditions, user_contexts, perturbations, evaluations)
     if len(findings.problems) > before or prompt is None or rule is None:
-        return None
+        return unrun
     scenario = Scenario(
         code=folder.code,
         path=files.prompt,
@@ -215,7 +241,7 @@ def _load_scenario(
     for problem in EVALUATION_TYPES[scenario.family].problems(scenario):
         findings.add(problem.path, Fault(problem.line, problem.message, problem.hint))
     if len(findings.problems) > before:
-        return None
+        return unrun
     for path, fault in _sign_warnings(scenario):
         findings.add(path, fault)
     return scenario
