@@ -12,8 +12,9 @@ from math import inf
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pytest_helmbench.core.option import Group, Type, declared_in
+from pytest_helmbench.core.option import Group, Type, declared_in, users
 from pytest_helmbench.core.option_types import CONTENT, FOLDER, JSON_OBJECT, LEAST_SCORE, OUTPUT_FILE
+from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 
 __all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
 
@@ -56,6 +57,7 @@ def _choice(metavar: str, *names: T) -> Type[T]:
 
 
 _FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
+_LEAVE: Type[UsersWord[bool]] = users(_FLAG)
 _COMMAND: Type[str] = Type("a command that can be started", str, "COMMAND", bool, blank=False)
 _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
@@ -111,15 +113,20 @@ class PackOptions:
         absent="answer_form of row or manifest, else text",
         use="judges",
     )
-    sandbox: str = _PACKS(
-        _choice("MODE", "auto", "gvisor", "docker", "podman", "bwrap", "none"),
-        "auto",
+    sandbox: UsersWord[str] = _PACKS(
+        users(_choice("MODE", "auto", "gvisor", "docker", "podman", "bwrap", "none")),
+        UsersWord("auto"),
         "where foreign code runs: auto, gvisor, docker, podman, bwrap, or none: then it does not",
     )
-    unprotected: bool = _PACKS(_FLAG, False, "without a sandbox run Bench Packs and agents with your rights")
-    pull: bool = _PACKS(_FLAG, False, "fetch container images that are not here")
-    allow_commands: tuple[str, ...] = _PACKS(
-        _names("NAME", "chroot"), (), "a dangerous command that a row may need: chroot", name="allow-command"
+    unprotected: UsersWord[bool] = _PACKS(
+        _LEAVE, NOT_ALLOWED, "without a sandbox run Bench Packs and agents with your rights"
+    )
+    pull: UsersWord[bool] = _PACKS(_LEAVE, NOT_ALLOWED, "fetch container images that are not here")
+    allow_commands: UsersWord[tuple[str, ...]] = _PACKS(
+        users(_names("NAME", "chroot")),
+        NOTHING_NAMED,
+        "a dangerous command that a row may need: chroot",
+        name="allow-command",
     )
     show_hidden: bool = _PACKS(_FLAG, False, "show hidden values (answers) in failures and reports")
     self_check: bool = _PACKS(_FLAG, False, "check the rows against their own answers; no model is asked")
@@ -130,14 +137,21 @@ class PackOptions:
         absent="the manifest's `cluster`",
         use="judges",
     )
-    agent: str | None = _PACKS(
-        _COMMAND, None, "external agent for repo_patch and terminal_task rows", absent="the built-in one"
+    agent: UsersWord[str] | None = _PACKS(
+        users(_COMMAND),
+        None,
+        "external agent for repo_patch and terminal_task rows",
+        absent="the built-in one",
     )
-    agent_env: tuple[str, ...] = _PACKS(_names("NAME"), (), "a variable of yours that the agent gets")
-    agent_mount: tuple[str, ...] = _PACKS(
-        _texts("PATH"), (), "a file or folder of yours that the agent may read"
+    agent_env: UsersWord[tuple[str, ...]] = _PACKS(
+        users(_names("NAME")), NOTHING_NAMED, "a variable of yours that the agent gets"
     )
-    agent_host: tuple[str, ...] = _PACKS(_names("HOST"), (), "a machine that the agent may reach by HTTP(S)")
+    agent_mount: UsersWord[tuple[str, ...]] = _PACKS(
+        users(_texts("PATH")), NOTHING_NAMED, "a file or folder of yours that the agent may read"
+    )
+    agent_host: UsersWord[tuple[str, ...]] = _PACKS(
+        users(_names("HOST")), NOTHING_NAMED, "a machine that the agent may reach by HTTP(S)"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -149,20 +163,22 @@ class BenchPackOptions:
         pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers and verifiers.
     """
 
-    node: Path | None = _BENCH_PACKS(
-        _FILE, None, "Node.js to run them with", absent="HELMBENCH_NODE, else node on PATH"
+    node: UsersWord[Path] | None = _BENCH_PACKS(
+        users(_FILE), None, "Node.js to run them with", absent="HELMBENCH_NODE, else node on PATH"
     )
-    verifiers: tuple[str, ...] = _BENCH_PACKS(
-        _texts("[ID=]MODE"),
-        (),
+    verifiers: UsersWord[tuple[str, ...]] = _BENCH_PACKS(
+        users(_texts("[ID=]MODE")),
+        NOTHING_NAMED,
         "how verifiers run: docker, podman, process or a URL",
         absent="as the Bench Pack says",
         name="verifier",
     )
-    verifier_env: tuple[str, ...] = _BENCH_PACKS(
-        _names("NAME"), (), "a variable of yours that verifier processes get"
+    verifier_env: UsersWord[tuple[str, ...]] = _BENCH_PACKS(
+        users(_names("NAME")), NOTHING_NAMED, "a variable of yours that verifier processes get"
     )
-    build: bool = _BENCH_PACKS(_FLAG, False, "build the images that Bench Packs bring a Dockerfile for")
+    build: UsersWord[bool] = _BENCH_PACKS(
+        _LEAVE, NOT_ALLOWED, "build the images that Bench Packs bring a Dockerfile for"
+    )
     prepare: Literal["item", "session"] = _BENCH_PACKS(
         _choice("WHEN", "item", "session"),
         "item",
@@ -194,25 +210,32 @@ class Options:
         stated: The names of the options that were given.
     """
 
-    models: tuple[str, ...] = _MODELS(_names("ID"), (), "model under test", absent="models.yml", name="model")
-    marking_model: str | None = _MODELS(
-        _text("ID"), None, "judge of what no rule can judge, such as SQE scenarios", absent="models.yml"
+    models: UsersWord[tuple[str, ...]] = _MODELS(
+        users(_names("ID")), NOTHING_NAMED, "model under test", absent="models.yml", name="model"
     )
-    models_file: Path | None = _MODELS(_FILE, None, "models.yml to use", absent="the benchmark's own")
-    base_url: str | None = _MODELS(
-        _text("URL"),
+    marking_model: UsersWord[str] | None = _MODELS(
+        users(_text("ID")),
+        None,
+        "judge of what no rule can judge, such as SQE scenarios",
+        absent="models.yml",
+    )
+    models_file: UsersWord[Path] | None = _MODELS(
+        users(_FILE), None, "models.yml to use", absent="the benchmark's own"
+    )
+    base_url: UsersWord[str] | None = _MODELS(
+        users(_text("URL")),
         None,
         "OpenAI-compatible server of every model that has none in models.yml",
         absent="the provider's",
     )
-    api_key_env: str | None = _MODELS(
-        _text("NAME"), None, "environment variable that holds the key", absent="the provider's"
+    api_key_env: UsersWord[str] | None = _MODELS(
+        users(_text("NAME")), None, "environment variable that holds the key", absent="the provider's"
     )
-    marking_base_url: str | None = _MODELS(
-        _text("URL"), None, "server of the judge", absent="--helmbench-base-url"
+    marking_base_url: UsersWord[str] | None = _MODELS(
+        users(_text("URL")), None, "server of the judge", absent="--helmbench-base-url"
     )
-    marking_api_key_env: str | None = _MODELS(
-        _text("NAME"),
+    marking_api_key_env: UsersWord[str] | None = _MODELS(
+        users(_text("NAME")),
         None,
         "environment variable that holds the judge's key",
         absent="--helmbench-api-key-env, on the same server",
@@ -332,9 +355,9 @@ class Options:
     paths: tuple[str, ...] = _CASES(
         _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"
     )
-    trusted: tuple[str, ...] = _CASES(
-        _WORDS,
-        (),
+    trusted: UsersWord[tuple[str, ...]] = _CASES(
+        users(_WORDS),
+        NOTHING_NAMED,
         "benchmarks that may bring a conftest.py, addresses and names of variables; relative to the ini file",
         use="ini",
     )

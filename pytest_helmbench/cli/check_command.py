@@ -22,12 +22,11 @@ from pytest_helmbench.cli.output import (
     unprotected_option,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
-from pytest_helmbench.files.models_file import load_models
-from pytest_helmbench.gateway.providers.endpoints import resolve_endpoint
+from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.scoring.changes import LEAST_CHANGED
 from pytest_helmbench.scoring.precision import CaseStake, Precision, precision
 from pytest_helmbench.scoring.rows import exact
+from pytest_helmbench.session.named_models import odd_models
 
 __all__ = ["command"]
 
@@ -110,17 +109,9 @@ def _models_problems(root: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ..
     if path is None:
         return (), ()
     try:
-        named = load_models(path)
+        return (), tuple(odd_models(path))
     except UnreadableBenchmarkError as error:
         return error.problems, ()
-    odd = []
-    for entry in (*named.models, *([named.marking_model] if named.marking_model else [])):
-        try:
-            resolve_endpoint(entry, default_base_url=None, default_key_env=None, environ={})
-        except HelmbenchError as error:
-            message, _, hint = str(error).partition("\n  hint: ")
-            odd.append(Problem(path, None, message, hint))
-    return (), tuple(odd)
 
 
 def _report(item: _Found) -> Iterator[str]:

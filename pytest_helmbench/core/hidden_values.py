@@ -14,7 +14,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:^|_)PAT(?
 _SHORTEST = 8  # shorter values are words that anything may hold
 
 
-def secrets_of(environ: Mapping[str, str], named: Collection[str | None] = ()) -> HiddenValues:
+def secrets_of(environ: Mapping[str, str], named: Collection[str] = ()) -> HiddenValues:
     """Return the values of the variables whose names say that they hold a secret.
 
     Args:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.users_word import UsersWord
 
-__all__ = ["NO_MODEL", "HttpTemplate", "ModelEntry", "ModelsFile", "Price", "Sampling"]
+__all__ = ["NO_MODEL", "HttpTemplate", "ModelEntry", "ModelsFile", "Price", "Sampling", "StatedModel"]
 
 NO_MODEL = "no-model"
 """Stands for the model in the ids of a dry run that names none."""
@@ -58,25 +59,44 @@ class ModelEntry:
 
     Args:
         id: `vendor/name`, `ollama/name`, `baseline/lexical`, …
-        base_url: OpenAI-compatible server, up to and with `/v1`; None for the provider's own.
-        api_key_env: Name of the environment variable that holds the key; None for the usual one.
         max_concurrency: Calls of this model in flight; None for the session's limit.
         budget_tokens: Bound of a completion that is sent where nobody states one, so that a budget can be held;
             None for none.
+        base_url: OpenAI-compatible server, up to and with `/v1`; None for the provider's own.
+        api_key_env: Name of the environment variable that holds the key; None for the usual one.
         http: How it is asked, where that is not as a chat completion; None for one.
-        line: Where a file states the server or the variable, as an editor counts; None where none does.
+        function: The id of one that is code of the user's (`python:…`); None for any other.
     """
 
     id: str
-    base_url: str | None = None
-    api_key_env: str | None = None
     sampling: Sampling = field(default_factory=Sampling)
     max_concurrency: int | None = None
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
     budget_tokens: int | None = None
-    http: HttpTemplate | None = field(default=None, hash=False)
+    base_url: UsersWord[str] | None = None
+    api_key_env: UsersWord[str] | None = None
+    http: UsersWord[HttpTemplate] | None = field(default=None, hash=False)
+    function: UsersWord[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedModel:
+    """One model as a file states it. Where it leads is the file's word: `session/named_models.py` knows whose that is.
+
+    Args:
+        entry: What is data: name, sampling, limits, price.
+        base_url: See `ModelEntry`.
+        api_key_env: Likewise.
+        http: Likewise.
+        line: Where the file states one of them, as an editor counts; None where it does not.
+    """
+
+    entry: ModelEntry
+    base_url: str | None = None
+    api_key_env: str | None = None
+    http: HttpTemplate | None = None
     line: int | None = field(default=None, compare=False)
 
 
@@ -84,5 +104,5 @@ class ModelEntry:
 class ModelsFile:
     """What `models.yml` says, in file order."""
 
-    models: tuple[ModelEntry, ...] = ()
-    marking_model: ModelEntry | None = None
+    models: tuple[StatedModel, ...] = ()
+    marking_model: StatedModel | None = None

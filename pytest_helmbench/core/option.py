@@ -1,6 +1,6 @@
 """Options: name, type, default, text and group of one, declared as a field of a dataclass.
 
-pytest imports the module whenever it starts, so it imports nothing of ours.
+pytest imports the module whenever it starts, so it imports nothing of ours but `core/users_word.py`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-__all__ = ["Group", "Option", "Type", "Use", "declared_in"]
+from pytest_helmbench.core.users_word import UsersWord
+
+__all__ = ["Group", "Option", "Type", "Use", "declared_in", "users"]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -33,6 +35,7 @@ class Type(Generic[T]):
         ini: pytest's name for the type of the ini key.
         record: Makes of the final value what `evaluation_runs.settings` holds, in a type of JSON; None where it does
             not belong there.
+        users: The value gives rights, so it is kept as a `UsersWord`.
     """
 
     wanted: str
@@ -45,6 +48,7 @@ class Type(Generic[T]):
     action: Literal["store", "append", "store_true"] = "store"
     ini: Literal["string", "linelist", "args", "bool"] = "string"
     record: Callable[..., object] | None = lambda value: str(value) if isinstance(value, Path) else value
+    users: bool = False
 
     @property
     def is_repeatable(self) -> bool:
@@ -88,11 +92,12 @@ class Option:
     @property
     def default_text(self) -> str:
         """What applies where nothing is given; empty where that is nothing at all."""
-        if self.absent or self.default is None or self.default == () or isinstance(self.default, bool):
+        default = self.default.value if isinstance(self.default, UsersWord) else self.default
+        if self.absent or default is None or default == () or isinstance(default, bool):
             return self.absent
-        if isinstance(self.default, tuple):
-            return " ".join(self.default)
-        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+        if isinstance(default, tuple):
+            return " ".join(default)
+        return f"{default:g}" if isinstance(default, float) else str(default)
 
     @property
     def help(self) -> str:
@@ -123,6 +128,11 @@ class Group:
         option = Option(name, type_, default, absent, text, self, use)
         declared: T | D = field(default=default, metadata={"option": option})
         return declared
+
+
+def users(type_: Type[T]) -> Type[UsersWord[T]]:
+    """Return a type whose values give rights."""
+    return cast("Type[UsersWord[T]]", replace(type_, users=True))
 
 
 def declared_in(values: type) -> Mapping[str, Option]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
-from pytest_helmbench.core.model import HttpTemplate, ModelEntry, ModelsFile, Price, Sampling
+from pytest_helmbench.core.model import HttpTemplate, ModelEntry, ModelsFile, Price, Sampling, StatedModel
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.files.format_schema import shipped_schema
 from pytest_helmbench.files.json_fields import (
@@ -73,9 +73,9 @@ def _items(value: JsonValue) -> list[JsonObject]:
     return [a_mapping(item) for item in value] if isinstance(value, list) else []
 
 
-def _marking_model(value: JsonValue, document: Document) -> ModelEntry | None:
+def _marking_model(value: JsonValue, document: Document) -> StatedModel | None:
     if isinstance(value, str):
-        return ModelEntry(value)
+        return StatedModel(ModelEntry(value))
     if not value:
         return None
     item = a_mapping(value)
@@ -130,19 +130,18 @@ def _template(item: JsonObject) -> HttpTemplate | None:
     return HttpTemplate(url, item.get("request"), {name: str(path) for name, path in paths.items()})
 
 
-def _entry(item: JsonObject, line: int | None) -> ModelEntry:
+def _entry(item: JsonObject, line: int | None) -> StatedModel:
     price = numbers(item.get("price"))
-    return ModelEntry(
+    entry = ModelEntry(
         id=str(item["id"]),
-        base_url=a_text(item.get("base_url")),
-        api_key_env=a_text(item.get("api_key_env")),
         sampling=_sampling(item),
         max_concurrency=a_whole_number(item.get("max_concurrency")),
         requests_per_minute=a_number(item.get("requests_per_minute")),
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
         price=Price(**price) if price else None,
-        http=_template(item),
-        line=line,
+    )
+    return StatedModel(
+        entry, a_text(item.get("base_url")), a_text(item.get("api_key_env")), _template(item), line
     )
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import RawAnswer, TransportError
 
@@ -22,17 +23,18 @@ __all__ = ["call_function"]
 _TOO_MANY = 429
 
 
-async def call_function(function: str, body: JsonObject, timeout_s: float) -> RawAnswer:
+async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: float) -> RawAnswer:
     """Call a function with the messages of a request and return its reply as an answer of a provider.
 
     Args:
-        function: `package.module:function`.
+        named: `package.module:function`.
         body: Of the request; a function with a parameter `request` gets all of it.
         timeout_s: A thread that takes longer goes on, and its reply is dropped.
 
     Raises:
         TransportError: There is no such function, it failed, took too long, or returned something else.
     """
+    function = named.value
     found = _found(function)
     request = json.loads(json.dumps(body))
     keywords = {"request": request} if "request" in _parameters(found) else {}

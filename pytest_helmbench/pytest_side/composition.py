@@ -49,7 +49,7 @@ def register(config: pytest.Config) -> None:
         settings = _settings(config)
         template = load_template(settings.judge_template)
         baseline = read_baseline_options(
-            settings.baselines, settings.max_drop, settings.inconclusive, settings.models
+            settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
         )
         gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     except HelmbenchError as error:

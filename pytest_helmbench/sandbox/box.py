@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 
 __all__ = [
@@ -178,7 +179,7 @@ class SandboxSearch:
         image_engines: Names of the engines that run container images, as messages say who could.
     """
 
-    pull: bool
+    pull: UsersWord[bool]
     image_engines: tuple[str, ...]
 
 

@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import (
     BoxSpec,
     Command,
@@ -118,7 +119,7 @@ class ContainerEngine(Engine):
         path: str,
         *,
         rootless: bool,
-        pull: bool,
+        pull: UsersWord[bool],
         filters: bool = True,
     ) -> None:
         super().__init__(kind)

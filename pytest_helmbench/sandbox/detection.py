@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox import engines
 from pytest_helmbench.sandbox.box import (
     Box,
@@ -46,14 +47,15 @@ def image_engines() -> tuple[SandboxEngine, ...]:
     return tuple(kind for kind in sandbox_engines() if kind.runs_images and not kind.is_variant)
 
 
-async def find_engine(name: str, *, pull: bool) -> Engine | Unavailable:
+async def find_engine(wanted: UsersWord[str], *, pull: UsersWord[bool]) -> Engine | Unavailable:
     """Return what runs foreign code in this session, or why nothing does; what killed sessions left is removed.
 
     Args:
-        name: Of an engine; `auto` takes one for rows with an image and one for rows without, and where only one of
-            them works, that one.
+        wanted: Name of an engine; `auto` takes one for rows with an image and one for rows without, and where only one
+            of them works, that one.
         pull: Whether images may be fetched.
     """
+    name = wanted.value
     if sys.platform == "win32":
         return Unavailable("sandboxes need Linux or macOS")
     if name == NO_SANDBOX:

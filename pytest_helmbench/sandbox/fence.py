@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Limits, Unavailable
 from pytest_helmbench.sandbox.bubble import SYSTEM, Bubble, BubbleKit, bind, system_view
 from pytest_helmbench.sandbox.cgroups import find_group_place
@@ -240,14 +241,14 @@ def program_files(program: str) -> tuple[Path, ...]:
         path = Path(os.path.normpath(path.parent / path.readlink()))
 
 
-async def find_fence(mode: str) -> Fence | Unavailable:
+async def find_fence(mode: UsersWord[str]) -> Fence | Unavailable:
     """Return the fence for programs of this machine, or why there is none, with the remedy.
 
     Args:
         mode: `--helmbench-sandbox`; whichever engine it names, programs of this machine run in bubblewrap.
     """
-    if mode == NO_SANDBOX:
-        return Unavailable(f"--helmbench-sandbox={mode}\n{_REMEDY}")
+    if mode.value == NO_SANDBOX:
+        return Unavailable(f"--helmbench-sandbox={mode.value}\n{_REMEDY}")
     program = shutil.which("bwrap")
     if program is None or not sys.platform.startswith("linux"):
         return Unavailable(

@@ -53,7 +53,8 @@ class Library:
     def hidden(self) -> HiddenValues:
         """Values of the environment that are not stored."""
         settings = self._settings
-        return secrets_of(self._environ, (settings.api_key_env, settings.marking_api_key_env))
+        named = (settings.api_key_env, settings.marking_api_key_env)
+        return secrets_of(self._environ, [one.value for one in named if one is not None])
 
     @property
     def loop(self) -> LoopThread:

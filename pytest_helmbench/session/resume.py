@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.recorded_runs import (
@@ -103,13 +104,19 @@ def as_continued(settings: Settings) -> Settings:
         return settings
     return replace(
         settings,
-        models=tuple(before.get("models") or ()),
-        marking_model=settings.marking_model or before.get("marking_model"),
-        base_url=settings.base_url or before.get("base_url"),
-        api_key_env=settings.api_key_env or before.get("api_key_env"),
-        marking_base_url=settings.marking_base_url or before.get("marking_base_url"),
-        marking_api_key_env=settings.marking_api_key_env or before.get("marking_api_key_env"),
+        models=UsersWord(tuple(before.get("models") or ())),
+        marking_model=settings.marking_model or _said_before(before, "marking_model"),
+        base_url=settings.base_url or _said_before(before, "base_url"),
+        api_key_env=settings.api_key_env or _said_before(before, "api_key_env"),
+        marking_base_url=settings.marking_base_url or _said_before(before, "marking_base_url"),
+        marking_api_key_env=settings.marking_api_key_env or _said_before(before, "marking_api_key_env"),
     )
+
+
+def _said_before(before: Mapping[str, Any], name: str) -> UsersWord[str] | None:
+    """Return what the user has said when the session began: the results file is his, see `session/trust.py`."""
+    value = before.get(name)
+    return UsersWord(value) if isinstance(value, str) else None
 
 
 def _nothing_to_resume(path: Path, run_id: int | None) -> str:

@@ -12,6 +12,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.option import Option, declared_in
 from pytest_helmbench.core.option_types import OUTPUT_FILE
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.options import OPTIONS, Options, SamplingOptions
 from pytest_helmbench.session.trust import trusted_roots
@@ -96,7 +97,7 @@ def resolve_settings(
     return replace(
         settings,
         db=root_dir / settings.db,
-        trusted=tuple(map(str, trusted_roots(settings.trusted, ini, start_dir))),
+        trusted=UsersWord(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
         resume=settings.resume or settings.resume_or_start or settings.resume_run is not None,
         stated=frozenset(option.name for option in OPTIONS if given(option) is not None),
     )
@@ -119,7 +120,7 @@ def _read(values: type[ValuesT], given: Callable[[Option], object], start: Path)
 
 def _parts(values: type[DataclassInstance]) -> Iterator[tuple[str, DataclassInstance]]:
     for one in fields(values):
-        if is_dataclass(one.default) and not isinstance(one.default, type):
+        if "option" not in one.metadata and is_dataclass(one.default) and not isinstance(one.default, type):
             yield one.name, one.default
 
 
@@ -139,7 +140,8 @@ def _value(option: Option, given: object, start: Path) -> object:
         for part, shown in parts:
             if not option.type.fits(part):
                 raise _unfit(option, shown)
-        return option.type.load(value)
+        loaded = option.type.load(value)
+        return UsersWord(loaded) if option.type.users else loaded
     except UnicodeDecodeError:
         raise _unfit(option, given, "a file in UTF-8") from None
     except ValueError:
@@ -173,4 +175,4 @@ def _recorded(values: DataclassInstance) -> Iterator[tuple[str, object]]:
         elif option is None or option.type.record is None or (option.group.sparse and value is None):
             continue
         else:
-            yield name, option.type.record(value)
+            yield name, option.type.record(value.value if isinstance(value, UsersWord) else value)

@@ -8,26 +8,23 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from pytest_helmbench.benchmarks.places import benchmark_root
-from pytest_helmbench.core.model import NO_MODEL, ModelEntry, ModelsFile
-from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.model import NO_MODEL, ModelEntry
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
-from pytest_helmbench.files.models_file import load_models
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.prices import context_tokens, token_price
-from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
-from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.session.named_models import NamedModels, judge_options, named_models
 from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
 __all__ = ["model_limits", "resolve_targets", "session_concurrency"]
 
 
-_FLOOR_JUDGE = "baseline/first"
 _COMPLETION_TOKENS = 4_096
 _REASONING_TOKENS = 32_768
 _REASONING_NAME = re.compile(
@@ -49,12 +46,9 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         UnreadableBenchmarkError: models.yml is broken, or states addresses or variables that the user has not.
         HelmbenchError: A base URL or model id that cannot be used.
     """
-    file = _models_file(root, settings)
-    named = ModelsFile() if file is None else load_models(file)
-    entries = _entries(named, settings)
-    judge = _judge(named, entries, settings, environ)
-    if file is not None and not _is_trusted(file, settings):
-        _check_statements(file, entries, judge, settings)
+    named = named_models(root, settings)
+    entries = tuple(with_overrides(entry, settings.sampling) for entry in named.entries)
+    judge = _judge(named, settings, environ)
     for entry in (*entries, *([judge.entry] if judge else [])):
         _check_baseline(entry.id)
     if not entries:
@@ -95,8 +89,8 @@ def _reasons(entry: ModelEntry) -> bool:
 
 def _endpoint(
     entry: ModelEntry,
-    base_url: str | None,
-    key_env: str | None,
+    base_url: UsersWord[str] | None,
+    key_env: UsersWord[str] | None,
     settings: Settings,
     environ: Mapping[str, str],
 ) -> Endpoint | Unusable:
@@ -115,99 +109,13 @@ def _check_baseline(model: str) -> None:
         )
 
 
-def _models_file(root: Path, settings: Settings) -> Path | None:
-    if settings.models_file is not None:
-        return settings.models_file
-    around = benchmark_root(root.parent)  # a pack inside of a benchmark runs on its models
-    for folder in (root, *([around] if around is not None else [])):
-        for name in ("models.yml", "models.yaml"):
-            if (folder / name).is_file():
-                return folder / name
-    return None
-
-
-def _is_trusted(file: Path, settings: Settings) -> bool:
-    """Return whether a models file may say where prompts and keys go: named by the user, trusted, or his project's."""
-    root = benchmark_root(file.parent)
-    return file == settings.models_file or root is None or str(root.resolve()) in settings.trusted
-
-
-def _check_statements(
-    file: Path, entries: Iterable[ModelEntry], judge: Route | None, settings: Settings
-) -> None:
-    """Refuse addresses and names of variables that a benchmark states, and the user has not.
-
-    Raises:
-        UnreadableBenchmarkError: There are some, among the models that would be asked.
-    """
-    wanted = [(entry, settings.base_url, settings.api_key_env) for entry in entries]
-    if judge is not None:
-        wanted.append((judge.entry, *_judge_options(settings)))
-    problems = [
-        Problem(
-            file,
-            entry.line,
-            f"a benchmark does not decide where prompts and keys go: {_statement(entry, base_url)}",
-            f"if you want that, --helmbench-models-file={file} allows it, or helmbench_trusted of your own ini file",
-        )
-        for entry, base_url, key_env in wanted
-        if not is_embedded(entry.id) and not _is_users(entry, base_url, key_env, settings)
-    ]
-    if problems:
-        raise UnreadableBenchmarkError(tuple(dict.fromkeys(problems)))
-
-
-def _is_users(entry: ModelEntry, base_url: str | None, key_env: str | None, settings: Settings) -> bool:
-    """Return whether the user has said where an entry of a benchmark's file leads: to code, an address, a server."""
-    if entry.id.startswith(FUNCTION_PREFIX):
-        return entry.id in (*settings.models, settings.marking_model)
-    return entry.http is None and _is_stated_by_user(entry, base_url, key_env)
-
-
-def _is_stated_by_user(entry: ModelEntry, base_url: str | None, key_env: str | None) -> bool:
-    """Return whether the options name what the entry of a benchmark names."""
-    if entry.base_url is not None:
-        return base_url is not None and normalise_base_url(entry.base_url) == normalise_base_url(base_url)
-    return entry.api_key_env in (None, key_env)
-
-
-def _statement(entry: ModelEntry, base_url: str | None) -> str:
-    if entry.id.startswith(FUNCTION_PREFIX):
-        return f"{entry.id} is code"
-    if entry.http is not None:
-        return f"{entry.id} at {normalise_address(entry.http.url)}"
-    address = normalise_base_url(entry.base_url or base_url or replay_endpoint(entry.id).base_url)
-    key = f" with the key in {entry.api_key_env}" if entry.api_key_env else ""
-    return f"{entry.id} at {address}{key}"
-
-
-def _entries(named: ModelsFile, settings: Settings) -> tuple[ModelEntry, ...]:
-    known = {entry.id: entry for entry in named.models}
-    wanted = settings.models or tuple(known)
-    return tuple(with_overrides(known.get(name) or ModelEntry(name), settings.sampling) for name in wanted)
-
-
-def _judge(
-    named: ModelsFile, entries: tuple[ModelEntry, ...], settings: Settings, environ: Mapping[str, str]
-) -> Route | None:
-    entry = named.marking_model
-    if settings.marking_model is not None:
-        known = {model.id: model for model in (*named.models, *([entry] if entry else []))}
-        entry = known.get(settings.marking_model) or ModelEntry(settings.marking_model)
-    elif entries and all(is_embedded(model.id) for model in entries):
-        entry = ModelEntry(_FLOOR_JUDGE)
+def _judge(named: NamedModels, settings: Settings, environ: Mapping[str, str]) -> Route | None:
+    entry = named.judge
     if entry is None:
         return None
     if entry.sampling.temperature is None:
         entry = replace(entry, sampling=replace(entry.sampling, temperature=0.0))
-    return Route(entry, _endpoint(entry, *_judge_options(settings), settings, environ))
-
-
-def _judge_options(settings: Settings) -> tuple[str | None, str | None]:
-    """Return the judge's server and the variable of its key, as options state them."""
-    # The key of the models under test belongs to their server, not to one that was split off.
-    shared_key_env = None if settings.marking_base_url else settings.api_key_env
-    return settings.marking_base_url or settings.base_url, settings.marking_api_key_env or shared_key_env
+    return Route(entry, _endpoint(entry, *judge_options(settings), settings, environ))
 
 
 def session_concurrency(settings: Settings) -> int:

@@ -29,7 +29,15 @@ _SOLE_USERS = {
     "yaml": "files",
 }
 _AT_EVERY_START: dict[str, set[str]] = {
-    "core/option": {"__future__", "collections", "dataclasses", "pathlib", "typing"},
+    "core/users_word": {"__future__", "dataclasses", "typing"},
+    "core/option": {
+        "__future__",
+        "collections",
+        "dataclasses",
+        "pathlib",
+        "pytest_helmbench.core.users_word",
+        "typing",
+    },
     "core/option_types": {
         "__future__",
         "collections",
@@ -47,6 +55,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pathlib",
         "pytest_helmbench.core.option",
         "pytest_helmbench.core.option_types",
+        "pytest_helmbench.core.users_word",
         "typing",
     },
     "plugin": {

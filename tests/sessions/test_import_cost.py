@@ -63,7 +63,10 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
     assert "1 passed" in result.stdout
     ours = (
         "pytest_helmbench",
-        *(f"pytest_helmbench.{name}" for name in ("core", "core.option", "options", "plugin")),
+        *(
+            f"pytest_helmbench.{name}"
+            for name in ("core", "core.option", "core.option_types", "core.users_word", "options", "plugin")
+        ),
     )
     assert f"LOADED {' '.join(ours)}\n" in result.stdout
     shown = [line for line in result.stdout.splitlines() if not line.startswith(("plugins:", "LOADED"))]

@@ -16,6 +16,7 @@ from engines import missing
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgeBounds, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Door, find_fence
 
@@ -72,7 +73,7 @@ def real_node() -> Node:
 @asynccontextmanager
 async def bridge_to(root: Path, *, fenced: bool = True, bounds: BridgeBounds = CALM) -> AsyncIterator[Bridge]:
     """Give a bridge to a pack in a folder; everything of it has ended behind it."""
-    fence = await find_fence("auto") if fenced else None
+    fence = await find_fence(UsersWord("auto")) if fenced else None
     if isinstance(fence, Unavailable):
         missing(fence.reason)
     bridge = Bridge(real_node(), pack_place(root, root.parent / "work"), fence=fence, bounds=bounds)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 import pytest
 
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.sandbox.box import (
     Box,
@@ -75,7 +76,7 @@ def engine_loop() -> Iterator[LoopThread]:
 
 
 def _engine(loop: LoopThread, mode: str, image: str | None) -> Iterator[Running]:
-    found = loop.run(find_engine(mode, pull=False))
+    found = loop.run(find_engine(UsersWord(mode), pull=NOT_ALLOWED))
     if isinstance(found, Unavailable):
         missing(found.reason)
     obstacle = loop.run(found.obstacle(image))

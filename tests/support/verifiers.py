@@ -22,6 +22,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choi
 from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.core.users_word import UsersWord
 
 __all__ = ["SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "lives", "plain", "used"]
 
@@ -99,10 +100,10 @@ class Pack:
         )
         return Verifiers(
             manifest,
-            parse_choices(choices),
+            parse_choices(UsersWord(choices)),
             self.events.append,
             waits=Waits(**waits),
-            rights=ImageRights(self.build, self.build),
+            rights=ImageRights(UsersWord(self.build), UsersWord(self.build)),
         )
 
     @property

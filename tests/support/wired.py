@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
+from said import said
+
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
@@ -59,7 +61,7 @@ class Wired:
 
 def endpoint_of(entry: ModelEntry, url: str) -> Endpoint:
     """Return where a model is reached behind a base URL."""
-    found = resolve_endpoint(entry, default_base_url=url, default_key_env=None, environ={})
+    found = resolve_endpoint(entry, default_base_url=said(url), default_key_env=None, environ={})
     assert isinstance(found, Endpoint)
     return found
 

@@ -81,8 +81,7 @@ class BenchPackLoader:
         self._note = note
         self._loop = loop
         self._choices = parse_choices(settings.bench_packs.verifiers)
-        node = settings.bench_packs.node
-        self._node = find_node(None if node is None else str(node), environ)
+        self._node = find_node(settings.bench_packs.node, environ)
         self._relay = Relay()
         self._loaded: list[LoadedBenchPack] = []
         self._is_run = False

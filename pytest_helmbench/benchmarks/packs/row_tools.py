@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.fence import Fence
@@ -27,7 +28,7 @@ class PackSettings:
 
     parity: bool = False
     show_hidden: bool = False
-    allow_commands: tuple[str, ...] = ()
+    allow_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED
     answer_form: str | None = None
 
 

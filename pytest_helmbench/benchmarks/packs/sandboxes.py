@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.box import Engine, Unavailable
 from pytest_helmbench.sandbox.detection import find_engine
 from pytest_helmbench.sandbox.fence import Fence, find_fence
@@ -23,7 +24,12 @@ class Sandboxes:
     """
 
     def __init__(
-        self, mode: str, *, pull: bool, note: Callable[[str], None], unprotected: bool = False
+        self,
+        mode: UsersWord[str],
+        *,
+        pull: UsersWord[bool],
+        note: Callable[[str], None],
+        unprotected: UsersWord[bool] = NOT_ALLOWED,
     ) -> None:
         self._unprotected = unprotected
         self._fencing: asyncio.Task[Fence | Unavailable] | None = None

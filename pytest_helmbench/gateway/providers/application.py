@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import HttpTemplate
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.provider import PricePlace, Provider
 
 __all__ = ["FUNCTION_PREFIX", "HttpApplication", "PythonFunction", "function_application", "http_application"]
@@ -89,22 +90,26 @@ class HttpApplication(_Application):
         return json.dumps(_completion(document, text, places), ensure_ascii=True).encode()
 
 
-def function_application(model_id: str) -> PythonFunction:
-    """Return the function that an id names.
+def function_application(named: UsersWord[str]) -> PythonFunction:
+    """Return the function that an id names; it is loaded when it is asked first.
+
+    Args:
+        named: The id.
 
     Raises:
         HelmbenchError: It is no `python:package.module:function`.
     """
+    model_id = named.value
     if _FUNCTION.fullmatch(model_id) is None:
         raise HelmbenchError(
             f"model id {model_id!r} names no function\n  hint: write python:package.module:function"
         )
-    return PythonFunction("python", function=model_id.removeprefix(FUNCTION_PREFIX))
+    return PythonFunction("python", function=UsersWord(model_id.removeprefix(FUNCTION_PREFIX)))
 
 
-def http_application(template: HttpTemplate, host: str) -> HttpApplication:
+def http_application(stated: UsersWord[HttpTemplate], host: str) -> HttpApplication:
     """Return the application at an address."""
-    return HttpApplication(host, template=template)
+    return HttpApplication(host, template=stated.value)
 
 
 def _values(body: JsonObject) -> dict[str, JsonValue]:

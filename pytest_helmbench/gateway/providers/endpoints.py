@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.application import (
     FUNCTION_PREFIX,
     function_application,
@@ -115,8 +116,8 @@ class _Key:
 def resolve_endpoint(
     entry: ModelEntry,
     *,
-    default_base_url: str | None,
-    default_key_env: str | None,
+    default_base_url: UsersWord[str] | None,
+    default_key_env: UsersWord[str] | None,
     environ: Mapping[str, str],
 ) -> Endpoint | Unusable:
     """Return where a model is called, or why it cannot be.
@@ -132,19 +133,17 @@ def resolve_endpoint(
         HelmbenchError: The id, the base URL or the key cannot be used at all.
     """
     stated = entry.base_url or default_base_url
-    named = entry.api_key_env or (None if entry.base_url and default_base_url else default_key_env)
+    stated_key = entry.api_key_env or (None if entry.base_url and default_base_url else default_key_env)
+    named = stated_key.value if stated_key else None
     vendor, _, name = entry.id.partition("/")
     provider = provider_of(entry.id)
-    if entry.id.startswith(FUNCTION_PREFIX):
-        return _endpoint(entry.id, function_application(entry.id), "", _Key())
-    if entry.http is not None:
-        address = normalise_address(entry.http.url)
-        server = http_application(entry.http, urlsplit(address).netloc)
-        return _endpoint(entry.id, server, address, _key_of((entry.api_key_env,), environ))
+    application = _application(entry, environ)
+    if application is not None:
+        return application
     if provider is not None and provider.embedded:
         return _endpoint(entry.id, provider, provider.base_url, _Key())
     if stated:
-        return _at_base_url(entry.id, normalise_base_url(stated), named, environ)
+        return _at_base_url(entry.id, normalise_base_url(stated.value), named, environ)
     if not vendor or not name:
         raise HelmbenchError(
             f"model id {entry.id!r} names no vendor\n"
@@ -157,6 +156,22 @@ def resolve_endpoint(
         key = _key_of((named or provider.key_variable,), environ)
         return _in_place_of(provider, entry.id, normalise_base_url(address), key)
     return _hosted(entry.id, named, environ)
+
+
+def _application(entry: ModelEntry, environ: Mapping[str, str]) -> Endpoint | None:
+    """Return where an application of the user's is asked; None for any other model."""
+    if entry.id.startswith(FUNCTION_PREFIX):
+        if entry.function is None:
+            raise HelmbenchError(
+                f"{entry.id} is code, and the user has not named it\n  hint: --helmbench-model={entry.id} does"
+            )
+        return _endpoint(entry.id, function_application(entry.function), "", _Key())
+    if entry.http is None:
+        return None
+    address = normalise_address(entry.http.value.url)
+    server = http_application(entry.http, urlsplit(address).netloc)
+    own = entry.api_key_env
+    return _endpoint(entry.id, server, address, _key_of((own.value if own else None,), environ))
 
 
 def replay_endpoint(model_id: str) -> Endpoint:

@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.users_word import UsersWord
 
 __all__ = ["MaxTokensKey", "PricePlace", "Provider", "amount", "vendor_places"]
 
@@ -38,7 +39,7 @@ class Provider:
         routed: Its models are also asked at the router, which goes first where it has a key.
         local: A server of the user's own: few calls in flight, no price list.
         embedded: It answers inside this process, for nothing.
-        function: `package.module:function` that is called in this process; empty for a server.
+        function: `package.module:function` that is called in this process; None for a server.
         max_tokens_key: What it calls the bound of a completion.
         require_parameters: Calls with a schema ask it for a server that knows schemas.
     """
@@ -54,7 +55,7 @@ class Provider:
     embedded: bool = False
     max_tokens_key: MaxTokensKey = "max_tokens"
     require_parameters: bool = False
-    function: str = ""
+    function: UsersWord[str] | None = None
 
     @property
     def passes_on(self) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling
+from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, Sampling, StatedModel
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 from pytest_helmbench.files.models_file import load_models
 
@@ -18,10 +18,10 @@ def models(folder: Path, text: str) -> ModelsFile:
 
 
 def test_models_come_in_file_order_from_both_shapes(tmp_path: Path) -> None:
-    expected = (ModelEntry("a/b"), ModelEntry("c/d"))
+    expected = (StatedModel(ModelEntry("a/b")), StatedModel(ModelEntry("c/d")))
     assert models(tmp_path, "- id: a/b\n- id: c/d\n").models == expected
     found = models(tmp_path, "marking_model: j/k\nmodels:\n  - id: a/b\n  - id: c/d\n  # - id: e/f\n")
-    assert found == ModelsFile(expected, ModelEntry("j/k"))
+    assert found == ModelsFile(expected, StatedModel(ModelEntry("j/k")))
 
 
 @pytest.mark.parametrize("text", ["", "models:\n", "marking_model:\n", "[]\n"])
@@ -54,10 +54,9 @@ marking_model: {id: j/k, temperature: 0}
 """
     found = models(tmp_path, text)
     first, second = found.models
-    assert first == ModelEntry(
+    assert (first.base_url, first.api_key_env) == ("http://localhost:8000/v1", "MY_KEY")
+    assert first.entry == ModelEntry(
         "a/b",
-        "http://localhost:8000/v1",
-        "MY_KEY",
         Sampling(
             temperature=0.5,
             top_p=1,
@@ -74,8 +73,8 @@ marking_model: {id: j/k, temperature: 0}
         150_000.0,
         Price(0.1, 2),
     )
-    assert (second.id, second.sampling) == ("c/d", first.sampling)
-    assert found.marking_model == ModelEntry("j/k", sampling=Sampling(temperature=0))
+    assert (second.entry.id, second.entry.sampling) == ("c/d", first.entry.sampling)
+    assert found.marking_model == StatedModel(ModelEntry("j/k", sampling=Sampling(temperature=0)))
 
 
 @pytest.mark.parametrize(

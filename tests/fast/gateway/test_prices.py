@@ -5,6 +5,7 @@ from __future__ import annotations
 import timeit
 
 import pytest
+from said import said
 
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import Usage
@@ -17,7 +18,7 @@ TOKENS = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 
 def endpoint(model: str, base_url: str | None = None, environ: dict[str, str] = KEYS) -> Endpoint:
     found = resolve_endpoint(
-        ModelEntry(model), default_base_url=base_url, default_key_env=None, environ=environ
+        ModelEntry(model), default_base_url=said(base_url), default_key_env=None, environ=environ
     )
     assert isinstance(found, Endpoint)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
+from said import said
 
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.problem import HelmbenchError
@@ -33,7 +34,9 @@ def resolve(
     key_env: str | None = None,
 ) -> Endpoint | Unusable:
     entry = model if isinstance(model, ModelEntry) else ModelEntry(model)
-    return resolve_endpoint(entry, default_base_url=base_url, default_key_env=key_env, environ=environ)
+    return resolve_endpoint(
+        entry, default_base_url=said(base_url), default_key_env=said(key_env), environ=environ
+    )
 
 
 def endpoint(
@@ -115,7 +118,7 @@ def test_a_base_url_takes_the_id_as_given(base_url: str, model: str, wire_model:
 
 
 def test_a_models_own_base_url_goes_before_the_option() -> None:
-    assert endpoint(ModelEntry("a/b", base_url=ELSEWHERE), {}, base_url=LOOPBACK).base_url == ELSEWHERE
+    assert endpoint(ModelEntry("a/b", base_url=said(ELSEWHERE)), {}, base_url=LOOPBACK).base_url == ELSEWHERE
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_a_key_goes_only_where_it_belongs(
 
 
 def test_the_options_key_does_not_go_to_another_server_of_models_yml() -> None:
-    entry = ModelEntry("a/b", base_url=ELSEWHERE)
+    entry = ModelEntry("a/b", base_url=said(ELSEWHERE))
     assert endpoint(entry, {"MY_KEY": "x"}, base_url=LOOPBACK, key_env="MY_KEY").key is None
     assert endpoint(entry, {"MY_KEY": "x"}, key_env="MY_KEY").key == "x"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.options import OPTIONS
 from pytest_helmbench.sandbox import engines
 from pytest_helmbench.sandbox.box import Unavailable
@@ -17,7 +18,7 @@ _ONE_MORE = """
 from pytest_helmbench.sandbox.box import SandboxEngine, Unavailable
 
 async def _find(kind, search):
-    return Unavailable(f"{kind.name}: pull is {search.pull}, images run in {search.image_engines}")
+    return Unavailable(f"{kind.name}: pull is {search.pull.value}, images run in {search.image_engines}")
 
 ENGINE = SandboxEngine(name="jail", finder=_find, runs_images=True, auto_place=0)
 """
@@ -43,13 +44,13 @@ def test_auto_takes_the_engines_in_their_order() -> None:
 
 @pytest.mark.usefixtures("jail")
 def test_an_engine_is_a_module_among_the_engines() -> None:
-    found = asyncio.run(find_engine("jail", pull=True))
+    found = asyncio.run(find_engine(UsersWord("jail"), pull=UsersWord(value=True)))
     assert found == Unavailable("jail: pull is True, images run in ('jail', 'docker', 'podman')")
-    assert asyncio.run(find_engine(AUTO, pull=False)) == Unavailable(
+    assert asyncio.run(find_engine(UsersWord(AUTO), pull=NOT_ALLOWED)) == Unavailable(
         "no sandbox: jail: pull is False, images run in ('jail', 'docker', 'podman'); docker is not installed;"
         " podman is not installed; bwrap is not installed"
     )
-    assert asyncio.run(find_engine("none", pull=False)) == Unavailable(
+    assert asyncio.run(find_engine(UsersWord("none"), pull=NOT_ALLOWED)) == Unavailable(
         "--helmbench-sandbox=none: code of models runs in a sandbox, or not at all"
     )
 

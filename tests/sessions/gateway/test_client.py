@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 from provider import Answer, Provider
+from said import said
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject
@@ -37,7 +38,7 @@ SCHEMA: JsonObject = {
 def endpoint(base_url: str, model: str = "test/good", key: str | None = KEY) -> Endpoint:
     environ = {} if key is None else {"HELMBENCH_API_KEY": key}
     found = resolve_endpoint(
-        ModelEntry(model), default_base_url=base_url, default_key_env=None, environ=environ
+        ModelEntry(model), default_base_url=said(base_url), default_key_env=None, environ=environ
     )
     assert isinstance(found, Endpoint)
     return found

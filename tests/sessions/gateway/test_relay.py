@@ -22,6 +22,7 @@ import pytest
 from openai import AsyncOpenAI
 from provider import Answer, Provider, Request
 from relayed import Answered, Relayed, body, relayed, until, with_sampling
+from said import said
 from wired import Onlooker
 
 from pytest_helmbench.core.model import ModelEntry, Price
@@ -709,7 +710,7 @@ def test_an_error_of_the_relay_itself_reaches_item_and_client(provider: Provider
 def test_neither_bodies_nor_tokens_nor_keys_are_logged_or_told(
     provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    entry = ModelEntry("test/good", api_key_env="A_KEY")
+    entry = ModelEntry("test/good", api_key_env=said("A_KEY"))
 
     async def check() -> str:
         async with relayed(provider.url) as setup:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from provider import Answer, Provider, Request
 from relayed import body, converse, until, with_sampling
+from said import said
 from wired import Onlooker, wired
 
 from pytest_helmbench.core.json_types import JsonValue
@@ -529,8 +530,8 @@ def test_what_a_client_is_told_names_no_address_and_no_key(provider: Provider) -
             plain = converse(coordinator.gateway, provider.url)
             found = resolve_endpoint(
                 plain.line.entry,
-                default_base_url=provider.url,
-                default_key_env="MY_KEY",
+                default_base_url=said(provider.url),
+                default_key_env=said("MY_KEY"),
                 environ={"MY_KEY": "a-key-that-is-secret"},
             )
             assert isinstance(found, Endpoint)

@@ -174,3 +174,22 @@ def test_only_models_of_openai_follow_its_variable(
     run.assert_outcomes(passed=1)
     run.stdout.no_fnmatch_line("*prompts go to*")
     assert provider.count == 0
+
+
+@pytest.mark.parametrize("role", ["models:\n  - ", "marking_model:\n    "])
+def test_the_name_of_a_floor_hides_no_address(
+    pytester: pytest.Pytester, provider: Provider, role: str
+) -> None:
+    name = "baseline/lexical" if role.startswith("models") else "baseline/first"
+    indent = "    "
+    models = (
+        f"{role}id: {name}\n{indent}url: {provider.url}/chat/completions\n{indent}api_key_env: GITHUB_TOKEN\n"
+    )
+    folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged("x")})
+    (folder / "models.yml").write_text(models)
+    asked = "baseline/lexical" if role.startswith("models") else "test/good"
+
+    result = run_pytest(
+        pytester, "benchmark", f"--helmbench-model={asked}", f"--helmbench-base-url={provider.url}"
+    )
+    _is_refused(result, provider, "models.yml:3: ", f"{name} at {provider.url}/chat/completions")

@@ -24,6 +24,7 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Door, find_fence
 from pytest_helmbench.sandbox.workspace import Workspace
@@ -54,11 +55,11 @@ def _run(place: Path, provider: Provider, code: str, needs: AgentNeeds | None = 
     """Run a Python program as an agent in the fence; return what it leaves in `found.json`."""
     head = "import json, os, socket, sys, urllib.request\nfound = {}\n" + _ASKS
     (place / "user" / "agent.py").write_text(f"{head}\n{code}\njson.dump(found, open('found.json', 'w'))")
-    command = AgentCommand.parse(f"{sys.executable} agent.py", place / "user")
+    command = AgentCommand.parse(UsersWord(f"{sys.executable} agent.py"), place / "user")
     workspace = Workspace(place / "workspace")
 
     async def run() -> None:
-        fence = await find_fence("auto")
+        fence = await find_fence(UsersWord("auto"))
         if isinstance(fence, Unavailable):
             missing(fence.reason)
         try:

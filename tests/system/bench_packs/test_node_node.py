@@ -9,6 +9,7 @@ import pytest
 from bridged import real_node
 
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
+from pytest_helmbench.core.users_word import UsersWord
 
 _HINT = (
     "\n  hint: install Node.js 20 or newer from https://nodejs.org or your system's packages, "
@@ -29,9 +30,9 @@ def test_the_option_goes_before_the_variable_and_the_variable_before_the_path(tm
     _program(tmp_path / "c" / "node", "echo v24.5.6")
     environ = {"HELMBENCH_NODE": named, "PATH": str(tmp_path / "c")}
 
-    assert find_node(stated, environ) == Node(stated, (20, 1, 2))
+    assert find_node(UsersWord(Path(stated)), environ) == Node(stated, (20, 1, 2))
     assert find_node(None, environ) == Node(named, (22, 3, 4))
-    assert find_node("", environ | {"HELMBENCH_NODE": ""}) == Node(str(tmp_path / "c" / "node"), (24, 5, 6))
+    assert find_node(None, environ | {"HELMBENCH_NODE": ""}) == Node(str(tmp_path / "c" / "node"), (24, 5, 6))
 
 
 def test_the_node_of_this_machine_is_found() -> None:
@@ -45,7 +46,7 @@ def test_without_node_it_is_said_what_to_install(tmp_path: Path) -> None:
 
     missing = "Bench Packs need Node.js 20 or newer: "
     assert find_node(None, environ) == f"{missing}there is no `node` on PATH{_HINT}"
-    assert find_node("nod\x1b", environ) == (
+    assert find_node(UsersWord(Path("nod\x1b")), environ) == (
         f"{missing}--helmbench-node: there is no program 'nod\\\\x1b'{_HINT}"
     )
     assert find_node(None, environ | {"HELMBENCH_NODE": "/no/node"}) == (
@@ -63,13 +64,13 @@ def test_without_node_it_is_said_what_to_install(tmp_path: Path) -> None:
 )
 def test_what_is_no_new_node_is_refused(tmp_path: Path, text: str, why: str) -> None:
     path = _program(tmp_path / "node", text)
-    assert find_node(path, {}) == f"Bench Packs need Node.js 20 or newer: {path}{why}{_HINT}"
+    assert find_node(UsersWord(Path(path)), {}) == f"Bench Packs need Node.js 20 or newer: {path}{why}{_HINT}"
 
 
 def test_a_program_that_cannot_be_started_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "node"
     path.write_bytes(b"\x7fELF nothing of the kind")
     path.chmod(0o755)
-    found = find_node(str(path), {})
+    found = find_node(UsersWord(path), {})
     assert isinstance(found, str)
     assert f"{path}: it cannot be started (" in found

@@ -25,6 +25,7 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.box import BoxSpec, Command
 from pytest_helmbench.sandbox.workspace import Workspace
@@ -55,7 +56,7 @@ class Stage:
     def command(self, code: str, *arguments: str) -> AgentCommand:
         """Return a Python program as a command."""
         (self.folder / "agent.py").write_text(code)
-        return AgentCommand.parse(" ".join((sys.executable, "agent.py", *arguments)), self.folder)
+        return AgentCommand.parse(UsersWord(" ".join((sys.executable, "agent.py", *arguments))), self.folder)
 
     def run(
         self,
@@ -262,13 +263,13 @@ def test_what_it_makes_belongs_to_whoever_runs_in_the_sandbox(bwrap: Running, st
 )
 def test_commands_that_cannot_be_started(tmp_path: Path, text: str, what: str, hint: str) -> None:
     with pytest.raises(AgentCommandError) as caught:
-        AgentCommand.parse(text, tmp_path)
+        AgentCommand.parse(UsersWord(text), tmp_path)
     assert str(caught.value) == f"--helmbench-agent: {what}" + (f"\n  hint: {hint}" if hint else "")
 
 
 def test_what_is_quoted_for_a_shell_is_no_word_of_one(tmp_path: Path) -> None:
-    assert AgentCommand.parse("sh -c 'x > y && z | w'", tmp_path).words[2] == "x > y && z | w"
-    assert AgentCommand.parse("sh '<task>'", tmp_path).words[1] == "<task>"
+    assert AgentCommand.parse(UsersWord("sh -c 'x > y && z | w'"), tmp_path).words[2] == "x > y && z | w"
+    assert AgentCommand.parse(UsersWord("sh '<task>'"), tmp_path).words[1] == "<task>"
 
 
 def test_files_of_the_users_folder_are_found_from_the_workspace(tmp_path: Path) -> None:
@@ -276,7 +277,7 @@ def test_files_of_the_users_folder_are_found_from_the_workspace(tmp_path: Path) 
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     (tmp_path / "folder").mkdir()
-    command = AgentCommand.parse("./agent.sh agent.sh folder --config=agent.sh missing", tmp_path)
+    command = AgentCommand.parse(UsersWord("./agent.sh agent.sh folder --config=agent.sh missing"), tmp_path)
     assert command.words[0] == str(tmp_path / "agent.sh")
     assert command.words[1:] == (str(program), "folder", "--config=agent.sh", "missing")
 
@@ -286,18 +287,19 @@ def test_a_program_that_is_no_program(stage: Stage) -> None:
     broken.write_bytes(b"\x7fELF nothing")
     broken.chmod(0o755)
     with pytest.raises(AgentFailedError, match=r"^the agent cannot be started: ") as caught:
-        stage.run(AgentCommand.parse("./broken", stage.folder))
+        stage.run(AgentCommand.parse(UsersWord("./broken"), stage.folder))
     assert caught.value.run is None
 
 
 _KILLED = """
 import asyncio, sys
 from pathlib import Path
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, ExternalTask, run_external
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.workspace import Workspace
 place = Path(sys.argv[1])
-command = AgentCommand.parse(sys.argv[2], place)
+command = AgentCommand.parse(UsersWord(sys.argv[2]), place)
 task = ExternalTask("task", Workspace(place), RelayAddress("http://127.0.0.1:9/x/v1", "token"), "m")
 asyncio.run(run_external(command, task))
 """

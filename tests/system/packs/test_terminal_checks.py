@@ -26,6 +26,7 @@ from pytest_helmbench.benchmarks.packs.task import (
     Visibility,
 )
 from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Command, Limits
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -304,13 +305,15 @@ def test_assets_are_laid_out_and_read_only_ones_come_back(judge: Judge, tmp_path
 def test_dangerous_commands_need_leave(judge: Judge) -> None:
     task = judge.task(CommandCheck(("true",)), needed=("chroot",))
     message = "it needs chroot, which --helmbench-allow-command=chroot would allow"
-    assert denied_commands(task, ()) == message
-    assert denied_commands(task, ("chroot",)) is None
+    assert denied_commands(task, UsersWord(())) == message
+    assert denied_commands(task, UsersWord(("chroot",))) is None
 
     def judged(*allowed: str) -> TerminalFinding:
         engine = judge.room.engine
         with engine.new_workspace() as workspace:
-            return judge.room.wait(evaluate_terminal(task, workspace, engine, allowed_commands=allowed))
+            return judge.room.wait(
+                evaluate_terminal(task, workspace, engine, allowed_commands=UsersWord(allowed))
+            )
 
     assert judged() == TerminalFinding(Verdict.ERROR, "denied_command", message)
     assert judged("chroot") == _PASSED
@@ -321,10 +324,12 @@ def test_a_command_that_is_allowed_works_in_a_container(bare: Judge) -> None:
     engine = bare.room.engine
 
     async def judged(allowed: tuple[str, ...]) -> tuple[int | None, TerminalFinding]:
-        async with opened_place(task, engine, Limits(), allowed_commands=allowed) as place:
+        async with opened_place(task, engine, Limits(), allowed_commands=UsersWord(allowed)) as place:
             async with await engine.open(place.spec) as box:
                 ended = await box.run(Command(("chroot", "/", "true")))
-            finding = await evaluate_terminal(task, place.workspace, engine, allowed_commands=("chroot",))
+            finding = await evaluate_terminal(
+                task, place.workspace, engine, allowed_commands=UsersWord(("chroot",))
+            )
             return ended.exit_code, finding
 
     assert bare.room.wait(judged(("chroot",))) == (0, _PASSED)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from engines import Running
 
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.box import (
     Box,
     BoxSpec,
@@ -400,7 +401,7 @@ def test_every_way_of_bubblewrap_holds_the_same_bounds(bwrap: Running, number: i
 
     async def run() -> tuple[Ended, bytes | None]:
         way = list(ways(shutil.which("bwrap") or ""))[number]
-        engine = BubblewrapEngine(ENGINE, SandboxSearch(False, ()), way)
+        engine = BubblewrapEngine(ENGINE, SandboxSearch(NOT_ALLOWED, ()), way)
         try:
             async with await engine.open(BoxSpec(limits=Limits(wall_s=1.5, pids=20))) as box:
                 ended = await box.run(Command((box.python, "-u", "-c", script)))
@@ -438,7 +439,7 @@ def test_without_a_program_the_reason_is_said(
     bwrap: Running, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    found = bwrap.wait(find_engine(mode, pull=False))
+    found = bwrap.wait(find_engine(UsersWord(mode), pull=NOT_ALLOWED))
     assert found == Unavailable(
         "no sandbox: docker is not installed; podman is not installed; bwrap is not installed"
         if mode == "auto"
@@ -453,7 +454,7 @@ def test_what_is_there_but_does_not_work_is_said(
         (tmp_path / name).write_text("#!/bin/sh\necho starting >&2\necho no permission >&2\nexit 1\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert bwrap.wait(find_engine("auto", pull=False)) == Unavailable(
+    assert bwrap.wait(find_engine(UsersWord("auto"), pull=NOT_ALLOWED)) == Unavailable(
         "no sandbox: docker does not work here (no permission); podman does not work here (no permission); "
         "bwrap does not work here (bwrap: no sandbox could be made (no permission))"
     )
@@ -461,7 +462,7 @@ def test_what_is_there_but_does_not_work_is_said(
 
 def test_auto_uses_containers_for_images_and_bubblewrap_for_the_rest(podman: Running) -> None:
     async def use() -> tuple[str, str, str]:
-        engine = await find_engine("auto", pull=False)
+        engine = await find_engine(UsersWord("auto"), pull=NOT_ALLOWED)
         assert not isinstance(engine, Unavailable)
         try:
             async with (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import UsersWord
 
 __all__ = ["LEAST_NODE", "NODE_VARIABLE", "Node", "find_node"]
 
@@ -41,14 +42,14 @@ class Node:
     version: tuple[int, int, int]
 
 
-def find_node(stated: str | None, environ: Mapping[str, str]) -> Node | str:
+def find_node(stated: UsersWord[Path] | None, environ: Mapping[str, str]) -> Node | str:
     """Return the Node.js to use, or why there is none and what to install.
 
     Args:
-        stated: What the option says: a path, or a name to look up; None or empty for nothing.
+        stated: What the option says; None for nothing.
         environ: Asked for `HELMBENCH_NODE`, then for `PATH`.
     """
-    named = stated or environ.get(NODE_VARIABLE, "")
+    named = str(stated.value) if stated else environ.get(NODE_VARIABLE, "")
     source = "--helmbench-node" if stated else NODE_VARIABLE
     path = shutil.which(os.path.expanduser(named or "node"), path=environ.get("PATH", os.defpath))  # noqa: PTH111 - a name is no path
     if path is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import UsersWord
 
 __all__ = ["Choice", "Choices", "Mode", "parse_choices"]
 
@@ -59,7 +60,7 @@ class Choices:
         return self.named.get(verifier, self.every)
 
 
-def parse_choices(texts: Sequence[str]) -> Choices:
+def parse_choices(texts: UsersWord[tuple[str, ...]]) -> Choices:
     """Read the values of `--helmbench-verifier`.
 
     Raises:
@@ -67,7 +68,7 @@ def parse_choices(texts: Sequence[str]) -> Choices:
     """
     every: Choice | None = None
     named: dict[str, Choice] = {}
-    for text in texts:
+    for text in texts.value:
         name, value = _parted(text.strip())
         choice = _choice(text, value)
         if (every is not None) if name is None else (name in named):

@@ -20,6 +20,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.inspected import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
+from pytest_helmbench.core.users_word import NOT_ALLOWED
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
@@ -115,7 +116,7 @@ class Containers:
         async with self._one_at_a_time:
             for kind in kinds:
                 if kind.name not in self._found:
-                    self._found[kind.name] = await kind.find(SandboxSearch(False, tuple(names)))
+                    self._found[kind.name] = await kind.find(SandboxSearch(NOT_ALLOWED, tuple(names)))
                 found = self._found[kind.name]
                 if isinstance(found, ContainerEngine):
                     return found

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.box import Ended
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
@@ -48,15 +49,15 @@ class ImageRights:
         pull: Images may be fetched (`--helmbench-pull`).
     """
 
-    build: bool = False
-    pull: bool = False
+    build: UsersWord[bool] = NOT_ALLOWED
+    pull: UsersWord[bool] = NOT_ALLOWED
 
 
 NO_IMAGES = ImageRights()
 
 
 async def build_image(
-    engine: ContainerEngine, folder: Path, tell: Callable[[], None], *, allowed: bool
+    engine: ContainerEngine, folder: Path, tell: Callable[[], None], *, allowed: UsersWord[bool]
 ) -> str:
     """Return the name of the image of a folder; it is built, where that is allowed, unless it is there.
 
@@ -94,7 +95,9 @@ async def build_image(
     return tag
 
 
-async def pull_image(engine: ContainerEngine, image: str, tell: Callable[[], None], *, allowed: bool) -> str:
+async def pull_image(
+    engine: ContainerEngine, image: str, tell: Callable[[], None], *, allowed: UsersWord[bool]
+) -> str:
     """Return an image that a manifest names; it is fetched, where that is allowed, unless it is there.
 
     Raises:

@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
 from pytest_helmbench.benchmarks.bench_packs.verifiers.commands import find_command
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.fence import Enclosed, Fence, View, program_files
 from pytest_helmbench.sandbox.forward import Forward
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
@@ -125,7 +126,7 @@ class OwnServers:
 
     node: str | None = None
     fence: Fence | None = None
-    variables: tuple[str, ...] = ()
+    variables: UsersWord[tuple[str, ...]] = NOTHING_NAMED
 
 
 async def start_process(spec: VerifierSpec, folder: Path, own: OwnServers, health: Health) -> ProcessVerifier:
@@ -166,7 +167,7 @@ async def _start_once(
     port = _free_port()
     programs = LocalPrograms()
     started = launched(argv, str(folder), f"CORE=0,reap={os.getpid()}", str(programs.launcher))
-    env = _environment(port, programs.new_folder(), own.variables)
+    env = _environment(port, programs.new_folder(), own.variables.value)
     descriptors: tuple[int, ...] = ()
     enclosed: Enclosed | None = None
     try:
@@ -209,7 +210,7 @@ async def _reached(
 
 def _view(folder: Path, own: OwnServers, argv: tuple[str, ...], env: Mapping[str, str]) -> View:
     """Return what a server sees in the fence."""
-    named = [Path(env[name]) for name in own.variables if name in env]
+    named = [Path(env[name]) for name in own.variables.value if name in env]
     reads = (folder, *program_files(argv[0]), *(path for path in named if path.is_absolute()))
     temporary = env["TMPDIR"]
     return View(str(folder), {**env, "HOME": temporary}, reads, (Path(temporary),))

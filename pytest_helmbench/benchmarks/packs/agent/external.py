@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.packs.agent.output_tail import OutputTail
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, without_surrogates
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, View, program_files
@@ -87,17 +88,18 @@ class AgentCommand:
     words: tuple[str, ...]
 
     @staticmethod
-    def parse(text: str, folder: Path) -> AgentCommand:
+    def parse(stated: UsersWord[str], folder: Path) -> AgentCommand:
         """Split a command as a shell would; no shell runs it.
 
         Args:
-            text: As the user wrote it.
+            stated: As the user wrote it.
             folder: Where that was. The agent starts in the workspace, so words that name a file from here are made
                 absolute.
 
         Raises:
             AgentCommandError: It cannot be split, is empty, is written for a shell, or its program is not there.
         """
+        text = stated.value
         try:
             words = shlex.split(text)
         except ValueError as error:
@@ -149,7 +151,10 @@ class AgentNeeds:
 
     @staticmethod
     def parse(
-        variables: tuple[str, ...], mounts: tuple[str, ...], hosts: tuple[str, ...], folder: Path
+        variables: UsersWord[tuple[str, ...]],
+        mounts: UsersWord[tuple[str, ...]],
+        hosts: UsersWord[tuple[str, ...]],
+        folder: Path,
     ) -> AgentNeeds:
         """Return the needs as options say them.
 
@@ -162,11 +167,11 @@ class AgentNeeds:
         Raises:
             AgentCommandError: A file is not there.
         """
-        paths = tuple(Path(os.path.normpath(folder / Path(mount).expanduser())) for mount in mounts)
+        paths = tuple(Path(os.path.normpath(folder / Path(mount).expanduser())) for mount in mounts.value)
         for path in paths:
             if not path.exists():
                 raise AgentCommandError(f"--helmbench-agent-mount: {excerpt(str(path))} is not there")
-        return AgentNeeds(variables, paths, hosts)
+        return AgentNeeds(variables.value, paths, hosts.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTa
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
@@ -164,7 +165,7 @@ class Family(ABC):
         """Return the container image that the boxes of a row need; None for programs of this machine."""
         return task.environment.image
 
-    def denied(self, task: PackTask, allowed: tuple[str, ...]) -> str | None:
+    def denied(self, task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str | None:
         """Return why a row cannot be run without the user's leave, in a sentence; None for one that can."""
 
     # How it is judged.

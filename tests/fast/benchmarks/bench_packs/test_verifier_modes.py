@@ -11,6 +11,7 @@ import pytest
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import Choice, Choices, Mode, parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.commands import ServerCommand, find_command
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.users_word import UsersWord
 
 _WANTED = "it takes [ID=]docker, [ID=]podman, [ID=]process or [ID=]URL, for example http://127.0.0.1:4010"
 _URL_WANTED = "give scheme, host, port and perhaps a path"
@@ -30,16 +31,16 @@ _URL_WANTED = "give scheme, host, port and perhaps a path"
 def test_a_value_names_a_mode_for_every_verifier_or_for_one(
     text: str, name: str | None, choice: Choice
 ) -> None:
-    choices = parse_choices([text])
+    choices = parse_choices(UsersWord((text,)))
     assert choices == (Choices(choice) if name is None else Choices(None, {name: choice}))
     assert choices.of("a") == choice
     assert choices.of("b") == (choice if name is None else None)
 
 
 def test_the_value_for_one_verifier_wins_and_none_leaves_it_to_the_manifest() -> None:
-    choices = parse_choices(["docker", "a=process"])
+    choices = parse_choices(UsersWord(("docker", "a=process")))
     assert (choices.of("a"), choices.of("b")) == (Choice(Mode.PROCESS), Choice(Mode.DOCKER))
-    assert parse_choices([]).of("a") is None
+    assert parse_choices(UsersWord(())).of("a") is None
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_value_for_one_verifier_wins_and_none_leaves_it_to_the_manifest() ->
 )
 def test_what_means_nothing_is_said_with_a_hint(texts: list[str], message: str) -> None:
     with pytest.raises(HelmbenchError) as caught:
-        parse_choices(texts)
+        parse_choices(UsersWord(tuple(texts)))
     assert str(caught.value) == message
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -30,6 +30,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
 from pytest_helmbench.benchmarks.packs.families.terminal_task.quiet_git import git_environment
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, PackTask, PlannedFile
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 
@@ -68,7 +69,7 @@ class Checking:
     engine: Engine
     evaluator: Evaluator
     assets: Sequence[PlannedFile]
-    allowed: Collection[str]
+    allowed: UsersWord[tuple[str, ...]]
 
     @property
     def name(self) -> str:

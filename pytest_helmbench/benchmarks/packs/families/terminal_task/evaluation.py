@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, runs_tests, tail, weighed
@@ -21,6 +21,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, PackTask, PlannedFile
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.box import Engine
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace
 
@@ -44,7 +45,7 @@ async def evaluate_terminal(
     *,
     evaluator: Evaluator = _NO_FILES,
     assets: Sequence[PlannedFile] = (),
-    allowed_commands: Collection[str] = (),
+    allowed_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED,
 ) -> TerminalFinding:
     """Run a task's checker over a workspace.
 

@@ -20,6 +20,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
 from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
 from pytest_helmbench.sandbox.box import Engine
 
@@ -69,7 +70,7 @@ class TerminalTask(AgentFamily):
         """See `Family.compiled_check`."""
         return terminal_tests(hidden, files)
 
-    def denied(self, task: PackTask, allowed: tuple[str, ...]) -> str | None:
+    def denied(self, task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str | None:
         """See `Family.denied`."""
         return denied_commands(task, allowed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits
 from pytest_helmbench.sandbox.workspace import Entry, EntryKind, SandboxError, Workspace
 
@@ -52,7 +53,7 @@ async def opened_place(
     engine: Engine,
     limits: Limits,
     assets: Sequence[PlannedFile] = (),
-    allowed_commands: Collection[str] = (),
+    allowed_commands: UsersWord[tuple[str, ...]] = NOTHING_NAMED,
 ) -> AsyncIterator[TerminalPlace]:
     """Make the workspace of a task, and remove it at the end.
 
@@ -99,24 +100,24 @@ def terminal_tests_of(task: PackTask) -> TerminalTests:
     return task.check
 
 
-def denied_commands(task: PackTask, allowed: Collection[str]) -> str | None:
+def denied_commands(task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> str | None:
     """Return why a task cannot be run without leave, in a sentence for people; None when it can.
 
     Args:
         task: Of terminal_task.
         allowed: The values of `--helmbench-allow-command`.
     """
-    missing = [name for name in terminal_tests_of(task).needed_commands if name not in allowed]
+    missing = [name for name in terminal_tests_of(task).needed_commands if name not in allowed.value]
     if not missing:
         return None
     options = " ".join(f"--helmbench-allow-command={name}" for name in missing)
     return f"it needs {', '.join(missing)}, which {options} would allow"
 
 
-def capabilities_of(task: PackTask, allowed: Collection[str]) -> tuple[str, ...]:
+def capabilities_of(task: PackTask, allowed: UsersWord[tuple[str, ...]]) -> tuple[str, ...]:
     """Return what commands must be able to do that a task needs and the user allows."""
     needed = terminal_tests_of(task).needed_commands
-    return tuple(_CAPABILITIES[name] for name in needed if name in allowed and name in _CAPABILITIES)
+    return tuple(_CAPABILITIES[name] for name in needed if name in allowed.value and name in _CAPABILITIES)
 
 
 def workdir_of(task: PackTask) -> str:

@@ -1,0 +1,38 @@
+"""The user's word: where keys go, what is run, and with which rights. A manifest never widens them.
+
+pytest imports the module whenever it starts, so it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = ["NOTHING_NAMED", "NOT_ALLOWED", "UsersWord"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class UsersWord(Generic[T_co]):
+    """A value of which it is known that the user has said it, or the program itself where he has said nothing.
+
+    Whatever gives rights takes one, so that mypy refuses text of a manifest there. It is made where the user's words
+    are read, and nowhere else: `tests/fast/test_users_words.py` holds the list, `docs/trust.md` tells it.
+
+    Args:
+        value: What was said.
+    """
+
+    value: T_co
+
+    def __bool__(self) -> bool:
+        """Return whether the value says anything: what was said to be off is off."""
+        return bool(self.value)
+
+
+NOT_ALLOWED: UsersWord[bool] = UsersWord(value=False)
+"""What needs leave, where nobody has given it."""
+
+NOTHING_NAMED: UsersWord[tuple[str, ...]] = UsersWord(())
+"""What is named one by one, where nobody has named anything."""

@@ -1,0 +1,194 @@
+"""The models of a benchmark as somebody has named them: the user, his own models.yml, or that of the benchmark.
+
+In a file that a benchmark brings, where prompts and keys go is data. It becomes the user's word here, and only where he
+has said the same, has named the file, or trusts the benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_helmbench.benchmarks.places import benchmark_root
+from pytest_helmbench.core.model import ModelEntry, ModelsFile, StatedModel
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.files.models_file import load_models
+from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
+from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
+from pytest_helmbench.gateway.providers.endpoints import replay_endpoint, resolve_endpoint
+from pytest_helmbench.gateway.providers.registry import is_embedded
+from pytest_helmbench.session.settings import Settings
+
+__all__ = ["NamedModels", "judge_options", "named_models", "odd_models"]
+
+_FLOOR_JUDGE = "baseline/first"
+Word = UsersWord[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModels:
+    """The models that a benchmark is run on.
+
+    Args:
+        entries: Under test, in order.
+        judge: None where nobody names one.
+    """
+
+    entries: tuple[ModelEntry, ...]
+    judge: ModelEntry | None
+
+
+def named_models(root: Path, settings: Settings) -> NamedModels:
+    """Return the models that a benchmark is run on, with what the user has said of where they are.
+
+    Args:
+        root: Folder of the benchmark.
+        settings: Of the session.
+
+    Raises:
+        UnreadableBenchmarkError: models.yml is broken, or states addresses or variables that the user has not.
+    """
+    file = _models_file(root, settings)
+    stated = ModelsFile() if file is None else load_models(file)
+    known = {model.entry.id: model for model in stated.models}
+    wanted = [_stated(name, known) for name in settings.models.value or known]
+    judge = _judge(stated, wanted, settings)
+    if file is None or _is_trusted(file, settings):
+        return NamedModels(tuple(map(_as_stated, wanted)), None if judge is None else _as_stated(judge))
+    options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
+    if judge is not None:
+        options.append((judge, *judge_options(settings)))
+    if problems := tuple(dict.fromkeys(_refused(file, options, settings))):
+        raise UnreadableBenchmarkError(problems)
+    granted = [_as_far_as_said(*one, settings) for one in options]
+    return NamedModels(tuple(granted[: len(wanted)]), granted[-1] if judge is not None else None)
+
+
+def odd_models(file: Path) -> Iterator[Problem]:
+    """Yield what cannot be used in a models.yml unless options say more. Nothing is sent, and no key looked up.
+
+    Raises:
+        UnreadableBenchmarkError: It is broken.
+    """
+    stated = load_models(file)
+    for model in (*stated.models, *([stated.marking_model] if stated.marking_model else [])):
+        try:
+            resolve_endpoint(_as_stated(model), default_base_url=None, default_key_env=None, environ={})
+        except HelmbenchError as error:
+            message, _, hint = str(error).partition("\n  hint: ")
+            yield Problem(file, None, message, hint)
+
+
+def judge_options(settings: Settings) -> tuple[Word, Word]:
+    """Return the judge's server and the variable of its key, as options state them."""
+    # The key of the models under test belongs to their server, not to one that was split off.
+    shared_key_env = None if settings.marking_base_url else settings.api_key_env
+    return settings.marking_base_url or settings.base_url, settings.marking_api_key_env or shared_key_env
+
+
+def _models_file(root: Path, settings: Settings) -> Path | None:
+    if settings.models_file is not None:
+        return settings.models_file.value
+    around = benchmark_root(root.parent)  # a pack inside of a benchmark runs on its models
+    for folder in (root, *([around] if around is not None else [])):
+        for name in ("models.yml", "models.yaml"):
+            if (folder / name).is_file():
+                return folder / name
+    return None
+
+
+def _stated(name: str, known: dict[str, StatedModel]) -> StatedModel:
+    return known.get(name) or StatedModel(ModelEntry(name))
+
+
+def _judge(stated: ModelsFile, wanted: list[StatedModel], settings: Settings) -> StatedModel | None:
+    if settings.marking_model is not None:
+        listed = (*stated.models, *([stated.marking_model] if stated.marking_model else []))
+        return _stated(settings.marking_model.value, {model.entry.id: model for model in listed})
+    if wanted and all(is_embedded(model.entry.id) for model in wanted):
+        return StatedModel(ModelEntry(_FLOOR_JUDGE))
+    return stated.marking_model
+
+
+def _is_trusted(file: Path, settings: Settings) -> bool:
+    """Return whether a models file may say where prompts and keys go: named by the user, trusted, or his project's."""
+    named = settings.models_file is not None and file == settings.models_file.value
+    root = benchmark_root(file.parent)
+    return named or root is None or str(root.resolve()) in settings.trusted.value
+
+
+def _as_stated(stated: StatedModel) -> ModelEntry:
+    """Return a model of a file that the user stands for."""
+    return replace(
+        stated.entry,
+        base_url=None if stated.base_url is None else UsersWord(stated.base_url),
+        api_key_env=None if stated.api_key_env is None else UsersWord(stated.api_key_env),
+        http=None if stated.http is None else UsersWord(stated.http),
+        function=_code(stated.entry.id),
+    )
+
+
+def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> ModelEntry:
+    """Return a model of a benchmark's file with what the user has said of it; the rest has been refused."""
+    entry = replace(stated.entry, function=_named_code(stated.entry.id, settings))
+    if stated.base_url is None:
+        return replace(entry, api_key_env=None if stated.api_key_env is None else key_env)
+    # Who names the address stands for the variable beside it.
+    key = key_env if stated.api_key_env is None else UsersWord(stated.api_key_env)
+    return entry if is_embedded(entry.id) else replace(entry, base_url=base_url, api_key_env=key)
+
+
+def _code(model: str) -> Word:
+    return UsersWord(model) if model.startswith(FUNCTION_PREFIX) else None
+
+
+def _named_code(model: str, settings: Settings) -> Word:
+    """Return code that an option names."""
+    judge = settings.marking_model
+    named = (*settings.models.value, *([judge.value] if judge is not None else []))
+    return _code(model) if model in named else None
+
+
+def _refused(
+    file: Path, options: list[tuple[StatedModel, Word, Word]], settings: Settings
+) -> Iterator[Problem]:
+    """Yield addresses and names of variables that a benchmark states, and the user has not."""
+    for stated, base_url, key_env in options:
+        if not _is_users(stated, base_url, key_env, settings):
+            yield Problem(
+                file,
+                stated.line,
+                f"a benchmark does not decide where prompts and keys go: {_statement(stated, base_url)}",
+                f"if you want that, --helmbench-models-file={file} allows it,"
+                " or helmbench_trusted of your own ini file",
+            )
+
+
+def _is_users(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> bool:
+    """Return whether the user has said where an entry of a benchmark's file leads: to code, an address, a server."""
+    model = stated.entry.id
+    if model.startswith(FUNCTION_PREFIX):
+        return _named_code(model, settings) is not None
+    if stated.http is not None:
+        return False
+    if is_embedded(model):
+        return True
+    if stated.base_url is not None:
+        return base_url is not None and normalise_base_url(stated.base_url) == normalise_base_url(
+            base_url.value
+        )
+    return stated.api_key_env in (None, key_env and key_env.value)
+
+
+def _statement(stated: StatedModel, base_url: Word) -> str:
+    model = stated.entry.id
+    if model.startswith(FUNCTION_PREFIX):
+        return f"{model} is code"
+    if stated.http is not None:
+        return f"{model} at {normalise_address(stated.http.url)}"
+    named = stated.base_url or (base_url and base_url.value)
+    address = normalise_base_url(named or replay_endpoint(model).base_url)
+    key = f" with the key in {stated.api_key_env}" if stated.api_key_env else ""
+    return f"{model} at {address}{key}"
