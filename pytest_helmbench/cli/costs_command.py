@@ -17,8 +17,9 @@ from pytest_helmbench.cli.output import (
     say_json,
 )
 from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.session_texts import cost_text
-from pytest_helmbench.reports.tables import number, table
+from pytest_helmbench.reports.tables import table
 from pytest_helmbench.store.cost_queries import CostRow, costs
 from pytest_helmbench.store.run_queries import runs
 
@@ -45,34 +46,10 @@ def command(run_id: int | None, model: str | None, db: Path | None, *, as_json: 
     elif not found:
         say("no call was recorded")
     else:
-        head = (
-            "run",
-            "model",
-            "behaviour",
-            "purpose",
-            "calls",
-            "from record",
-            "tokens in",
-            "out",
-            "cost USD",
-        )
-        cells = [*map(_cost_cells, found), _total_cells(found)]
+        head = ("run", "model", *COST_HEAD)
+        cells = [(str(row.run_id), row.model, *cost_cells(row)) for row in found]
+        cells.append(_total_cells(found))
         say(*table(head, cells, left=("model", "behaviour", "purpose")))
-
-
-def _cost_cells(row: CostRow) -> tuple[str, ...]:
-    return (
-        str(row.run_id),
-        row.model,
-        row.behaviour or "-",
-        row.purpose,
-        str(row.calls),
-        str(row.cached_answers),
-        # What only came from the record has no tokens, which is not the same as unknown ones.
-        number(row.prompt_tokens) if row.calls else "-",
-        number(row.completion_tokens) if row.calls else "-",
-        cost_text(row.known_cost_usd, row.unknown_costs),
-    )
 
 
 def _total_cells(rows: Sequence[CostRow]) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.cautions import cautions
+from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.reports.paired_tables import paired_table, repetitions_table
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
-from pytest_helmbench.reports.tables import number, share
+from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.breakdown import Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.monotonic import Curve
@@ -315,21 +316,7 @@ def _unjudged(report: RunReport) -> Iterator[str]:
 def _costs(costs: Sequence[CostRow], extent: _Extent) -> Iterator[str]:
     if not costs:
         return
-    head = ("behaviour", "purpose", "calls", "from record", "tokens in", "tokens out", "cost USD")
-    rows = [
-        (
-            row.behaviour or "-",
-            row.purpose,
-            str(row.calls),
-            str(row.cached_answers),
-            # What only came from the record has no tokens, which is not the same as unknown ones.
-            number(row.prompt_tokens) if row.calls else "-",
-            number(row.completion_tokens) if row.calls else "-",
-            cost_text(row.known_cost_usd, row.unknown_costs),
-        )
-        for row in costs
-    ]
-    lines = pipe_table(head, rows, left=head[:2], most=extent.rows)
+    lines = pipe_table(COST_HEAD, [*map(cost_cells, costs)], left=COST_HEAD[:2], most=extent.rows)
     yield from folded("Calls and costs", lines)
 
 

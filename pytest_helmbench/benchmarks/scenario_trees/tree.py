@@ -62,6 +62,11 @@ class Component:
     is_weight_known: bool = True
 
 
+def _contexts(found: Sequence[Component], *, add_no_context: bool) -> Sequence[Component | None]:
+    """Return the user contexts that cases are made with; None is the case without one."""
+    return (None, *found) if add_no_context or not found else found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
     """One healthy scenario.
@@ -110,9 +115,7 @@ class Scenario:
         Args:
             add_no_context: Also the combinations without a user context, where the scenario has some.
         """
-        contexts: list[Component | None] = [*self.user_contexts]
-        if add_no_context or not contexts:
-            contexts.insert(0, None)
+        contexts = _contexts(self.user_contexts, add_no_context=add_no_context)
         for condition in self.conditions or (None,):
             for context in contexts:
                 for perturbation in self.perturbations:
@@ -213,9 +216,7 @@ class BrokenScenario:
         Args:
             add_no_context: Also the combinations without a user context, where the scenario has some.
         """
-        contexts: list[Component | None] = [*self.user_contexts]
-        if add_no_context or not contexts:
-            contexts.insert(0, None)
+        contexts = _contexts(self.user_contexts, add_no_context=add_no_context)
         for condition in self.conditions or (None,):
             for context in contexts:
                 for perturbation in self.perturbations or (None,):
