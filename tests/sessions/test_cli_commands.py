@@ -421,7 +421,7 @@ def test_check_reports_every_problem_by_file_and_line(tmp_path: Path) -> None:
         "benchmark/models.yml:3: error: unknown key 'temprature'\n  hint: did you mean 'temperature'?",
         "benchmark/scenarios/P1-B1-S1/S1.json:1: warning: the schema is sent with strict: false,",
         "benchmark/scenarios/P1-B1-S1/S1.md:2: warning: constant answer: one reply passes every scored case",
-        "benchmark: 1 healthy scenario, 1 case; 3 errors, 4 warnings",
+        "benchmark: 1 healthy scenario, 1 case; 2 cases of 2 broken scenarios cannot run; 3 errors, 4 warnings",
     ):
         assert line in done.stdout
     assert "  hint: did you mean 'list_includes'?" in done.stdout
