@@ -287,6 +287,11 @@ class Options:
         _PATH, Path("helmbench.db"), "results database", absent="helmbench.db in pytest's rootdir"
     )
     with_text: bool = _RESULT(_FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
+    text: str = _RESULT(
+        _choice("WHICH", "none", "failures", "all"),
+        "none",
+        "the same, and of which cases an HTML report holds them; all is --helmbench-with-text",
+    )
     cache: str = _RECORD(
         _choice("MODE", "off", "reuse", "refresh", "only"),
         "off",
@@ -347,6 +352,9 @@ class Options:
         None,
         "the same report for programs (schema: `helmbench schema report`)",
         name="json",
+    )
+    html_report: Path | None = _RESULT(
+        OUTPUT_FILE, None, "the same report as one page for a browser, with all cases", name="html"
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()

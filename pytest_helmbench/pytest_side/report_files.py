@@ -26,11 +26,17 @@ def write_report_files(coordinator: Coordinator) -> None:
         return
     try:
         found = [
-            run_report(book.db, run_id, with_text=settings.with_text, scored=book.scored.get(run_id))
+            run_report(
+                book.db,
+                run_id,
+                with_text=settings.shown_texts.any,
+                all_cases=any(form.all_cases for form in wanted.values()),
+                scored=book.scored.get(run_id),
+            )
             for run_id in book.tallies
         ]
     except StoreError as error:
         coordinator.note(f"no report: {error}")
         return
     reports = [report for report in found if report is not None]
-    write_reports(wanted, reports, coordinator.note, with_text=settings.with_text)
+    write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.json_report import json_report, report_schema
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.reports.result_exports import csv_export, export_schema, json_export
@@ -20,7 +21,7 @@ __all__ = ["EXPORTS", "FORMATS", "REPORTS", "SCHEMAS", "ReportFormat"]
 
 
 class _Report(Protocol):
-    def __call__(self, reports: Sequence[RunReport], /, *, with_text: bool) -> str: ...
+    def __call__(self, reports: Sequence[RunReport], /, *, texts: ShownTexts) -> str: ...
 
 
 class _Export(Protocol):
@@ -35,6 +36,7 @@ class ReportFormat:
         name: As `--format` takes it.
         report: Writes runs with their numbers; None where the format has no such thing.
         export: Writes a run with every result; None where the format has no such thing.
+        all_cases: It needs every case with its calls, not the failures alone.
         setting: The setting that names the file a session reports to; empty for none.
         schemas: JSON Schemas of what it writes, as `helmbench schema` names them.
     """
@@ -42,23 +44,39 @@ class ReportFormat:
     name: str
     report: _Report | None = None
     export: _Export | None = None
+    all_cases: bool = False
     setting: str = ""
     schemas: Mapping[str, Callable[[], dict[str, JsonValue]]] = field(default_factory=dict)
 
 
+def _markdown(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
+    return markdown_report(reports, with_text=texts.any)
+
+
+def _json(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
+    return json_report(reports, with_text=texts.any)
+
+
+def _html(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
+    from pytest_helmbench.reports.page.document import run_page
+
+    return run_page(reports, texts)
+
+
 FORMATS = (
-    ReportFormat("markdown", report=markdown_report, setting="markdown_report"),
+    ReportFormat("markdown", report=_markdown, setting="markdown_report"),
     ReportFormat("csv", export=csv_export),
     ReportFormat(
         "json",
-        report=json_report,
+        report=_json,
         export=json_export,
         setting="json_report",
         schemas={"export": export_schema, "report": report_schema},
     ),
+    ReportFormat("html", report=_html, all_cases=True, setting="html_report"),
 )
 
-REPORTS = {form.name: form.report for form in FORMATS if form.report is not None}
+REPORTS = {form.name: form for form in FORMATS if form.report is not None}
 """What `helmbench report` writes, by name."""
 
 EXPORTS = {form.name: form.export for form in FORMATS if form.export is not None}

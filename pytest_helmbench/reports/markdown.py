@@ -12,6 +12,7 @@ from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.reports.paired_tables import paired_table, repetitions_table
+from pytest_helmbench.reports.run_facts import made_with
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share
@@ -36,10 +37,6 @@ _VALUE_LIMIT = 80
 _TEXT_LIMIT = 2_000
 _SCORE_HEAD = ("score", INTERVAL, "pass rate", "coverage", "judged rows")
 _RATES_HEAD = ("", "right", "recall", "weighted", "false escalation", "weighted")
-# What may name folders of somebody's machine.
-_PATHS = frozenset(
-    {"db", "benchmark_path", "models_file", "judge_template", "markdown_report", "json_report"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,22 +318,7 @@ def _costs(costs: Sequence[CostRow], extent: _Extent) -> Iterator[str]:
 
 
 def _settings(report: RunReport) -> Iterator[str]:
-    detail = report.detail
-    run = detail.summary
-    facts: dict[str, object] = {
-        "session": run.session_id,
-        "started": run.started_at,
-        "completed": run.completed_at,
-        "benchmark": f"{run.benchmark} {run.version}",
-        "benchmark hash": detail.benchmark_hash,
-        "provider": detail.provider,
-        "server": detail.base_url,
-        "pytest-helmbench": detail.plugin_version,
-    }
-    facts |= {name: value for name, value in detail.settings.items() if name not in _PATHS}
-    rows = [
-        (plain(name), _setting(value)) for name, value in facts.items() if value not in (None, "", [], {})
-    ]
+    rows = [(plain(name), _setting(value)) for name, value in made_with(report.detail).items()]
     yield from folded(
         "Settings and versions",
         pipe_table(("setting", "value"), rows, left=("setting", "value"), most=len(rows)),

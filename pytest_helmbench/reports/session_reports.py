@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.formats import FORMATS, ReportFormat
+from pytest_helmbench.reports.report_file import put_in_place, size_note
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.session.settings import Settings
 
@@ -23,7 +26,7 @@ def write_reports(
     reports: Sequence[RunReport],
     note: Callable[[str], None],
     *,
-    with_text: bool,
+    texts: ShownTexts,
 ) -> None:
     """Write the reports of a session.
 
@@ -31,12 +34,17 @@ def write_reports(
         wanted: See `wanted_reports`.
         reports: Of its runs.
         note: Says something in the summary.
-        with_text: Also prompts and replies of failures.
+        texts: Of which cases prompts and replies are shown.
     """
-    try:
-        for path, form in wanted.items():
-            if form.report is not None:
-                path.write_text(form.report(reports, with_text=with_text), encoding="utf-8", newline="\n")
-                note(f"report in {path}")
-    except OSError as error:
-        note(f"{error.filename}: the report cannot be written: {error.strerror}")
+    for path, form in wanted.items():
+        if form.report is None:
+            continue
+        try:
+            text = form.report(reports, texts=texts)
+            put_in_place(path, text)
+        except OSError as error:
+            note(f"{path}: the report cannot be written: {error.strerror}")
+        except HelmbenchError as error:
+            note(f"{path}: not written: {error}")
+        else:
+            note(f"report in {path}{size_note(text)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
@@ -15,9 +15,17 @@ from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetitio
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.session.run_counts import RunCounts, recorded_counts
-from pytest_helmbench.session.stored_scores import ScoredRun, coded_rows, planned_rows, scored_run, tree_rows
+from pytest_helmbench.session.stored_scores import (
+    ScoredRun,
+    coded_rows,
+    pack_verdicts,
+    planned_rows,
+    scored_run,
+    tree_rows,
+)
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
-from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.plans import RunFacts
+from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 
 __all__ = ["RunReport", "run_report"]
@@ -43,6 +51,9 @@ class RunReport:
         repetitions: Flaky cases, pass@k and pass^k; None for a run without repetitions.
         words: What its kind says of the run; None for nothing.
         columns: What it says of each result.
+        results: All of them, in natural order, where every case was asked for; empty otherwise.
+        calls: Of the cases whose calls say more than their result, likewise; by code and repetition.
+        groups: Groups of the score that a case counts for, likewise, by code; empty where there are behaviours.
     """
 
     detail: RunDetail
@@ -60,6 +71,9 @@ class RunReport:
     repetitions: RepetitionRates | None = None
     words: RunWords | None = None
     columns: OwnColumns = NO_COLUMNS
+    results: tuple[ResultRow, ...] = ()
+    calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def not_run(self) -> int:
@@ -68,14 +82,20 @@ class RunReport:
 
 
 def run_report(
-    path: Path, run_id: int, *, with_text: bool = False, scored: ScoredRun | None = None
+    path: Path,
+    run_id: int,
+    *,
+    with_text: bool = False,
+    all_cases: bool = False,
+    scored: ScoredRun | None = None,
 ) -> RunReport | None:
     """Return a run as report values; None when there is no such run.
 
     Args:
         path: Results file.
         run_id: `evaluation_runs.id`.
-        with_text: Also prompts and replies of failures.
+        with_text: Also prompts and replies, of failures or, with `all_cases`, of all.
+        all_cases: Also every result with its calls.
         scored: Its facts and score where they are at hand; they are read otherwise.
 
     Raises:
@@ -106,4 +126,11 @@ def run_report(
         is_flat=facts.rows is not None,
         words=record.run(path, run_id),
         columns=record.columns,
+        results=found if all_cases else (),
+        calls=told_calls(path, run_id) if all_cases else {},
+        groups=_groups(facts) if all_cases else {},
     )
+
+
+def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:
+    return {} if facts.rows is None else {one.row: one.groups for one in pack_verdicts(facts)}

@@ -12,6 +12,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.option import Option, declared_in
 from pytest_helmbench.core.option_types import OUTPUT_FILE
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.options import OPTIONS, Options, SamplingOptions
@@ -45,6 +46,11 @@ class Settings(Options):
     def may_use_recorded(self) -> bool:
         """Whether a recorded reply may stand for a call."""
         return self.cache_mode.reads or self.resume
+
+    @property
+    def shown_texts(self) -> ShownTexts:
+        """Of which cases reports hold texts."""
+        return ShownTexts(self.text)
 
     @property
     def selection(self) -> Selection | None:
@@ -95,12 +101,25 @@ def resolve_settings(
     if settings.select is not None:
         Selection.parse(settings.select)  # a slip is told before anything is loaded
     return replace(
-        settings,
+        _with_texts(settings, given),
         db=root_dir / settings.db,
         trusted=UsersWord(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
         resume=settings.resume or settings.resume_or_start or settings.resume_run is not None,
         stated=frozenset(option.name for option in OPTIONS if given(option) is not None),
     )
+
+
+def _with_texts(settings: Settings, given: Callable[[Option], object]) -> Settings:
+    """Return the settings with one word on texts: the switch is `--helmbench-text=all`."""
+    named = {option.name: option for option in OPTIONS}
+    if given(named["text"]) is None:
+        return replace(settings, text="all" if settings.with_text else "none")
+    if given(named["with_text"]) is not None and settings.with_text and settings.text != "all":
+        raise SettingsError(
+            f"--helmbench-with-text and --helmbench-text={settings.text} are not the same\n"
+            "  hint: --helmbench-with-text is --helmbench-text=all; give one of them"
+        )
+    return replace(settings, with_text=settings.text != "none")
 
 
 def with_overrides(entry: ModelEntry, sampling: SamplingOptions) -> ModelEntry:

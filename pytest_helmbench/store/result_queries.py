@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pytest_helmbench.core.kind_words import ResultWords
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["CallRow", "EvaluationRow", "ResultRow", "calls_of_case", "result_codes", "results"]
+__all__ = ["CallRow", "EvaluationRow", "ResultRow", "calls_of_case", "result_codes", "results", "told_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,13 @@ _EVALUATIONS = """
     ORDER BY evaluations.id
 """
 _CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY id"
+_TOLD_CALLS = """
+    SELECT calls.* FROM calls JOIN (
+        SELECT code, repetition FROM calls WHERE run_id = :run_id GROUP BY code, repetition
+        HAVING count(*) > 1 OR max(purpose <> 'case' OR error IS NOT NULL OR from_cache OR response_id IS NULL)
+    ) AS told ON told.code = calls.code AND told.repetition = calls.repetition
+    WHERE calls.run_id = :run_id ORDER BY calls.id
+"""
 
 
 def results(
@@ -176,3 +184,19 @@ def calls_of_case(path: Path, run_id: int, code: str) -> tuple[CallRow, ...]:
     with reading(path) as conn:
         rows = named_rows(conn.execute(_CALLS, (run_id, code)))
         return tuple(made_of(CallRow, row, from_cache=bool(row["from_cache"])) for row in rows)
+
+
+def told_calls(path: Path, run_id: int) -> Mapping[tuple[str, int], tuple[CallRow, ...]]:
+    """Return the calls of a run by code and repetition, where they say more than the result does.
+
+    A case that was answered at once has its time, tokens and cost in its result; the calls of all others are here.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    found: defaultdict[tuple[str, int], list[CallRow]] = defaultdict(list)
+    with reading(path) as conn:
+        for row in named_rows(conn.execute(_TOLD_CALLS, {"run_id": run_id})):
+            call = made_of(CallRow, row, from_cache=bool(row["from_cache"]))
+            found[str(row["code"]), call.repetition].append(call)
+    return {key: tuple(calls) for key, calls in found.items()}

@@ -11,7 +11,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["RunDetail", "RunSummary", "configured_alike", "run_detail", "run_summary", "runs"]
+__all__ = ["DECIDING", "RunDetail", "RunSummary", "configured_alike", "run_detail", "run_summary", "runs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
     )
 
 
-_DECIDING = (
+DECIDING = (
     "judge",
     "judge_sampling",
     "sampling",
@@ -170,6 +170,6 @@ def configured_alike(path: Path, run_id: int) -> tuple[tuple[int, int], ...]:
     with reading(path) as conn:
         for other, theirs, ours in conn.execute(_ALIKE, (run_id,)):
             first, second = (json.loads(text) for text in (theirs, ours))
-            if all(first.get(name) == second.get(name) for name in _DECIDING):
+            if all(first.get(name) == second.get(name) for name in DECIDING):
                 found.append((int(other), int(first.get("repeat") or 1)))
     return tuple(found)

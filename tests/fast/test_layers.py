@@ -24,6 +24,7 @@ _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {
     "aiohttp": "gateway",
     "genai_prices": "gateway",
+    "jinja2": "reports",
     "re2": "core",
     "sqlite_utils": "store",
     "yaml": "files",
@@ -93,6 +94,7 @@ _LATE = {
     ("session_plugin", "pytest_helmbench.pytest_side.report_files"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
+    ("formats", "pytest_helmbench.reports.page.document"),  # jinja2 comes with the first page
     # A seventh of the CPU of a short session; a sixth; a thirtieth.
     ("client_on_demand", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
     ("prices", "pytest_helmbench.gateway.price_list"),  # for hosted models only

@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from pages import blocks_of, cells_of, shown_text
 from provider import Answer, Provider, Request
 from trees import (
     CATEGORY_SCHEMA,
@@ -28,9 +29,10 @@ from trees import (
 
 from pytest_helmbench.cli.main import main
 from pytest_helmbench.reports.markdown import LONGEST
+from pytest_helmbench.reports.tables import share
 
 _HOSTILE = "</details><img src=x>|`@octocat` #1 \x1b[31m\u202e\ud800 SECRET-REPLY"
-_REPORTS = ("--helmbench-markdown=report.md", "--helmbench-json=report.json")
+_REPORTS = ("--helmbench-markdown=report.md", "--helmbench-json=report.json", "--helmbench-html=report.html")
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +113,7 @@ def test_a_session_writes_both_reports_without_a_word_of_prompts_and_replies(
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        [f"report in {pytester.path}/report.md", f"report in {pytester.path}/report.json"]
+        [f"report in {pytester.path}/report.{form}" for form in ("md", "json", "html")]
     )
     text = (pytester.path / "report.md").read_text(encoding="utf-8")
     raw = (pytester.path / "report.json").read_text(encoding="utf-8")
@@ -123,6 +125,7 @@ def test_a_session_writes_both_reports_without_a_word_of_prompts_and_replies(
     assert good["warnings"][:2] == ["not every planned case was judged", "test/good judged its own replies"]
     assert not [sentence for sentence in other["warnings"] if "its own replies" in sentence]
     _markdown_holds(text)
+    _page_holds((pytester.path / "report.html").read_text(encoding="utf-8"), (good, other))
 
 
 def _facts_hold(run: Any, database: Path) -> None:
@@ -188,6 +191,38 @@ def _markdown_holds(text: str) -> None:
     assert "helmbench.db" not in text
 
 
+def _page_holds(page: str, runs: Sequence[Any]) -> None:
+    """The page says what the JSON report says, and nothing of prompts and replies, packed or not."""
+    everything = page + json.dumps(blocks_of(page), ensure_ascii=False)
+    for secret in (
+        "SECRET-PROMPT",
+        "SECRET-JUDGE",
+        "\x1b",
+        "\u202e",
+        "A child.",
+        "helmbench.db",
+        "127.0.0.1:",
+    ):
+        assert secret not in everything
+    assert "<img" not in page
+    assert "codes and verdicts only" in page
+    seen = shown_text(page)
+    for run in runs:
+        for sentence in run["warnings"]:
+            assert " ".join(sentence.split()) in seen
+        parts = [run["score"], *run["score"]["pillars"], *run["score"]["behaviours"]]
+        for part in parts:
+            assert share(part["score"]) in seen
+            assert f"{100 * part['low']:.1f} to {100 * part['high']:.1f} %" in seen
+        assert f"{run['score']['judged_rows']}/{run['score']['planned_rows']}" in seen
+        for failure in run["failures"]:
+            assert failure["code"] in seen
+    failed = sum(item["cases"] for item in runs[0]["outcomes"] if item["outcome"] == "failed")
+    assert cells_of(page, "outcome").count("failed") == failed
+    hostile = cells_of(page, "observed")[cells_of(page, "behaviour").index("P1-B2")]
+    assert hostile.startswith("</details><img src=x>|`@octocat` #1 \\x1b[31m\\u202e")
+
+
 def test_texts_come_only_when_asked_for_and_cannot_break_out(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,9 +259,34 @@ def test_texts_come_only_when_asked_for_and_cannot_break_out(
     assert run["failures"][0]["reply"].startswith("`````")
     assert "Message 1." in run["failures"][0]["messages"][0]["content"]
     assert run["failures"][-1]["evaluations"][0]["justification"] == "SECRET-JUDGE"
+    _page_texts_hold(capsys, database)
     assert _command(capsys, "report", "--format", "json", "-o", "no/such", "--db", database)[::2] == (
         2,
         "helmbench: no/such: cannot be written: No such file or directory\n  hint: name another file\n",
+    )
+
+
+def _page_texts_hold(capsys: pytest.CaptureFixture[str], database: Path) -> None:
+    """Texts stand in blocks of their own, of the cases that they were asked for; the same run gives the same bytes."""
+    page = ("report", "--format", "html", "--db", database)
+    bare, failures, again, full = (
+        _command(capsys, *page, *words)[1]
+        for words in ((), ("--text=failures",), ("--text", "failures"), ("--with-text",))
+    )
+    assert failures == again
+    assert "SECRET" not in bare + json.dumps(blocks_of(bare))
+    assert "with texts of failures" in failures
+    assert "with all texts" in full
+    failed = cells_of(failures, "outcome").index("failed")
+    texts = blocks_of(failures)["t0-0"]
+    assert "SECRET-REPLY\\x1b[2J" in texts[str(failed)]["r"]
+    assert "Message 1." in texts[str(failed)]["m"][0][1]
+    assert ["judge CR1", "SECRET-JUDGE"] in texts[max(texts, key=int)]["w"]
+    assert len(blocks_of(full)["t0-0"]) == len(cells_of(full, "outcome"))
+    code, _, said = _command(capsys, *page, "--with-text", "--text=none")
+    assert (code, said.splitlines()[0]) == (2, "helmbench: --with-text and --text=none are not the same")
+    assert _command(capsys, "report", "--open", "--db", database)[2].startswith(
+        "helmbench: --open shows no markdown\n"
     )
 
 
@@ -236,7 +296,8 @@ def test_no_report_is_written_of_a_dry_run_or_of_nothing(pytester: pytest.Pytest
 
     dry = run_tree(pytester, mode, "--helmbench-dry-run", "--helmbench-model=baseline/first", *_REPORTS)
 
-    note = f"{pytester.path}/report.md and {pytester.path}/report.json: not written, since nothing was run"
+    files = " and ".join(f"{pytester.path}/report.{form}" for form in ("md", "json", "html"))
+    note = f"{files}: not written, since nothing was run"
     assert dry.outlines.count(note) == 1
     if mode == "-n0":
         chosen = ("--helmbench-model=baseline/first", "--helmbench-select=P9", _REPORTS[0])

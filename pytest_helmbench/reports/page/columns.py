@@ -1,0 +1,254 @@
+"""Results as the page holds them: columns and blocks of texts, each as base64 of gzip.
+
+A column is `{"s": value}` where all cells are alike, `{"d": values, "i": indexes}` for labels, `{"v": numbers}` else.
+Cells of a case that few cases have (more criteria, retries) stand in blocks `d` of 256 cases, texts in blocks `t`.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
+from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.reports.page.parts import Flip
+from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
+
+__all__ = ["BLOCK", "Block", "run_blocks", "told_evaluation"]
+
+BLOCK = 256
+"""Cases per block of texts."""
+
+_LEVEL = 9
+_Flips = Mapping[tuple[str, int], Flip]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of data in the page.
+
+    Args:
+        id: Of its element.
+        data: Base64 of gzip of JSON; the same for the same value.
+    """
+
+    id: str
+    data: str
+
+    @classmethod
+    def of(cls, block_id: str, value: object) -> Block:
+        """Return a value as a block."""
+        raw = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return cls(block_id, base64.b64encode(gzip.compress(raw, _LEVEL, mtime=0)).decode("ascii"))
+
+
+def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -> Iterator[Block]:
+    """Yield the blocks of a run: its columns first.
+
+    Args:
+        name: Of the run in the page: `0`, or `0b` for what it is compared with.
+        report: With every case.
+        texts: Whose texts are shown.
+        flips: How its cases came out in the run that this one is compared with; empty without one.
+    """
+    rows = report.results
+    yield Block.of(f"c{name}", {"n": len(rows), "c": _columns(report, flips)})
+    for start in range(0, len(rows), BLOCK):
+        part = rows[start : start + BLOCK]
+        details = {index: found for index, row in enumerate(part) if (found := _details(row, report, texts))}
+        if details:
+            yield Block.of(f"d{name}-{start // BLOCK}", details)
+        told = {index: _texts(row) for index, row in enumerate(part) if texts.of(row.outcome)}
+        if told:
+            yield Block.of(f"t{name}-{start // BLOCK}", told)
+
+
+def told_evaluation(row: ResultRow) -> EvaluationRow | None:
+    """Return the evaluation that stands for a case in one line: the first that failed, else the first."""
+    return next(
+        (one for one in row.evaluations if not one.passed), row.evaluations[0] if row.evaluations else None
+    )
+
+
+def _columns(report: RunReport, flips: _Flips) -> dict[str, object]:
+    labels = {**_place_labels(report), **_verdict_labels(report.results)}
+    numbers = _case_numbers(report.results)
+    if flips:
+        found = [flips[row.code, row.repetition] for row in report.results]
+        labels["before"] = (one.before or None for one in found)
+        labels["flip"] = (one.word or None for one in found)
+        # How far its place there is from its place here: mostly 0, which takes no room.
+        numbers["at"] = [one.index - here if one.index >= 0 else None for here, one in enumerate(found)]
+    packed: dict[str, object] = {name: _labels(values) for name, values in labels.items()}
+    return packed | {name: _numbers(values) for name, values in numbers.items()}
+
+
+def _place_labels(report: RunReport) -> dict[str, Iterable[str | None]]:
+    """Return where cases belong: the parts of a tree's code, or the code and the groups of a pack's."""
+    rows = report.results
+    codes = [_parsed(row.code) for row in rows]
+    behaviours = [None if code is None else f"{code.pillar}-{code.behaviour}" for code in codes]
+    flaky = frozenset(one.code for one in report.repetitions.flaky) if report.repetitions else frozenset()
+    return {
+        "code": (row.code if code is None else None for row, code in zip(rows, codes, strict=True)),
+        "behaviour": behaviours,
+        "scenario": (
+            None if code is None else f"{behaviour}-{code.scenario}"
+            for behaviour, code in zip(behaviours, codes, strict=True)
+        ),
+        "condition": (None if code is None else code.condition for code in codes),
+        "context": (None if code is None else code.user_context for code in codes),
+        "perturbation": (None if code is None else code.perturbation for code in codes),
+        "group": ("\n".join(report.groups.get(row.code, ())) or None for row in rows),
+        "flaky": ("flaky" if row.code in flaky else None for row in rows),
+    }
+
+
+def _verdict_labels(rows: Sequence[ResultRow]) -> dict[str, Iterable[str | None]]:
+    told = [told_evaluation(row) for row in rows]
+    return {
+        "outcome": (row.outcome for row in rows),
+        "reason": (row.reason for row in rows),
+        "rule": (None if one is None else one.rule for one in told),
+        "parse": (None if one is None else one.parse for one in told),
+        "expected": (None if one is None else excerpt(one.expected, OBSERVED_LIMIT) for one in told),
+        "observed": (None if one is None else excerpt(one.observed, OBSERVED_LIMIT) for one in told),
+    }
+
+
+def _case_numbers(rows: Sequence[ResultRow]) -> dict[str, list[float | None]]:
+    return {
+        "rep": [row.repetition for row in rows],
+        "severity": [row.severity for row in rows],
+        "difficulty": [row.difficulty for row in rows],
+        "neutral": [int(row.neutral) for row in rows],
+        "score": [_shortened(row.score, 4) for row in rows],
+        "ms": [_shortened(row.latency_ms, 3) for row in rows],
+        "tokens_in": [row.prompt_tokens for row in rows],
+        "tokens_out": [row.completion_tokens for row in rows],
+        "usd": [_shortened(row.cost_usd, 3) for row in rows],
+    }
+
+
+def _parsed(code: str) -> CaseCode | None:
+    """Return the parts of the code of a tree's case; None for all others, whose codes stand as they are."""
+    found = CaseCode.parse(code)
+    return None if found is None or found.scenario is None else found
+
+
+def _labels(values: Iterable[str | None]) -> dict[str, object]:
+    places: dict[str | None, int] = {}
+    indexes = [places.setdefault(value, len(places)) for value in values]
+    known = [None if value is None else scrub(value) for value in places]
+    return {"s": known[0]} if len(known) == 1 else {"d": known, "i": indexes}
+
+
+def _numbers(values: Sequence[float | None]) -> dict[str, object]:
+    alike = bool(values) and all(value == values[0] for value in values)
+    return {"s": values[0]} if alike else {"v": values}
+
+
+def _shortened(value: float | None, digits: int) -> float | None:
+    """Return a number to some digits, whole where it is: in a table nobody reads more, and each takes room."""
+    if value is None or not isfinite(value):
+        return None
+    short = float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() else short
+
+
+def _details(row: ResultRow, report: RunReport, texts: ShownTexts) -> dict[str, object]:
+    """Return what the columns do not say of a case; nothing for most."""
+    found: dict[str, object] = {}
+    with_text = texts.of(row.outcome)
+    if len(row.evaluations) > 1:
+        found["e"] = [_evaluation(one) for one in row.evaluations]
+    elif row.evaluations and row.evaluations[0].in_process:
+        found["e"] = [_evaluation(row.evaluations[0])]
+    calls = report.calls.get((row.code, row.repetition), ())
+    if calls:
+        found["c"] = [_call(call, with_text=with_text) for call in calls]
+    if row.words is not None:
+        cells = report.columns.cells(row.words, with_text=with_text)
+        told = {name: _cell(value) for name, value in cells.items() if value is not None}
+        if told:
+            found["w"] = told
+    return found
+
+
+def _evaluation(one: EvaluationRow) -> list[object]:
+    values = (excerpt(value, OBSERVED_LIMIT) for value in (one.expected, one.observed))
+    return [
+        scrub(one.criterion),
+        one.rule,
+        int(one.passed),
+        one.credit,
+        one.parse,
+        *values,
+        int(one.in_process),
+    ]
+
+
+def _call(call: CallRow, *, with_text: bool) -> list[object]:
+    """Return a call; what a server has said of a fault may quote anything, so it is a text."""
+    fault = "fault" if call.error else None
+    answer = scrub(call.error) if call.error and with_text else fault or call.finish_reason
+    return [
+        f"{call.purpose} {scrub(call.criterion)}".strip(),
+        "record" if call.from_cache else call.attempt,
+        call.status_code,
+        answer,
+        _shortened(call.latency_ms, 3),
+        call.prompt_tokens,
+        call.completion_tokens,
+        _shortened(call.cost_usd, 3),
+        scrub(call.provider_model or ""),
+    ]
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return scrub(value) if isinstance(value, str) else value
+
+
+def _texts(row: ResultRow) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if row.request is not None:
+        body = json.loads(row.request)
+        messages = body.pop("messages", None) if isinstance(body, dict) else None
+        found["m"] = [_message(one) for one in messages] if isinstance(messages, list) else []
+        found["q"] = _scrubbed(body)
+    if row.reply is not None:
+        found["r"] = scrub(row.reply)
+    words = [] if row.words is None else [[title, scrub(text)] for title, text in row.words.texts]
+    words += [
+        [f"judge {scrub(one.criterion)}".strip(), scrub(one.justification)]
+        for one in row.evaluations
+        if one.justification
+    ]
+    if words:
+        found["w"] = words
+    return found
+
+
+def _message(message: object) -> list[object]:
+    if not isinstance(message, dict):
+        return ["", _scrubbed(message)]
+    return [scrub(str(message.get("role"))), _scrubbed(message.get("content"))]
+
+
+def _scrubbed(value: object) -> object:
+    """Return a JSON value whose texts a parser and a reader survive."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [_scrubbed(one) for one in value]
+    if isinstance(value, dict):
+        return {scrub(str(name)): _scrubbed(one) for name, one in value.items()}
+    return value if not isinstance(value, float) or isfinite(value) else None

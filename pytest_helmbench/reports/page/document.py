@@ -1,0 +1,222 @@
+"""The page around its parts: one HTML file that asks nobody for anything and runs no code but its own.
+
+The only user of `jinja2`, which escapes whatever stands in a template.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
+from pytest_helmbench.reports.page import plots, sections
+from pytest_helmbench.reports.page.columns import Block, run_blocks
+from pytest_helmbench.reports.page.parts import PagePart
+from pytest_helmbench.reports.paired_tables import repetitions_sentence
+from pytest_helmbench.reports.score_lines import interval_text
+from pytest_helmbench.reports.session_texts import cost_text
+from pytest_helmbench.reports.tables import share
+from pytest_helmbench.session.comparing import RunComparison
+from pytest_helmbench.session.run_report import RunReport
+
+__all__ = ["LARGEST_BYTES", "PageTooLargeError", "page_of", "run_page"]
+
+LARGEST_BYTES = 200_000_000
+"""No page is larger."""
+
+_ASSETS = files("pytest_helmbench.reports.page") / "assets"
+_BADGES = {
+    ShownTexts.NONE: "codes and verdicts only",
+    ShownTexts.FAILURES: "with texts of failures",
+    ShownTexts.ALL: "with all texts",
+}
+
+
+class PageTooLargeError(HelmbenchError):
+    """A page that no browser would open."""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A part with its number on the page and its runs as plots take them: the baseline first."""
+
+    name: str
+    part: PagePart
+
+    @property
+    def report(self) -> RunReport | None:
+        return self.part.report
+
+    @property
+    def comparison(self) -> RunComparison | None:
+        return self.part.comparison
+
+    @property
+    def runs(self) -> tuple[RunReport, ...]:
+        found = (self.part.baseline, self.part.report)
+        return tuple(report for report in found if report is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The runs of one benchmark, drawn together."""
+
+    benchmark: str
+    runs: tuple[RunReport, ...]
+
+
+def run_page(reports: Sequence[RunReport], texts: ShownTexts) -> str:
+    """Return the page of some runs.
+
+    Args:
+        reports: With every case, in the order they are shown.
+        texts: Whose texts are shown.
+
+    Raises:
+        PageTooLargeError: It would be larger than `LARGEST_BYTES`.
+    """
+    return page_of([PagePart(report) for report in reports], texts)
+
+
+def page_of(parts: Sequence[PagePart], texts: ShownTexts) -> str:
+    """Return the page of some parts; see `run_page`."""
+    views = [_View(str(index), part) for index, part in enumerate(parts)]
+    blocks = list(_blocks(views, texts))
+    size = sum(len(block.data) for block in blocks)
+    if size > LARGEST_BYTES:
+        raise PageTooLargeError(
+            f"the page would have {size / 1_000_000:.0f} MB, and no browser opens more than"
+            f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --text=failures or fewer runs make it smaller"
+        )
+    css, script = _asset("page.css"), _asset("page.js")
+    page = (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            views=views,
+            groups=_groups(views),
+            blocks=blocks,
+            css=css,
+            script=script,
+            css_hash=_hash(css),
+            script_hash=_hash(script),
+            badge=_BADGES[texts],
+            has_comparison=any(view.comparison is not None for view in views),
+            title=_title(views),
+            version=_version(views),
+        )
+    )
+    return scrub(page) + "\n"
+
+
+def _blocks(views: Sequence[_View], texts: ShownTexts) -> Iterator[Block]:
+    runs = []
+    for view in views:
+        report, baseline = view.report, view.part.baseline
+        if report is None:
+            continue
+        yield from run_blocks(view.name, report, texts, view.part.flips)
+        if baseline is not None:
+            yield from run_blocks(f"{view.name}b", baseline, texts, {})
+        runs.append(
+            _meta(view.name, report)
+            | {"base": None if baseline is None else _meta(f"{view.name}b", baseline)}
+        )
+    yield Block.of("meta", {"runs": runs, "texts": texts.value})
+
+
+def _meta(name: str, report: RunReport) -> dict[str, object]:
+    run = report.detail.summary
+    return {
+        "name": name,
+        "run": run.id,
+        "model": scrub(run.model),
+        "benchmark": scrub(run.benchmark),
+        "repeat": report.detail.settings.get("repeat") or 1,
+    }
+
+
+def _groups(views: Sequence[_View]) -> list[_Group]:
+    """Return the runs that have scores by their benchmarks, where a page holds several runs."""
+    found: dict[str, list[RunReport]] = {}
+    for view in views:
+        if view.report is not None and view.report.score is not None:
+            found.setdefault(view.report.detail.summary.benchmark, []).append(view.report)
+    return [_Group(name, tuple(runs)) for name, runs in found.items()]
+
+
+def _title(views: Sequence[_View]) -> str:
+    models = dict.fromkeys(run.detail.summary.model for view in views for run in view.runs)
+    benchmarks = dict.fromkeys(run.detail.summary.benchmark for view in views for run in view.runs)
+    joined = " against " if any(view.comparison is not None for view in views) else ", "
+    names = [*models][::-1] if joined == " against " else [*models]
+    return scrub(f"{joined.join(names[:3])}{' and more' if len(names) > 3 else ''} on {_few([*benchmarks])}")
+
+
+def _few(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{len(names)} benchmarks"
+
+
+def _version(views: Sequence[_View]) -> str:
+    return next((view.report.detail.plugin_version for view in views if view.report is not None), "")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8").strip()
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "share": share,
+        "seconds": sections.seconds,
+        "usd": sections.usd,
+        "points": points,
+        "percent": _percent,
+    }
+    environment.globals |= {
+        "cards": sections.cards,
+        "case_lines": sections.case_lines,
+        "comparison_lines": comparison_lines,
+        "cost_rows": sections.cost_rows,
+        "cost_text": cost_text,
+        "curve_plots": plots.curve_plots,
+        "detection_rows": sections.detection_rows,
+        "forest_of": plots.forest,
+        "gates": sections.gates,
+        "heat_map": plots.heat_map,
+        "histogram": plots.histogram,
+        "interval_text": interval_text,
+        "part_cautions": sections.part_cautions,
+        "part_differences": sections.part_differences,
+        "repetitions_sentence": repetitions_sentence,
+        "scope_line": scope_line,
+        "seconds_text": sections.seconds,
+        "setting_rows": sections.setting_rows,
+        "usd_text": sections.usd,
+    }
+    return environment
+
+
+def _percent(value: float | Fraction) -> float:
+    """Return a fraction as a place on a line from 0 to 100."""
+    return round(100 * float(value), 2)

@@ -1,0 +1,82 @@
+"""The parts of a page: one per run, with the run that it is held against where it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_helmbench.session.comparing import RunComparison
+from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.store.result_queries import ResultRow
+
+__all__ = ["Flip", "PagePart", "flips"]
+
+_JUDGED = ("passed", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """How a case came out in the other run.
+
+    Args:
+        before: Its outcome there; empty where that run has no such case.
+        word: `worse`, `better`, `same`; `one side` where only one run has judged it.
+        index: Of its result there; -1 for none.
+    """
+
+    before: str
+    word: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """One run on a page.
+
+    Args:
+        report: With every case.
+        comparison: With its baseline; None for a page that compares nothing.
+        baseline: The run that it is compared with; None where its results are not at hand (a baseline file).
+        flips: How each result came out in the baseline, by code and repetition.
+    """
+
+    report: RunReport | None
+    comparison: RunComparison | None = None
+    baseline: RunReport | None = None
+    flips: Mapping[tuple[str, int], Flip] = field(default_factory=dict)
+
+    @property
+    def only_before(self) -> int:
+        """Results of the baseline that this run has nothing beside."""
+        known = sum(flip.index >= 0 for flip in self.flips.values())
+        return 0 if self.baseline is None else len(self.baseline.results) - known
+
+    @classmethod
+    def compared(
+        cls, report: RunReport | None, comparison: RunComparison, baseline: RunReport | None
+    ) -> PagePart:
+        """Return the part of a comparison."""
+        found = {} if report is None or baseline is None else flips(report.results, baseline.results)
+        return cls(report, comparison, baseline, found)
+
+
+def flips(after: tuple[ResultRow, ...], before: tuple[ResultRow, ...]) -> dict[tuple[str, int], Flip]:
+    """Return how each result of a run came out in an earlier one, by code and repetition.
+
+    Args:
+        after: Of the candidate.
+        before: Of the baseline.
+    """
+    places = {(row.code, row.repetition): index for index, row in enumerate(before)}
+    found = {}
+    for row in after:
+        index = places.get((row.code, row.repetition), -1)
+        earlier = before[index].outcome if index >= 0 else ""
+        found[row.code, row.repetition] = Flip(earlier, _word(earlier, row.outcome), index)
+    return found
+
+
+def _word(before: str, after: str) -> str:
+    if before not in _JUDGED or after not in _JUDGED:
+        return "one side"
+    return "same" if before == after else "worse" if after == "failed" else "better"
