@@ -34,6 +34,7 @@ from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.settings import Settings, resolve_settings
 from pytest_helmbench.session.targets import session_concurrency
+from pytest_helmbench.session.trust import results_folder
 
 __all__ = ["register"]
 
@@ -114,10 +115,12 @@ def _settings(config: pytest.Config) -> Settings:
     if workerinput is not None:
         given: Settings = pickle.loads(workerinput["helmbench_settings"])
         return given
+    start = config.invocation_params.dir
+    named = bool(config.getoption("rootdir", None) or config.getoption("inifilename", None))
     settings = resolve_settings(
         lambda option: _given(config, option),
-        config.invocation_params.dir,
-        config.rootpath,
+        start,
+        results_folder(config.rootpath, start, named=named),
         config.inipath,
     )
     if config.getoption("setuponly", False) or config.getoption("setupplan", False):

@@ -11,7 +11,9 @@ from typing import Any
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.trust import is_of_a_benchmark
 from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.recorded_runs import (
     CaseKey,
@@ -102,6 +104,7 @@ def as_continued(settings: Settings) -> Settings:
         settings = replace(settings, max_cost_usd=before.get("max_cost_usd"))
     if settings.models:
         return settings
+    _refuse_words_of_a_benchmark(settings, before)
     return replace(
         settings,
         models=UsersWord(tuple(before.get("models") or ())),
@@ -111,6 +114,28 @@ def as_continued(settings: Settings) -> Settings:
         marking_base_url=settings.marking_base_url or _said_before(before, "marking_base_url"),
         marking_api_key_env=settings.marking_api_key_env or _said_before(before, "marking_api_key_env"),
     )
+
+
+_WORDS = ("base_url", "api_key_env", "marking_base_url", "marking_api_key_env")
+
+
+def _refuse_words_of_a_benchmark(settings: Settings, before: Mapping[str, Any]) -> None:
+    """Refuse to take what gives rights from a results file that a benchmark may have brought.
+
+    Raises:
+        ResumeError: It says some that the user has not said now.
+    """
+    if "db" in settings.stated or not is_of_a_benchmark(settings.db, settings.trusted.value):
+        return
+    found = [f"{name} {before[name]}" for name in _WORDS if before.get(name) and not getattr(settings, name)]
+    models = (*(before.get("models") or ()), before.get("marking_model"))
+    found += [f"code {model}" for model in models if str(model).startswith(FUNCTION_PREFIX)]
+    if found:
+        raise ResumeError(
+            f"{settings.db} stands in a benchmark, which does not decide where prompts and keys go:"
+            f" {'; '.join(found)}\n"
+            f"  hint: where it is yours, name it: --helmbench-db={settings.db}; or give the options of the session"
+        )
 
 
 def _said_before(before: Mapping[str, Any], name: str) -> UsersWord[str] | None:

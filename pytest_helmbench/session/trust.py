@@ -11,7 +11,15 @@ from pytest_helmbench.benchmarks.places import benchmark_root, is_closed
 from pytest_helmbench.benchmarks.registry import all_places
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["TrustError", "check_conftests", "check_ini", "is_users_own", "trusted_roots"]
+__all__ = [
+    "TrustError",
+    "check_conftests",
+    "check_ini",
+    "is_of_a_benchmark",
+    "is_users_own",
+    "results_folder",
+    "trusted_roots",
+]
 
 _CONFTEST = "conftest.py"
 _NEVER_VISITED = frozenset({"node_modules", "__pycache__"})
@@ -25,6 +33,23 @@ def is_users_own(file: Path, start: Path) -> bool:
     """Return whether a file stands at or above the folder where the session started, and in no benchmark."""
     folder = file.parent.resolve()
     return start.resolve().is_relative_to(folder) and benchmark_root(folder) is None
+
+
+def results_folder(root: Path, start: Path, *, named: bool) -> Path:
+    """Return the folder of the results: pytest's rootdir, unless a file in what it is to run has made it that.
+
+    Args:
+        root: pytest's rootdir.
+        start: Folder where the session started.
+        named: Whether the user has named the rootdir, or an ini file.
+    """
+    return root if named or start.resolve().is_relative_to(root.resolve()) else start
+
+
+def is_of_a_benchmark(file: Path, trusted: Collection[str]) -> bool:
+    """Return whether a file stands in a benchmark that is not trusted, which may have brought it."""
+    root = benchmark_root(file.parent.resolve())
+    return root is not None and str(root.resolve()) not in trusted
 
 
 def check_ini(ini: Path, start: Path) -> None:
