@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.output import CommandError, as_json_option, db_option, say, say_json
+from pytest_helmbench.cli.output import CommandError, as_json_option, db_option
 from pytest_helmbench.cli.recorded import database_of
+from pytest_helmbench.cli.report_output import ReportOutput, report_options
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.comparison_markdown import comparison_markdown
+from pytest_helmbench.reports.formats import comparison_page
+from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.session.baselines import PairError, parse_limits, partner
@@ -24,6 +28,17 @@ from pytest_helmbench.store.plans import load_facts
 __all__ = ["command"]
 
 
+def _json_as_format(command: Callable[..., int]) -> Callable[..., int]:
+    """Add `--json`, which is `--format json`."""
+
+    @wraps(command)
+    def told(*, as_json: bool, form: str, **options: object) -> int:
+        return command(form="json" if as_json else form, **options)
+
+    wrapped: Callable[..., int] = as_json_option(told)
+    return wrapped
+
+
 @click.command("compare")
 @click.argument("baseline")
 @click.argument("candidate", default="last")
@@ -34,18 +49,18 @@ __all__ = ["command"]
     default="pass",
     help="What a comparison that shows neither does to the exit code.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
+@report_options
 @db_option
-@as_json_option
-def command(  # the options of a command are its parameters
+@_json_as_format
+def command(
     baseline: str,
     candidate: str,
     max_drop: str | None,
     inconclusive: str,
     form: str,
+    to: ReportOutput,
     db: Path | None,
-    *,
-    as_json: bool,
 ) -> int:
     """Say whether CANDIDATE is worse than BASELINE: by how much, how sure that is, and where.
 
@@ -55,21 +70,31 @@ def command(  # the options of a command are its parameters
 
     Ends 1 when a run is worse, 2 when there is nothing to compare.
     """
+    if form != "html":
+        to.only_for_pages(form)
     path = database_of(db)
     limits = parse_limits(max_drop, "--max-drop")
     start = Path.cwd()
     before, after = (resolve(address, path, start) for address in (baseline, candidate))
     found = [_compared(before, after, pair, limits) for pair in _pairs(before, after)]
-    if as_json or form == "json":
-        say_json([record for comparison in found for record in comparison_records(comparison)])
-    elif form == "markdown":
-        click.echo(scrub(comparison_markdown(found)), nl=False)
-    else:
-        sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
-        say(f"{sides}: changes are candidate − baseline")
-        for comparison in found:
-            say(*comparison_lines(comparison, comparison.model))
+    sides = f"{shown_session(after)} (candidate) with {shown_session(before)} (baseline)"
+    text = _text(found, form, sides, to)
+    to.write(text, f"comparison of {sides}", is_page=form == "html")
     return _code([comparison.verdict for comparison in found], inconclusive)
+
+
+def _text(found: Sequence[RunComparison], form: str, sides: str, to: ReportOutput) -> str:
+    if form == "json":
+        records = [record for comparison in found for record in comparison_records(comparison)]
+        return readable_json(records, indent=2)
+    if form == "markdown":
+        return scrub(comparison_markdown(found))
+    if form == "html":
+        return comparison_page(found, to.texts)
+    lines = [f"{sides}: changes are candidate − baseline"]
+    for comparison in found:
+        lines += comparison_lines(comparison, comparison.model)
+    return "\n".join(lines)
 
 
 def _code(verdicts: Sequence[Verdict], inconclusive: str) -> int:

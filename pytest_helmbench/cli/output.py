@@ -10,7 +10,6 @@ import click
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
-from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.readable_json import readable_json
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "no_db_option",
     "say",
     "say_json",
-    "text_option",
     "unprotected_option",
 ]
 
@@ -68,15 +66,6 @@ def db_option(command: _Command) -> _Command:
     """Add `--db` to a command that uses the results database."""
     text = "Results database (default: helmbench.db of the project)."
     return click.option("--db", type=click.Path(path_type=Path), metavar="PATH", help=text)(command)
-
-
-def text_option(command: _Command) -> _Command:
-    """Add `--text`."""
-    return click.option(
-        "--text",
-        type=click.Choice([texts.value for texts in ShownTexts]),
-        help="Of which cases a page holds prompts and replies (default: none).",
-    )(command)
 
 
 def unprotected_option(command: _Command) -> _Command:

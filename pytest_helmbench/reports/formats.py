@@ -14,10 +14,11 @@ from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.json_report import json_report, report_schema
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.reports.result_exports import csv_export, export_schema, json_export
+from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.recorded_results import RecordedRun
 from pytest_helmbench.session.run_report import RunReport
 
-__all__ = ["EXPORTS", "FORMATS", "REPORTS", "SCHEMAS", "ReportFormat"]
+__all__ = ["EXPORTS", "FORMATS", "PAGES", "REPORTS", "SCHEMAS", "ReportFormat", "comparison_page"]
 
 
 class _Report(Protocol):
@@ -63,6 +64,22 @@ def _html(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
     return run_page(reports, texts)
 
 
+def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
+    """Return the page of some comparisons, with the cases of both runs where their results are at hand.
+
+    Args:
+        found: Of runs with their baselines.
+        texts: Whose texts are shown.
+
+    Raises:
+        StoreError: A results file cannot be read.
+    """
+    from pytest_helmbench.reports.page.document import page_of
+    from pytest_helmbench.reports.page.parts import PagePart
+
+    return page_of([PagePart.compared(comparison, texts) for comparison in found], texts)
+
+
 FORMATS = (
     ReportFormat("markdown", report=_markdown, setting="markdown_report"),
     ReportFormat("csv", export=csv_export),
@@ -76,8 +93,11 @@ FORMATS = (
     ReportFormat("html", report=_html, all_cases=True, setting="html_report"),
 )
 
-REPORTS = {form.name: form for form in FORMATS if form.report is not None}
+REPORTS = {form.name: form.report for form in FORMATS if form.report is not None}
 """What `helmbench report` writes, by name."""
+
+PAGES = frozenset(form.name for form in FORMATS if form.all_cases)
+"""Those among them that are for a browser and need every case."""
 
 EXPORTS = {form.name: form.export for form in FORMATS if form.export is not None}
 """What `helmbench export` writes, by name."""

@@ -95,6 +95,7 @@ _LATE = {
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
     ("formats", "pytest_helmbench.reports.page.document"),  # jinja2 comes with the first page
+    ("formats", "pytest_helmbench.reports.page.parts"),
     # A seventh of the CPU of a short session; a sixth; a thirtieth.
     ("client_on_demand", "pytest_helmbench.gateway.client"),  # not for embedded models, replays and dry runs
     ("prices", "pytest_helmbench.gateway.price_list"),  # for hosted models only

@@ -10,10 +10,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from pages import blocks_of, cells_of, shown_text
 from provider import Answer, Provider, Request
 from trees import category, clear_environment, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
+from pytest_helmbench.reports.comparison_lines import points
 
 _OK, _FAILED, _USAGE = 0, 1, 4
 _NUMBER = 8
@@ -190,6 +192,7 @@ def test_stored_runs_are_compared_by_number_file_and_baseline_file(
     assert record["behaviours"][0]["word"] == "fell" or record["behaviours"][0]["word"] == "collapsed"
     markdown = _command(capsys, "compare", "1", "2", "--format", "markdown")[1]
     assert "| run | 100.0 % |" in markdown
+    _page_holds(capsys, record, database)
     back: list[Any] = json.loads(_command(capsys, "compare", "2", "1", "--json")[1])
     assert back[0]["change"] == -record["change"]
     assert back[0]["verdict"] == "not worse"
@@ -202,6 +205,32 @@ def test_stored_runs_are_compared_by_number_file_and_baseline_file(
         code, _, error = _command(capsys, "compare", *words)
         assert code == 2
         assert said in error
+
+
+_FLIPPED = """
+    SELECT new.code FROM results AS old
+    JOIN results AS new ON new.code = old.code AND new.repetition = old.repetition
+    WHERE old.run_id = 1 AND new.run_id = 2 AND old.outcome = 'passed' AND new.outcome = 'failed'
+"""
+
+
+def _page_holds(capsys: pytest.CaptureFixture[str], record: dict[str, Any], database: Path) -> None:
+    """The page of a comparison says what its JSON says, which cases flipped, and holds the cases of both runs."""
+    code, page, _ = _command(capsys, "compare", "1", "2", "--format", "html", "--text=all")
+    assert code == _FAILED
+    seen = shown_text(page)
+    assert f"regressed {points(record['change'])} points" in seen
+    assert f"90 % interval {points(record['low'])} to {points(record['high'])}" in seen
+    flipped = {code for (code,) in rows(database, _FLIPPED)}
+    words = dict(zip(cells_of(page, "perturbation"), cells_of(page, "flip"), strict=True))
+    assert {f"P1-B1-S1-C1-{name}" for name, word in words.items() if word == "worse"} == flipped
+    assert f"{len(flipped)} worse" in seen
+    assert "What has become worse" in seen
+    assert cells_of(page, "outcome", "0b") == ["passed"] * _NUMBER
+    assert '"category": "RISK"' in blocks_of(page)["t0b-0"]["0"]["r"]
+    bare = _command(capsys, "compare", "main.json", "2", "--format", "html")[1]
+    assert "The baseline's cases are not at hand" in shown_text(bare)
+    assert _command(capsys, "compare", "1", "2", "--open")[2].startswith("helmbench: --open shows no text\n")
 
 
 def test_what_has_changed_is_left_out_and_too_little_in_common_concludes_nothing(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.session.compared_runs import RunRef
 from pytest_helmbench.session.comparing import RunComparison
-from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.session.run_report import RunReport, run_report
 from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = ["Flip", "PagePart", "flips"]
@@ -52,12 +54,21 @@ class PagePart:
         return 0 if self.baseline is None else len(self.baseline.results) - known
 
     @classmethod
-    def compared(
-        cls, report: RunReport | None, comparison: RunComparison, baseline: RunReport | None
-    ) -> PagePart:
-        """Return the part of a comparison."""
+    def compared(cls, comparison: RunComparison, texts: ShownTexts) -> PagePart:
+        """Return the part of a comparison, with both runs as their results files have them.
+
+        Raises:
+            StoreError: A results file cannot be read.
+        """
+        baseline, report = (_report(ref, texts) for ref in (comparison.baseline, comparison.candidate))
         found = {} if report is None or baseline is None else flips(report.results, baseline.results)
         return cls(report, comparison, baseline, found)
+
+
+def _report(ref: RunRef | None, texts: ShownTexts) -> RunReport | None:
+    if ref is None or ref.path.suffix == ".json":
+        return None  # a baseline file holds scores, and no results
+    return run_report(ref.path, ref.run_id, with_text=texts.any, all_cases=True)
 
 
 def flips(after: tuple[ResultRow, ...], before: tuple[ResultRow, ...]) -> dict[tuple[str, int], Flip]:

@@ -84,16 +84,34 @@ class HeatCell:
         condition: `C1`; empty for those without one.
         passed: Judged right.
         judged: Of so many; 0 leaves the cell empty.
+        before: Share of the baseline; None where nothing is compared.
     """
 
     condition: str
     passed: int
     judged: int
+    before: Fraction | None = None
 
     @property
     def level(self) -> int:
         """Colour, 0 (none passed) to 9."""
         return min(9, 10 * self.passed // self.judged)
+
+    @property
+    def change(self) -> Fraction | None:
+        """Candidate − baseline; None where one of them has no row."""
+        return (
+            None
+            if self.before is None or not self.judged
+            else Fraction(self.passed, self.judged) - self.before
+        )
+
+    @property
+    def change_level(self) -> str:
+        """Colour of the change: `down3` to `up3`, `even` for none."""
+        change = self.change or Fraction(0)
+        size = sum(abs(change) > least for least in (0, Fraction(1, 20), Fraction(1, 5)))
+        return f"{'up' if change > 0 else 'down'}{size}" if size else "even"
 
     @property
     def is_few(self) -> bool:
@@ -204,29 +222,46 @@ def _hundredth(value: float) -> float:
     return round(100 * value, 2)
 
 
-def heat_map(found: Iterable[Detection]) -> HeatMap:
+def heat_map(found: Iterable[Detection], before: Iterable[Detection] = ()) -> HeatMap:
     """Return what was judged right by behaviour and condition; scenarios of a behaviour are added up.
 
     Args:
         found: By condition; see `Breakdown.by_condition`.
+        before: Likewise of the baseline; empty where nothing is compared.
     """
-    cells: defaultdict[str, defaultdict[str, list[Rate]]] = defaultdict(lambda: defaultdict(list))
-    for part in found:
-        code = CaseCode.parse(part.code)
-        if code is not None:
-            cells[f"{code.pillar}-{code.behaviour}"][code.condition or ""].append(part.right)
+    cells, earlier = _by_behaviour(found), _by_behaviour(before)
     names = sorted({name for row in cells.values() for name in row}, key=natural_key)
     behaviours = sorted(cells, key=natural_key)
     rows = tuple(
-        (behaviour, tuple(_heat_cell(name, cells[behaviour].get(name, [])) for name in names))
+        (
+            behaviour,
+            tuple(
+                _heat_cell(name, cells[behaviour].get(name, []), earlier[behaviour].get(name, []))
+                for name in names
+            ),
+        )
         for behaviour in behaviours[:_MOST_HEAT_ROWS]
     )
     return HeatMap(tuple(names), rows, max(0, len(behaviours) - _MOST_HEAT_ROWS))
 
 
-def _heat_cell(condition: str, rates: Iterable[Rate]) -> HeatCell:
-    known = list(rates)
-    return HeatCell(condition, sum(rate.rows for rate in known), sum(rate.of_rows for rate in known))
+def _by_behaviour(found: Iterable[Detection]) -> defaultdict[str, defaultdict[str, list[Rate]]]:
+    cells: defaultdict[str, defaultdict[str, list[Rate]]] = defaultdict(lambda: defaultdict(list))
+    for part in found:
+        code = CaseCode.parse(part.code)
+        if code is not None:
+            cells[f"{code.pillar}-{code.behaviour}"][code.condition or ""].append(part.right)
+    return cells
+
+
+def _heat_cell(condition: str, rates: Sequence[Rate], before: Sequence[Rate]) -> HeatCell:
+    earlier = sum(rate.of_rows for rate in before)
+    return HeatCell(
+        condition,
+        sum(rate.rows for rate in rates),
+        sum(rate.of_rows for rate in rates),
+        Fraction(sum(rate.rows for rate in before), earlier) if earlier else None,
+    )
 
 
 def percentile(ordered: Sequence[float], part: float) -> float:
