@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from pytest_helmbench.core.option import Group, Type, declared_in, users
-from pytest_helmbench.core.option_types import CONTENT, FOLDER, JSON_OBJECT, LEAST_SCORE, OUTPUT_FILE
+from pytest_helmbench.core.option_types import CONTENT, FOLDER, JSON_OBJECT, LEAST_SCORE, OUTPUT_FILE, SAMPLE
 from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 
 __all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
@@ -250,6 +250,10 @@ class Options:
         _FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
     )
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
+    sample: str | None = _CASES(
+        SAMPLE, None, "ask a sample: a share (0.2), a number of cases (200), or pairwise", absent="all"
+    )
+    sample_seed: int = _CASES(_whole("N"), 1, "another seed draws another sample", name="sample-seed")
     add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context", use="judges")
     strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text", use="judges")
     concurrency: int | None = _LIMITS(

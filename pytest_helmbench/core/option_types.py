@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.option import Type
 
-__all__ = ["CONTENT", "FOLDER", "JSON_OBJECT", "LEAST_SCORE", "OUTPUT_FILE"]
+__all__ = ["CONTENT", "FOLDER", "JSON_OBJECT", "LEAST_SCORE", "OUTPUT_FILE", "SAMPLE"]
 
 
 def _least_score(text: str) -> float | None:
@@ -38,6 +38,15 @@ def _can_be_written(folder: Path) -> bool:
     return there.is_dir() and os.access(there, os.W_OK)
 
 
+def _sample(text: str) -> str:
+    """Return what asks for a sample as it is recorded."""
+    if text == "pairwise" or (text.isdecimal() and int(text)):
+        return text
+    if not 0 < float(text) <= 1:
+        raise ValueError(text)
+    return text
+
+
 JSON_OBJECT: Type[Mapping[str, object]] = Type(
     'a JSON object, for example {"provider": {"sort": "price"}}',
     json.loads,
@@ -59,3 +68,4 @@ OUTPUT_FILE: Type[Path] = Type(
     record=None,
 )
 FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
+SAMPLE: Type[str] = Type("a share (0.2), a number of cases (200), or pairwise", _sample, "SIZE")

@@ -81,6 +81,11 @@ class CaseJob(ABC):
         return _NO_PARTS
 
     @property
+    def cluster(self) -> str | None:
+        """What a row stands or falls with, a passage for example; None for a case by itself."""
+        return None
+
+    @property
     def judge_calls(self) -> int:
         """Calls to the judge that the rule needs."""
         return 0

@@ -9,9 +9,10 @@ import pytest
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
+from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of
 
-__all__ = ["broken_cases", "group_local_models", "select"]
+__all__ = ["broken_cases", "group_local_models", "leave_out", "select"]
 
 
 def select(items: list[pytest.Item], selection: Selection | None) -> list[pytest.Item]:
@@ -69,6 +70,25 @@ def _may_be_selected(case: BrokenCase, selection: Selection | None) -> bool:
     if parts.perturbation is not None:
         return selection.matches(parts.parts())
     return selection.may_match((parts.pillar, parts.behaviour or "", parts.scenario or ""))
+
+
+def leave_out(items: list[pytest.Item], samples: Mapping[Path, Sample | None]) -> list[pytest.Item]:
+    """Drop the cases that are in no sample, in place, and return them. What has no sample stays whole.
+
+    Args:
+        items: As selected.
+        samples: By folder of the benchmark.
+    """
+    dropped = [
+        item
+        for item in items
+        if (job := job_of(item)) is not None
+        and (sample := samples.get(job.target.benchmark)) is not None
+        and job.code not in sample.weights
+    ]
+    left_out = set(map(id, dropped))
+    items[:] = [item for item in items if id(item) not in left_out]
+    return dropped
 
 
 def group_local_models(items: list[pytest.Item]) -> None:

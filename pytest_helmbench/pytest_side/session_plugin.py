@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ from pytest_helmbench.pytest_side.items import (
     ran_on_demand,
 )
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.selection import broken_cases, group_local_models, select
+from pytest_helmbench.pytest_side.selection import broken_cases, group_local_models, leave_out, select
 from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
@@ -51,6 +51,10 @@ __all__ = ["SessionPlugin"]
 _JUDGED_AGAIN = (
     "a judged case was run again: its first verdict stands, no call was made"
     " (asking until it passes would bias the score; use --helmbench-repeat)"
+)
+
+_NOT_SAMPLED = (
+    "--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample: all of them run"
 )
 
 
@@ -144,6 +148,11 @@ class SessionPlugin:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Apply `--helmbench-select`; put the cases of local models together."""
         dropped = select(items, self.settings.selection)
+        if self.settings.sample is not None:
+            dropped += leave_out(items, self._library.samples)
+            sampled = self._sampled()
+            if any(job.target.benchmark not in sampled for job in filter(None, map(job_of, items))):
+                self._notes.say(_NOT_SAMPLED)
         if dropped:
             self._config.hook.pytest_deselected(items=dropped)
         group_local_models(items)
@@ -317,11 +326,16 @@ class SessionPlugin:
                     if isinstance(error, UnreadableBenchmarkError) and is_closed(root):
                         continue  # it becomes an item that errors
                     raise pytest.UsageError(self._text_of(error)) from error
-        if self.settings.selection is not None and self._library.loaded:
-            try:
+        try:
+            if self.settings.selection is not None and self._library.loaded:
                 refuse_empty_selection(self._library.loaded, self.settings.selection)
-            except HelmbenchError as error:
-                raise pytest.UsageError(self._text_of(error)) from error
+            self._sampled()
+        except HelmbenchError as error:
+            raise pytest.UsageError(self._text_of(error)) from error
+
+    def _sampled(self) -> Collection[Path]:
+        """Return the folders of the benchmarks that a sample is drawn from."""
+        return [root for root, sample in self._library.samples.items() if sample is not None]
 
     def _text_of(self, error: HelmbenchError) -> str:
         if not isinstance(error, UnreadableBenchmarkError):

@@ -33,6 +33,7 @@ from pytest_helmbench.reports.session_texts import (
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_counts import RunCounts
+from pytest_helmbench.session.sampling import sample_text
 from pytest_helmbench.session.session_comparisons import comparison_properties
 from pytest_helmbench.session.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
@@ -136,7 +137,7 @@ def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> li
     """
     plan = coordinator.book.plan
     if plan is None or not (plan.dry or coordinator.book.tallies):
-        return coordinator.notes  # it ended before anything could be asked
+        return [*_sample_lines(coordinator), *coordinator.notes]  # it ended before anything could be asked
     lines = _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, verbose=verbose)
     if broken:
         lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: none of their cases ran (see ERRORS)")
@@ -275,7 +276,12 @@ def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
                 why=run.why_not,
             )
         )
-    return dry_run_lines(rows, coordinator.settings.dry_run)
+    return [*dry_run_lines(rows, coordinator.settings.dry_run), *_sample_lines(coordinator)]
+
+
+def _sample_lines(coordinator: Coordinator) -> list[str]:
+    """Return what of each benchmark a session asks that asks a sample."""
+    return [f"sample of {name}: {sample_text(sample)}" for name, sample in coordinator.library.drawn]
 
 
 def _warning_lines(coordinator: Coordinator) -> list[str]:

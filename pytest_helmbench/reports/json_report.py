@@ -10,6 +10,7 @@ from fractions import Fraction
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.outcome import Parse
+from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.reports.cards import EVALUATION_FIELDS, run_record, sent_messages
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
@@ -73,6 +74,7 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object
         "capped": score.capped,
         "repetition_sd": score.repetition_sd,
         "neutral_rows": score.neutral_rows,
+        "sample": None if score.sample is None else _sample(score.sample),
         "corrected": None if score.corrected is None else asdict(score.corrected),
         "warnings": list(score.warnings),
         "floors": [_floor(floor) for floor in score.floors],
@@ -136,6 +138,10 @@ def _score(score: Score) -> dict[str, object]:
         "judged_rows": score.judged_rows,
         "passed_rows": score.passed_rows,
     }
+
+
+def _sample(found: Sample) -> dict[str, object]:
+    return {"rule": found.rule, "seed": found.seed, "cases": found.cases, "of": found.of}
 
 
 def _interval(found: Interval) -> dict[str, object]:

@@ -13,6 +13,7 @@ from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, shown_score
 from pytest_helmbench.session.gates import GateReport
+from pytest_helmbench.session.sampling import sample_text
 
 __all__ = ["corrected_text", "gate_lines", "interval_text", "rerun_text", "score_lines", "score_notes"]
 
@@ -139,6 +140,8 @@ def score_notes(run: RunScore) -> Sequence[str]:
     """Return what must be known to read a score."""
     notes = []
     total = run.total
+    if run.sample is not None:
+        notes.append(f"of a sample, {sample_text(run.sample)}: the interval counts the cases left out")
     if total.coverage is not None and total.coverage < 1 and total.bounds is not None:
         low, high = share(total.bounds.low), share(total.bounds.high)
         notes.append(f"partial: between {low} and {high}, were the unjudged rows all wrong or all right")

@@ -40,7 +40,7 @@ class ComparedCase:
         pillar: `P1`.
         behaviour: `P1-B2`.
         unit: What it stands or falls with: its perturbation, its cluster, or itself.
-        stake: |base| of each criterion in the candidate's benchmark, above 0.
+        stake: |base| of each criterion in the candidate's benchmark, times the case's weight in its sample; above 0.
         difficulty: Of the condition (0..10), likewise.
         baseline: Credits by reply and criterion, in the order of the repetitions.
         candidate: Likewise, of the same criteria.
@@ -49,7 +49,7 @@ class ComparedCase:
     pillar: str
     behaviour: str
     unit: str
-    stake: int
+    stake: int | Fraction
     difficulty: int
     baseline: Replies
     candidate: Replies
@@ -122,7 +122,7 @@ class ScopeChange:
 class _Unit:
     """Changes in tenths of a severity point."""
 
-    stake: int = 0
+    stake: int | Fraction = 0
     change: Fraction = Fraction(0)
 
 
@@ -132,7 +132,7 @@ class _Behaviour:
     def __init__(self, code: str, pillar: str) -> None:
         self.code = code
         self.pillar = pillar
-        self.stake = 0
+        self.stake: int | Fraction = 0
         self.lost = [Fraction(0), Fraction(0)]
         self.units: defaultdict[str, _Unit] = defaultdict(_Unit)
         self.pairs: list[tuple[Fraction, Fraction]] = []  # change, and stake of the reply

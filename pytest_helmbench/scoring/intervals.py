@@ -82,11 +82,20 @@ class Stratum:
         weight: Of the behaviour.
         clusters: At stake and earned, of each perturbation; 0 ≤ earned ≤ at stake, at stake above 0.
         case_squares: Σ (at stake in a case)² over its cases.
+        sampled: Perturbations of it may have been left out: a single one then tells nothing of how others differ.
     """
 
     weight: Fraction
     clusters: Sequence[tuple[int, int]]
     case_squares: int
+    sampled: bool = False
+
+    @property
+    def score(self) -> Fraction:
+        """Share of what is at stake that was earned."""
+        return Fraction(
+            sum(earned for _, earned in self.clusters), sum(points for points, _ in self.clusters)
+        )
 
 
 def tree_interval(strata: Iterable[Stratum]) -> Interval | None:
@@ -94,7 +103,8 @@ def tree_interval(strata: Iterable[Stratum]) -> Interval | None:
 
     The variance is that over perturbations within behaviours (CR2), its degrees of freedom are Satterthwaite's. It
     becomes the trials of Wilson's interval: no fewer than the perturbations are worth, since each is at worst
-    all or nothing, and no more than the cases are.
+    all or nothing, and no more than the cases are. Of a sample, a behaviour with one perturbation is taken to differ
+    from others of its kind as much as a yes/no draw at the score of the whole.
 
     Source:
         `docs/statistics.md`, interval of a score.
@@ -103,14 +113,13 @@ def tree_interval(strata: Iterable[Stratum]) -> Interval | None:
     total = sum(stratum.weight for stratum in used)
     if not total:
         return None
-    score = Fraction(0)
+    score = sum((stratum.weight / total * stratum.score for stratum in used), Fraction(0))
     variance = doubt = units_square = cases_square = 0.0
     for stratum in used:
-        share = stratum.weight / total
-        square = float(share) ** 2
+        square = float(stratum.weight / total) ** 2
         stake = sum(points for points, _ in stratum.clusters)
-        score += share * Fraction(sum(earned for _, earned in stratum.clusters), stake)
-        own = square * _behaviour_variance(stratum.clusters)
+        alone = stratum.sampled and len(stratum.clusters) == 1
+        own = square * (float(score * (1 - score)) if alone else _behaviour_variance(stratum.clusters))
         variance += own
         if len(stratum.clusters) > 1:
             doubt += own**2 / (len(stratum.clusters) - 1)
@@ -128,15 +137,17 @@ def tree_interval(strata: Iterable[Stratum]) -> Interval | None:
     return Interval(low, high, trials, df, count, units, cases)
 
 
-def rows_interval(share: float, rows: int) -> Interval:
+def rows_interval(share: float, rows: int, worth: float | None = None) -> Interval:
     """Return the interval of a share of independent rows.
 
     Args:
         share: In [0, 1].
         rows: At least 1.
+        worth: What they are worth, were all of the same weight: at most `rows`; None for that.
     """
-    low, high = wilson(share, rows)
-    return Interval(low, high, rows, None, rows, rows, rows, OTHER_ROWS)
+    trials = rows if worth is None else min(rows, round(worth, _DIGITS - 3))
+    low, high = wilson(share, trials)
+    return Interval(low, high, trials, None, rows, trials, trials, OTHER_ROWS)
 
 
 def capped_interval(

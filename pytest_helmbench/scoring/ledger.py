@@ -26,7 +26,7 @@ class Ledger:
         unweighted: No case of the behaviour has a severity: each row counts 1.
         unit: Costs are whole multiples of 1/unit severity points.
         cost: Lost by judged rows, in units.
-        points: At stake in judged rows (Σ |base|).
+        points: At stake in judged rows (Σ |base|); of a sample, times whole numbers in proportion to their weights.
         open_cost: What the unjudged rows would lose if all were wrong, in units.
         open_points: At stake in unjudged rows.
         clusters: Cost (in units) and points of the judged rows of each perturbation, in order of their codes.
@@ -36,6 +36,7 @@ class Ledger:
         judged_rows: Those with a verdict.
         passed_rows: Those judged right.
         neutral_rows: Rows left out of everything above.
+        sampled: Cases were left out of it.
     """
 
     code: str
@@ -53,6 +54,7 @@ class Ledger:
     judged_rows: int
     passed_rows: int
     neutral_rows: int
+    sampled: bool = False
 
     @property
     def score(self) -> Fraction | None:
@@ -86,6 +88,7 @@ class Ledger:
             weight,
             tuple((unit * points, unit * points - cost) for cost, points in self.clusters),
             self.case_squares * unit**2,
+            self.sampled,
         )
 
     def _share_kept(self, cost: int, points: int) -> Fraction | None:
@@ -103,12 +106,13 @@ def behaviour_ledgers(rows: Iterable[Row]) -> tuple[Ledger, ...]:
 def _ledger(code: str, rows: Sequence[Row]) -> Ledger:
     scale = lcm(*{row.credit.denominator for row in rows if row.credit is not None})
     scored = [row for row in rows if not row.neutral]
+    whole = lcm(*{row.weight.denominator for row in scored})
     cost = points = open_cost = open_points = passed = 0
     judged: list[tuple[Row, int]] = []
     clusters: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     cases: Counter[tuple[str, str, str | None, str | None]] = Counter()
     for row in scored:
-        stake = abs(row.base)
+        stake = abs(row.base) * row.weight.numerator * (whole // row.weight.denominator)
         at_risk = stake * (10 - row.difficulty)
         if row.credit is None:
             open_points += stake
@@ -139,4 +143,5 @@ def _ledger(code: str, rows: Sequence[Row]) -> Ledger:
         judged_rows=len(judged),
         passed_rows=passed,
         neutral_rows=len(rows) - len(scored),
+        sampled=any(row.weight != 1 for row in scored),
     )

@@ -27,6 +27,7 @@ class PackVerdict:
         passed: None when unjudged.
         groups: Names of what it counts in: its family, `subject=algebra`.
         cluster: What it stands or falls with; None for a row by itself.
+        weight: See `Row.weight`.
     """
 
     row: str
@@ -34,6 +35,7 @@ class PackVerdict:
     passed: bool | None
     groups: tuple[str, ...]
     cluster: str | None = None
+    weight: Fraction = Fraction(1)
 
 
 def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
@@ -67,8 +69,8 @@ def pack_score(verdicts: Iterable[PackVerdict]) -> RunScore:
 
 def _share(score: Score, code: str, *, clustered: bool) -> Score:
     interval = score.interval
-    if score.score is not None and not clustered:
-        interval = rows_interval(float(score.score), score.clusters)
+    if score.score is not None and interval is not None and not clustered:
+        interval = rows_interval(float(score.score), score.clusters, interval.effective_units)
     cluster = "cluster" if clustered else "row"
     return replace(score, code=code, cluster=cluster, unweighted=False, interval=interval)
 
@@ -93,4 +95,5 @@ def pack_row(verdict: PackVerdict) -> Row:
         weighted=False,
         passed=verdict.passed,
         credit=None if verdict.passed is None else Fraction(int(verdict.passed)),
+        weight=verdict.weight,
     )

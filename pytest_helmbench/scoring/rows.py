@@ -37,6 +37,7 @@ class Row:
         weighted: Whether some case of its behaviour, in the whole loaded tree, has a base other than 0.
         passed: None when unjudged.
         credit: In [0, 1]; None when unjudged.
+        weight: What its points are multiplied by, since a sample has left others out.
     """
 
     pillar: str
@@ -52,6 +53,7 @@ class Row:
     weighted: bool
     passed: bool | None
     credit: Fraction | None
+    weight: Fraction = Fraction(1)
 
     @property
     def base(self) -> int:

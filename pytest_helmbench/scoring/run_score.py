@@ -10,6 +10,7 @@ from fractions import Fraction
 from statistics import stdev
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.corrected_rate import CorrectedRate
 from pytest_helmbench.scoring.intervals import FEW_CLUSTERS, Interval, capped_interval, tree_interval
@@ -126,6 +127,7 @@ class RunScore:
         warnings: For people.
         corrected: The judge's pass rate, corrected by labels; None without labels of both verdicts.
         labelled: Some of the judge's verdicts were labelled.
+        sample: What the planned cases are of the benchmark; None for all that were selected.
         groups: Of a pack: its families, then its groups of metadata (`subject=algebra`); empty for a tree.
     """
 
@@ -140,6 +142,7 @@ class RunScore:
     groups: tuple[Score, ...] = ()
     corrected: CorrectedRate | None = None
     labelled: bool = False
+    sample: Sample | None = None
 
     @property
     def score(self) -> Fraction | None:

@@ -41,6 +41,7 @@ def _run_text(run: ComparedRun) -> str:
         "status": run.ref.status,
         "scope": run.ref.scope,
         "rules": rules,
+        **({"sample": run.sample} if run.sample else {}),
     }
     opened = json.dumps(head)[:-1]
     cases = ",\n".join(
@@ -111,7 +112,7 @@ def _runs(path: Path, runs: Iterable[dict[str, JsonValue]]) -> Iterator[Compared
             str(run["scope"]),
         )
         read = {code: _read_case(case, rules) for code, case in cases.items()}
-        yield ComparedRun(ref, str(run["hash"]), {}, read)
+        yield ComparedRun(ref, str(run["hash"]), {}, read, str(run.get("sample", "")))
 
 
 def _read_case(case: JsonValue, rules: Sequence[JsonValue]) -> JudgedCase:

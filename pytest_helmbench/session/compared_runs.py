@@ -52,12 +52,14 @@ class ComparedRun:
         benchmark_hash: Of its content.
         settings: That it was made with; empty where unknown.
         cases: By code.
+        sample: How it was asked for: `--helmbench-sample=0.2, seed 1`; empty for all.
     """
 
     ref: RunRef
     benchmark_hash: str
     settings: Mapping[str, object]
     cases: Mapping[str, JudgedCase]
+    sample: str = ""
 
     @classmethod
     def stored(cls, ref: RunRef) -> ComparedRun | None:
@@ -70,4 +72,6 @@ class ComparedRun:
         if detail is None:
             return None
         cases = judged_cases(ref.path, ref.run_id)
-        return cls(ref, detail.benchmark_hash, detail.settings, cases)
+        rule, seed = detail.settings.get("sample"), detail.settings.get("sample_seed")
+        sample = "" if rule is None else f"--helmbench-sample={rule}, seed {seed}"
+        return cls(ref, detail.benchmark_hash, detail.settings, cases, sample)

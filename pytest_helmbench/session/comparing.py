@@ -60,6 +60,7 @@ class RunComparison:
         recorded: Replies of the candidate that came from the record and cannot differ.
         replies: Of the candidate, all that were compared.
         reason: Why nothing is concluded; empty where something is.
+        other_sample: That the baseline was asked another sample; empty where it was not.
     """
 
     model: str
@@ -76,6 +77,7 @@ class RunComparison:
     recorded: int = 0
     replies: int = 0
     reason: str = ""
+    other_sample: str = ""
 
     @property
     def collapsed(self) -> tuple[BehaviourChange, ...]:
@@ -112,7 +114,7 @@ class RunComparison:
     def reason_of(self, scope: ScopeChange) -> str:
         """Return why a comparison is inconclusive; empty where it is not."""
         if self.has_too_little_in_common and self.common is not None:
-            return f"only {float(100 * self.common):.0f} % of the points are in both runs"
+            return f"only {float(100 * self.common):.0f} % of the points are in both runs{self.other_sample}"
         change = scope.change
         if self.verdict_of(scope) is not Verdict.INCONCLUSIVE or change.changed >= LEAST_CHANGED:
             return ""
@@ -132,8 +134,8 @@ class _Paired:
     changed: int = 0
     other_rules: int = 0
     recorded: int = 0
-    planned: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    compared: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    planned: defaultdict[str, int | Fraction] = field(default_factory=lambda: defaultdict(int))
+    compared: defaultdict[str, int | Fraction] = field(default_factory=lambda: defaultdict(int))
 
 
 def compare_runs(
@@ -163,6 +165,7 @@ def compare_runs(
     paired = _paired(facts, candidate, baseline, despite_changes=despite_changes)
     weights = _weights(facts, paired.planned)
     common = _common(paired, weights)
+    other_sample = _other_sample(candidate, baseline)
     counts = replace(
         empty,
         cases_compared=len(paired.cases),
@@ -172,7 +175,8 @@ def compare_runs(
         common=common,
         recorded=paired.recorded,
         replies=sum(len(case.candidate) for case in paired.cases),
-        reason=f"nothing in common with {baseline.ref.name}",
+        reason=f"nothing in common with {baseline.ref.name}{other_sample}",
+        other_sample=other_sample,
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
@@ -180,6 +184,12 @@ def compare_runs(
     if facts.rows is not None:
         behaviours = ()
     return replace(counts, scopes=scopes, behaviours=behaviours, reason="")
+
+
+def _other_sample(candidate: ComparedRun, baseline: ComparedRun) -> str:
+    if baseline.sample in ("", candidate.sample):
+        return ""
+    return f": {baseline.ref.name} is of a sample ({baseline.sample})"
 
 
 def not_comparable(
@@ -196,7 +206,7 @@ def unit_of(facts: RunFacts) -> str:
     return "cluster" if any(row.cluster is not None for row in facts.rows.values()) else "row"
 
 
-def _weights(facts: RunFacts, planned: Mapping[str, int]) -> dict[str, Fraction]:
+def _weights(facts: RunFacts, planned: Mapping[str, object]) -> dict[str, Fraction]:
     given = {} if facts.scoring is None else facts.scoring.weights
     return {code: exact(given.get(code, 1)) for code in planned}
 
@@ -219,7 +229,7 @@ def _paired(
     any_content = despite_changes or candidate.benchmark_hash == baseline.benchmark_hash
     for code, rows in _planned_cases(facts):
         first = rows[0]
-        stake = abs(first.base)
+        stake = abs(first.base) if first.weight == 1 else abs(first.base) * first.weight
         paired.planned[first.behaviour] += stake * len(rows)
         after, before = candidate.cases.get(code), baseline.cases.get(code)
         if after is None or before is None:

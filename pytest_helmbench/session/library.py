@@ -20,8 +20,10 @@ from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_o
 from pytest_helmbench.core.hidden_values import HiddenValues, secrets_of
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.engine.job import RunIds
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.session.sampling import sample_of
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import resolve_targets
 from pytest_helmbench.store.writer import Store
@@ -48,6 +50,7 @@ class Library:
         self._loaders: dict[str, Loader] = {}
         self._loader_of: dict[Path, Loader] = {}
         self._loop: LoopThread | None = None
+        self._samples: dict[Path, Sample | None] = {}
 
     @property
     def hidden(self) -> HiddenValues:
@@ -91,6 +94,33 @@ class Library:
                 self._unreadable[root] = error
                 raise
         return self._loaded[root]
+
+    def sample(self, loaded: Loaded) -> Sample | None:
+        """Return the sample of a benchmark; see `sample_of`.
+
+        Raises:
+            SampleError: It cannot be drawn.
+        """
+        if loaded.root not in self._samples:
+            self._samples[loaded.root] = sample_of(loaded, self._settings)
+        return self._samples[loaded.root]
+
+    @property
+    def drawn(self) -> Iterator[tuple[str, Sample]]:
+        """The samples that were drawn, with the names of their benchmarks."""
+        for loaded in self.loaded:
+            sample = self._samples.get(loaded.root)
+            if sample is not None:
+                yield loaded.outline.name, sample
+
+    @property
+    def samples(self) -> Mapping[Path, Sample | None]:
+        """The samples of the benchmarks that were loaded, by folder.
+
+        Raises:
+            SampleError: One cannot be drawn.
+        """
+        return {loaded.root: self.sample(loaded) for loaded in self.loaded}
 
     def adopt(self, outline: RowOutline) -> Loaded:
         """Return cases that pytest itself has collected, as a benchmark among the others.

@@ -161,9 +161,9 @@ async def _rescored(
         judged = await judge.judged(known)
     finally:
         await loader.close()
-    new_id = _write(
-        path, replace(_record(detail, loaded, codes, whole=len(codes) == len(jobs)), broken=broken), judged
-    )
+    sample = None if facts is None or facts.sample is None else facts.sample.narrowed(codes)
+    record = _record(detail, loaded, codes, whole=len(codes) == len(jobs))
+    new_id = _write(path, replace(record, broken=broken, sample=sample), judged)
     found = _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
     return replace(found, comparison=_comparison(path, run_id, new_id))
 

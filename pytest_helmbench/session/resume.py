@@ -31,6 +31,8 @@ _SAME = {
     "judge_sampling": "sampling of the judge of {model}",
     "strict_json": "--helmbench-strict-json",
     "repeat": "--helmbench-repeat",
+    "sample": "--helmbench-sample",
+    "sample_seed": "--helmbench-sample-seed",
 }
 """Settings that must be the same, as messages name them: verdicts under others are no part of the same run."""
 
@@ -247,6 +249,8 @@ def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "not given"
     return value if isinstance(value, str) else json.dumps(value)
 
 

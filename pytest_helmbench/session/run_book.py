@@ -15,11 +15,13 @@ from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.hidden_values import HiddenValues
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
+from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.session.plan import Plan, PlannedRun
 from pytest_helmbench.session.run_counts import RunCounts
+from pytest_helmbench.session.sampling import sample_of
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.stored_scores import ScoredRun, run_totals, scored_run
 from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
@@ -139,12 +141,17 @@ class RunBook:
                 defined=self._defined(run, plan),
                 broken=run.broken,
                 continues=runs.get(run.key),
+                sample=self._sample(run),
             )
             for run in plan.runs
         ]
         for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
             self._run_ids[run.key] = run_id
             self.tallies[run_id] = RunCounts()
+
+    def _sample(self, run: PlannedRun) -> Sample | None:
+        found = sample_of(self._loaded[run.benchmark], self._settings)
+        return None if found is None else found.narrowed(run.codes)
 
     def _defined(self, run: PlannedRun, plan: Plan) -> tuple[str, ...]:
         """Return the cases that the files of a benchmark define; none for tests that pytest alone knows."""
@@ -237,6 +244,8 @@ class RunBook:
         record["benchmark_path"] = str(loaded.root)
         scoring = loaded.scoring
         record["scoring"] = None if scoring is None else asdict(scoring)
+        if self._settings.sample is None:
+            record["sample_seed"] = None  # nothing was drawn with it
         record["judge"] = target.judge.entry.id if target.judge else None
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()

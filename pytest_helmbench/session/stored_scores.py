@@ -110,8 +110,10 @@ def score_of(facts: RunFacts) -> RunScore | None:
     if facts.scope == _BY_OUTCOME:
         return None
     if facts.rows is not None:
-        return pack_score(pack_verdicts(facts))
-    return run_score(planned_rows(facts), facts.scoring)
+        score = pack_score(pack_verdicts(facts))
+    else:
+        score = run_score(planned_rows(facts), facts.scoring)
+    return score if facts.sample is None else replace(score, sample=facts.sample.narrowed(facts.codes))
 
 
 def pack_verdicts(facts: RunFacts) -> Iterator[PackVerdict]:
@@ -123,7 +125,8 @@ def pack_verdicts(facts: RunFacts) -> Iterator[PackVerdict]:
         for repetition in range(1, facts.repeat + 1):
             verdict = facts.verdicts.get((code, repetition, ""))
             passed = None if verdict is None else verdict.passed
-            yield PackVerdict(code, repetition, passed, groups, None if row is None else row.cluster)
+            cluster = None if row is None else row.cluster
+            yield PackVerdict(code, repetition, passed, groups, cluster, facts.weight_of(code))
     for case in facts.broken:
         for repetition in range(1, facts.repeat + 1):
             yield PackVerdict(case.code, repetition, None, ())
@@ -164,6 +167,7 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
             sum(facts.weights.get(f"{scenario}-{part}", 0) for part in group)
             for group in ((parts.perturbation, parts.user_context), (parts.condition,))
         )
+        weight = facts.weight_of(code)
         for repetition in range(1, facts.repeat + 1):
             for criterion in facts.criteria.get(scenario, ("",)):
                 verdict = facts.verdicts.get((code, repetition, criterion))
@@ -181,6 +185,7 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
                     weighted=behaviour in weighted,
                     passed=None if verdict is None else verdict.passed,
                     credit=None if verdict is None else exact_credits[verdict.credit],
+                    weight=weight,
                 )
     yield from _broken_rows(facts, weighted)
 
@@ -241,7 +246,9 @@ def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:
             for context in contexts:
                 chosen = [part.rpartition("-")[2] for part in (condition, context) if part is not None]
                 codes += ["-".join((scenario, *chosen, part.rpartition("-")[2])) for part in perturbations]
-    yield from planned_rows(replace(facts, codes=tuple(codes), repeat=1, verdicts={}, broken=()))
+    yield from planned_rows(
+        replace(facts, codes=tuple(codes), repeat=1, verdicts={}, broken=(), sample=None)
+    )
 
 
 def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:

@@ -8,16 +8,21 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from sys import intern
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.broken_cases import read_broken
 from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.sample_rows import read_sample
 
 __all__ = ["FlatRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
+
+_ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class RunFacts:
         verdicts: By case code, repetition and criterion; absent where unjudged.
         rows: Family and groups by scenario of a benchmark without behaviours; None for one that has some.
         broken: Cases that could not run: planned and never judged, beside `codes`.
+        sample: What the planned cases were drawn as; None for all that were selected.
     """
 
     scope: str
@@ -75,6 +81,11 @@ class RunFacts:
     verdicts: Mapping[tuple[str, int, str], Verdict]
     rows: Mapping[str, FlatRow] | None = None
     broken: tuple[BrokenCase, ...] = ()
+    sample: Sample | None = None
+
+    def weight_of(self, code: str) -> Fraction:
+        """Return what the points of a planned case are multiplied by, since a sample has left others out."""
+        return _ONE if self.sample is None else self.sample.weights.get(code, _ONE)
 
     @property
     def complete(self) -> bool:
@@ -144,6 +155,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         verdicts=_verdicts(conn, run_id),
         rows=_flat_rows(conn, benchmark_id, settings.get("cluster")),
         broken=read_broken(conn, run_id),
+        sample=read_sample(conn, run_id),
     )
 
 

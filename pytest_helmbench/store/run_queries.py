@@ -148,6 +148,8 @@ DECIDING = (
     "scoring",
     "pack_rules",
     "cluster",
+    "sample",
+    "sample_seed",
 )
 """Settings that can change an answer or a verdict, the number of repetitions apart."""
 

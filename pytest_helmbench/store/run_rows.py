@@ -15,10 +15,12 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.outline import Outline
+from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.store.benchmark_sizes import write_size
 from pytest_helmbench.store.broken_cases import write_broken
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.plans import merge_plan, write_plan
+from pytest_helmbench.store.sample_rows import write_sample
 
 __all__ = [
     "RunRecord",
@@ -57,6 +59,7 @@ class RunRecord:
         rescored_from: The run whose replies are judged anew; None for a run that asks.
         defined: Cases that the files of the benchmark define, before any selection; empty where nobody knows.
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
+        sample: What of the benchmark the planned cases are; None for all that were selected.
     """
 
     benchmark: Outline
@@ -74,6 +77,7 @@ class RunRecord:
     defined: tuple[str, ...] = ()
     broken: tuple[BrokenCase, ...] = ()
     continues: int | None = None
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
     write_plan(conn, cursor.lastrowid, run.codes)
     write_size(conn, cursor.lastrowid, run.defined)
     write_broken(conn, cursor.lastrowid, run.broken)
+    write_sample(conn, cursor.lastrowid, run.sample)
     return cursor.lastrowid
 
 
@@ -173,6 +178,7 @@ def reopen_run(
     _, benchmark_id, _, settings, heartbeat_at = values
     codes = merge_plan(conn, run_id, run.codes)
     write_broken(conn, run_id, run.broken)
+    write_sample(conn, run_id, run.sample)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     conn.execute(
         "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"

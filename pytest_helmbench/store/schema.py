@@ -7,6 +7,7 @@ import contextlib
 from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
 from pytest_helmbench.store.broken_cases import CREATE_BROKEN_CASES
 from pytest_helmbench.store.first_tables import FIRST_TABLES
+from pytest_helmbench.store.sample_rows import CREATE_SAMPLES
 from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
 from pytest_helmbench.store.sqlite_tools import Database, Migrations
 from pytest_helmbench.store.views import COSTS_VIEW, VIEWS
@@ -214,3 +215,9 @@ def keep_broken_cases(db: Database) -> None:
     """Keep which cases of a run could not run since their files are broken."""
     db.conn.execute(CREATE_BROKEN_CASES)
     db.conn.execute("CREATE INDEX idx_broken_cases_run_id ON broken_cases (run_id)")
+
+
+@_MIGRATIONS()
+def keep_samples(db: Database) -> None:
+    """Keep which sample of its benchmark a run is."""
+    db.conn.execute(CREATE_SAMPLES)

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.scoring.drawing import SampledCase, draw
 from pytest_helmbench.scoring.intervals import Stratum
+from pytest_helmbench.scoring.rows import Row
+from pytest_helmbench.scoring.run_score import RunScore, run_score
 
 __all__ = ["SimulatedTree", "World"]
 
@@ -81,6 +85,38 @@ class SimulatedTree:
                 for one in units
             ]
             yield Stratum(Fraction(weight), clusters, int((self.stake[own] ** 2).sum()))
+
+    def sampled_score(self, passed: Floats, rule: str, seed: int) -> RunScore:
+        """Return the score of a run that asked a sample of the tree."""
+        cases = [
+            SampledCase(str(place), f"P1-B{behaviour}", f"PT{unit}", int(stake))
+            for place, (behaviour, unit, stake) in enumerate(
+                zip(self.behaviour, self.unit, self.stake, strict=True)
+            )
+        ]
+        drawn = draw(cases, rule, seed).weights
+        rows = (
+            Row(
+                pillar="P1",
+                behaviour=case.stratum,
+                scenario=f"{case.stratum}-S1",
+                condition=f"C{case.code}",
+                user_context=None,
+                perturbation=case.unit,
+                criterion="",
+                repetition=1,
+                severity=case.severity,
+                difficulty=0,
+                weighted=True,
+                passed=bool(passed[int(case.code)]),
+                credit=Fraction(int(passed[int(case.code)])),
+                weight=drawn[case.code],
+            )
+            for case in cases
+            if case.code in drawn
+        )
+        weights = {f"P1-B{number}": float(weight) for number, weight in enumerate(self.weight)}
+        return run_score(rows, Scoring(weights, {}))
 
     def changes(self, before: Floats, after: Floats) -> tuple[list[Fraction], list[Fraction]]:
         """Return the change of each perturbation, and what it weighs."""

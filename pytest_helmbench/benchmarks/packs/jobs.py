@@ -47,6 +47,11 @@ class PackJob(CaseJob):
         return self.ref.family
 
     @property
+    def cluster(self) -> str | None:
+        """See `RowRef.cluster`."""
+        return self.ref.cluster
+
+    @property
     def judge_calls(self) -> int:
         """1 for a rubric in words."""
         return int(self.ref.judged)

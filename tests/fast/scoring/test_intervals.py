@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -170,3 +171,14 @@ def test_25000_rows_take_less_than_half_a_second() -> None:
     start = time.process_time()
     run_score(rows)
     assert time.process_time() - start < 0.5
+
+
+def test_a_single_perturbation_of_a_sample_is_a_draw_among_others() -> None:
+    """What it lost itself says nothing of how those differ that were left out."""
+    whole = [Stratum(Fraction(1), [(10, 9)], 10), Stratum(Fraction(1), [(10, 1)], 10)]
+    found = tree_interval(whole)
+    sampled = tree_interval(replace(stratum, sampled=True) for stratum in whole)
+    assert found is not None
+    assert sampled is not None
+    assert (round(found.trials, 6), round(sampled.trials, 6)) == (5.555556, 2.0)
+    assert (sampled.low, sampled.high) == wilson(0.5, 2)

@@ -80,3 +80,25 @@ def test_the_interval_holds_the_expected_score(world: World, least: float, most:
         assert found is not None
         held += found.low <= world.level <= found.high
     assert least - _slack(least) <= held / _RUNS <= most + _slack(most)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_the_interval_of_a_sample_holds_the_expected_score_and_that_of_all_cases(level: float) -> None:
+    """One of five perturbations is asked: the score is that of all on average, and the interval counts the rest."""
+    world = World(_TREE, level)
+    rng = np.random.default_rng(13)
+    held = held_whole = 0
+    errors = []
+    for seed, (rates, _) in enumerate(world.pairs(rng, _RUNS)):
+        passed = (rng.random(len(rates)) < rates).astype(float)
+        found = world.tree.sampled_score(passed, "0.2", seed)
+        assert found.score is not None
+        assert found.total.interval is not None
+        low, high = found.total.interval.low, found.total.interval.high
+        whole = float(passed @ world.tree.share)
+        held += low <= level <= high
+        held_whole += low <= whole <= high
+        errors.append(float(found.score) - whole)
+    assert held / _RUNS >= 0.93 - _slack(0.93)
+    assert held_whole / _RUNS >= 0.95 - _slack(0.95)
+    assert abs(np.mean(errors)) <= 2.6 * np.std(errors) / sqrt(_RUNS)

@@ -1,0 +1,41 @@
+"""A sample of a benchmark's cases, as it was drawn: what asks for one, scores it and stores it speaks of this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+__all__ = ["Sample"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was drawn.
+
+    Args:
+        rule: As asked for: `0.2`, `200` or `pairwise`.
+        seed: Another one draws other cases.
+        of: Cases that it was drawn from.
+        weights: What the points of each drawn case are multiplied by, so that they stand for those left out, too.
+    """
+
+    rule: str
+    seed: int
+    of: int
+    weights: Mapping[str, Fraction]
+
+    @property
+    def cases(self) -> int:
+        """Cases that were drawn."""
+        return len(self.weights)
+
+    @property
+    def asked(self) -> str:
+        """How it was asked for: `--helmbench-sample=0.2, seed 1`."""
+        return f"--helmbench-sample={self.rule}, seed {self.seed}"
+
+    def narrowed(self, codes: Iterable[str]) -> Sample:
+        """Return what of the sample is among some cases."""
+        kept = {code: self.weights[code] for code in codes if code in self.weights}
+        return replace(self, weights=kept)
