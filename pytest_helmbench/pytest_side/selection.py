@@ -11,8 +11,13 @@ from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of
+from pytest_helmbench.session.notes import Notes
 
 __all__ = ["broken_cases", "group_local_models", "leave_out", "select"]
+
+_NOT_SAMPLED = (
+    "--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample: all of them run"
+)
 
 
 def select(items: list[pytest.Item], selection: Selection | None) -> list[pytest.Item]:
@@ -72,13 +77,18 @@ def _may_be_selected(case: BrokenCase, selection: Selection | None) -> bool:
     return selection.may_match((parts.pillar, parts.behaviour or "", parts.scenario or ""))
 
 
-def leave_out(items: list[pytest.Item], samples: Mapping[Path, Sample | None]) -> list[pytest.Item]:
+def leave_out(
+    items: list[pytest.Item], samples: Mapping[Path, Sample | None], notes: Notes
+) -> list[pytest.Item]:
     """Drop the cases that are in no sample, in place, and return them. What has no sample stays whole.
 
     Args:
         items: As selected.
-        samples: By folder of the benchmark.
+        samples: By folder of the benchmark; None for one that has none.
+        notes: Told where cases stay that are in no sample.
     """
+    if any((job := job_of(item)) is not None and samples.get(job.target.benchmark) is None for item in items):
+        notes.say(_NOT_SAMPLED)
     dropped = [
         item
         for item in items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,10 +51,6 @@ __all__ = ["SessionPlugin"]
 _JUDGED_AGAIN = (
     "a judged case was run again: its first verdict stands, no call was made"
     " (asking until it passes would bias the score; use --helmbench-repeat)"
-)
-
-_NOT_SAMPLED = (
-    "--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample: all of them run"
 )
 
 
@@ -149,10 +145,7 @@ class SessionPlugin:
         """Apply `--helmbench-select`; put the cases of local models together."""
         dropped = select(items, self.settings.selection)
         if self.settings.sample is not None:
-            dropped += leave_out(items, self._library.samples)
-            sampled = self._sampled()
-            if any(job.target.benchmark not in sampled for job in filter(None, map(job_of, items))):
-                self._notes.say(_NOT_SAMPLED)
+            dropped += leave_out(items, self._library.samples, self._notes)
         if dropped:
             self._config.hook.pytest_deselected(items=dropped)
         group_local_models(items)
@@ -329,13 +322,9 @@ class SessionPlugin:
         try:
             if self.settings.selection is not None and self._library.loaded:
                 refuse_empty_selection(self._library.loaded, self.settings.selection)
-            self._sampled()
+            _ = self._library.samples  # one that cannot be drawn is told before anything is collected
         except HelmbenchError as error:
             raise pytest.UsageError(self._text_of(error)) from error
-
-    def _sampled(self) -> Collection[Path]:
-        """Return the folders of the benchmarks that a sample is drawn from."""
-        return [root for root, sample in self._library.samples.items() if sample is not None]
 
     def _text_of(self, error: HelmbenchError) -> str:
         if not isinstance(error, UnreadableBenchmarkError):

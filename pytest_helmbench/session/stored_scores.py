@@ -246,9 +246,7 @@ def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:
             for context in contexts:
                 chosen = [part.rpartition("-")[2] for part in (condition, context) if part is not None]
                 codes += ["-".join((scenario, *chosen, part.rpartition("-")[2])) for part in perturbations]
-    yield from planned_rows(
-        replace(facts, codes=tuple(codes), repeat=1, verdicts={}, broken=(), sample=None)
-    )
+    yield from planned_rows(replace(facts, codes=tuple(codes), repeat=1, verdicts={}, broken=(), sample=None))
 
 
 def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:
