@@ -154,6 +154,15 @@ def test_pairs_of_components_are_asked_and_rows_of_packs_are_drawn(
     refused.stderr.fnmatch_lines(
         ["*q0 has no condition, user context and perturbation", "*hint: give a share*"]
     )
+    pytester.makepyfile(test_own="def test_own(helmbench_model):\n    assert helmbench_model.ask('Hello')\n")
+    own = run_tree(
+        pytester, "benchmark", "test_own.py", "--helmbench-sample=0.2", "--tb=no", url=provider.url
+    )
+    own.stdout.fnmatch_lines(
+        ["--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample*"]
+    )
+    assert rows(pytester.path / "helmbench.db", "SELECT cases, of_cases FROM samples") == [(12, 60)]
+    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results") == [(13,)]
     wrong = run_tree(pytester, "--helmbench-sample=1.5", url=provider.url)
     wrong.stderr.fnmatch_lines(
         ["*--helmbench-sample is '1.5'", "*a share (0.2), a number of cases (200), or pairwise"]
