@@ -179,6 +179,9 @@ class BenchPackOptions:
     build: UsersWord[bool] = _BENCH_PACKS(
         _LEAVE, NOT_ALLOWED, "build the images that Bench Packs bring a Dockerfile for"
     )
+    build_network: UsersWord[bool] = _BENCH_PACKS(
+        _LEAVE, NOT_ALLOWED, "let what those Dockerfiles run reach the network (apt-get, pip, npm)"
+    )
     prepare: Literal["item", "session"] = _BENCH_PACKS(
         _choice("WHEN", "item", "session"),
         "item",

@@ -29,8 +29,9 @@ from pytest_helmbench.sandbox.box import (
     Unavailable,
 )
 from pytest_helmbench.sandbox.container_flags import mount_flags, process_limits
+from pytest_helmbench.sandbox.local import launched
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
-from pytest_helmbench.sandbox.processes import Launch, kill_one, run_tool, supervise
+from pytest_helmbench.sandbox.processes import Kill, Launch, Watch, kill_one, run_tool, supervise
 from pytest_helmbench.sandbox.seccomp import container_profile
 from pytest_helmbench.sandbox.watch import watch_disk
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
@@ -61,14 +62,8 @@ _FOUND_BY = (  # what the command lines need to find their servers, stores and r
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
     *("DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"),
     *("DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST", "CONTAINER_SSHKEY", "CONTAINERS_CONF"),
-    *(
-        "CONTAINERS_STORAGE_CONF",
-        "CONTAINERS_REGISTRIES_CONF",
-        "REGISTRY_AUTH_FILE",
-        "HTTPS_PROXY",
-        "NO_PROXY",
-    ),
-    *("HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
+    *("CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE"),
+    *("HTTPS_PROXY", "NO_PROXY", "HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
 )
 
 
@@ -81,6 +76,8 @@ class ContainerProgram:
         rootless_sign: What stands in the answer when it is.
         private: Flags of `run` that keep from a container what the engine would give it unasked.
         private_build: The same of `build`.
+        store_question: What `info --format` is asked to learn where images are kept.
+        build_here: Flags of `build` that keep it from fetching the images that it starts from; none where it has none.
         machine_question: What `info --format` is asked to learn whether containers run in a machine of their own;
             empty where they never do.
         machine_sign: What stands in the answer when they do.
@@ -93,6 +90,8 @@ class ContainerProgram:
     rootless_sign: str
     private: tuple[str, ...]
     private_build: tuple[str, ...]
+    store_question: str
+    build_here: tuple[str, ...] = ()
     machine_question: str = ""
     machine_sign: str = ""
     server_question: str = ""
@@ -318,10 +317,26 @@ class ContainerEngine(Engine):
 
     async def has_own_machine(self) -> bool:
         """Return whether containers run in a machine of their own, whose networks are none of ours."""
-        if not self.program.machine_question:
-            return False
-        info = await self.tool("info", "--format", self.program.machine_question)
-        return self.program.machine_sign in info.stdout.decode(errors="replace")
+        question = self.program.machine_question
+        return bool(question) and self.program.machine_sign in await self._info(question)
+
+    async def store(self) -> Path:
+        """Return the folder where images are kept; it may be on another machine."""
+        return Path((await self._info(self.program.store_question)).strip() or "?")
+
+    async def _info(self, question: str) -> str:
+        return (await self.tool("info", "--format", question)).stdout.decode(errors="replace")
+
+    async def reaped(
+        self, *arguments: str, wall_s: float, launcher: Path, kill: Kill, watch: Watch | None
+    ) -> Ended:
+        """Run the command line below our launcher: all that it has started on this machine ends with it, or with us."""
+        settings = f"CORE=0,reap={os.getpid()}"
+        argv = launched((self._path, *arguments), str(self._folder), settings, str(launcher))
+        launch = Launch(
+            argv=argv, env=_tool_environment(), kill=kill, watch=() if watch is None else (watch,)
+        )
+        return await supervise(launch, Streams(given=b""), Limits(wall_s=wall_s))
 
     async def tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:
         """Run the command line, with no more of the environment than it needs to find its engine."""

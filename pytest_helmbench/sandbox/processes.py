@@ -9,16 +9,21 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from pytest_helmbench.sandbox.box import Ended, Limits, Streams
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-__all__ = ["Launch", "kill_one", "run_tool", "supervise"]
+__all__ = ["Kill", "Launch", "Watch", "kill_one", "run_tool", "supervise"]
 
 _CHUNK = 64 * 1024
 _FLOOD = 16  # times the output limit that is still read and dropped
 _AFTER_KILL_S = 5.0
 _TOOL_OUTPUT = 4 * 1024 * 1024
+
+
+Kill: TypeAlias = Callable[[Process], Awaitable[None]]
+Watch: TypeAlias = Callable[[int], Coroutine[object, None, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,10 @@ class Launch:
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    kill: Callable[[Process], Awaitable[None]]
+    kill: Kill
     folder: Path | None = None
     descriptors: tuple[int, ...] = ()
-    watch: tuple[Callable[[int], Coroutine[object, None, str]], ...] = ()
+    watch: tuple[Watch, ...] = ()
 
 
 class _Collected:

@@ -19,10 +19,10 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     VerifierSpec,
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.sandbox.image_builds import ImageRights
 
 __all__ = ["SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "lives", "plain", "used"]
 

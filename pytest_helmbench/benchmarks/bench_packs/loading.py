@@ -25,7 +25,6 @@ from pytest_helmbench.benchmarks.bench_packs.node.node import Node, find_node
 from pytest_helmbench.benchmarks.bench_packs.packages import installed_packages, package_hint
 from pytest_helmbench.benchmarks.bench_packs.totals import PackRun, note_pack_starts, store_pack_totals
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackSettings, BenchPackTools, BenchPackWork
@@ -39,6 +38,7 @@ from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options import Options
 from pytest_helmbench.sandbox.box import Unavailable
 from pytest_helmbench.sandbox.fence import Fence, find_fence
+from pytest_helmbench.sandbox.image_builds import ImageRights
 from pytest_helmbench.sandbox.owners import new_folder, remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import remove_tree
 from pytest_helmbench.store.fault import StoreError
@@ -207,8 +207,9 @@ class BenchPackLoader:
         bridge, place = self._bridge(manifest)
         rights = f"{manifest.id} ran with your rights (--helmbench-unprotected)"
         node = self._node.path if isinstance(self._node, Node) else None
-        images = ImageRights(build=self._settings.bench_packs.build, pull=self._settings.packs.pull)
-        own = OwnServers(node, self._fence, self._settings.bench_packs.verifier_env)
+        given = self._settings.bench_packs
+        images = ImageRights(given.build, self._settings.packs.pull, given.build_network)
+        own = OwnServers(node, self._fence, given.verifier_env)
         verifiers = Verifiers(manifest, self._choices, tell, own=own, rights=images)
         hint = partial(package_hint, root=manifest.root, environ=self._environ)
         begins = partial(self._note, rights) if self._fence is None else _silent

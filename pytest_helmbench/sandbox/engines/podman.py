@@ -14,6 +14,8 @@ PODMAN = ContainerProgram(
     rootless_sign="true",
     private=("--read-only-tmpfs=false", "--http-proxy=false"),
     private_build=("--http-proxy=false",),
+    store_question="{{.Store.GraphRoot}}",
+    build_here=("--pull=never",),
 )
 """Podman's own way."""
 

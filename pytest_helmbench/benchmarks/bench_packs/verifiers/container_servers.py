@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import ImageRights, build_image, pull_image
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import build_image, pull_image
 from pytest_helmbench.benchmarks.bench_packs.verifiers.inspected import (
     address_in,
     host_address,
@@ -24,6 +24,7 @@ from pytest_helmbench.core.users_word import NOT_ALLOWED
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind
 from pytest_helmbench.sandbox.detection import image_engines
+from pytest_helmbench.sandbox.image_builds import ImageRights
 from pytest_helmbench.sandbox.owners import this_process
 
 __all__ = ["ContainerVerifier", "Containers"]
@@ -205,7 +206,7 @@ async def _image(spec: VerifierSpec, engine: ContainerEngine, tell: Tell, rights
         say = partial(tell, "pulling_image", f"The image {spec.image} is fetched.")
         return await pull_image(engine, spec.image, say, allowed=rights.pull)
     say = partial(tell, "building_image", "The image of the verifier is built.")
-    return await build_image(engine, spec.build_context, say, allowed=rights.build)
+    return await build_image(engine, spec.build_context, say, rights=rights)
 
 
 async def _new_network(engine: ContainerEngine) -> _Network:

@@ -7,24 +7,24 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError
-from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
+from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Ended
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
+from pytest_helmbench.sandbox.image_builds import BuildBounds, ImageRights, build
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
-from pytest_helmbench.sandbox.workspace import remove_tree
+from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 
-__all__ = ["NO_IMAGES", "ImageRights", "build_image", "content_tag", "pull_image"]
+__all__ = ["NO_IMAGES", "build_image", "content_tag", "pull_image"]
 
 _REPOSITORY = "localhost/helmbench-verifier"
 _HINT = (
     "--helmbench-build builds it from the pack's Dockerfile; --helmbench-verifier=URL names another verifier"
 )
-_BUILD_S = 3600.0
+_BUILD_S = 1800.0
 _TURN_S = 0.1
 _BLOCK = 2**20
 
@@ -40,24 +40,11 @@ def content_tag(folder: Path) -> str:
     return f"{_REPOSITORY}:{digest.hexdigest()[:32]}"
 
 
-@dataclass(frozen=True, slots=True)
-class ImageRights:
-    """What the user allows; a manifest says nothing about it.
-
-    Args:
-        build: Images may be built from what packs bring (`--helmbench-build`).
-        pull: Images may be fetched (`--helmbench-pull`).
-    """
-
-    build: UsersWord[bool] = NOT_ALLOWED
-    pull: UsersWord[bool] = NOT_ALLOWED
-
-
 NO_IMAGES = ImageRights()
 
 
 async def build_image(
-    engine: ContainerEngine, folder: Path, tell: Callable[[], None], *, allowed: UsersWord[bool]
+    engine: ContainerEngine, folder: Path, tell: Callable[[], None], *, rights: ImageRights
 ) -> str:
     """Return the name of the image of a folder; it is built, where that is allowed, unless it is there.
 
@@ -65,6 +52,7 @@ async def build_image(
         engine: That keeps it.
         folder: With a Dockerfile.
         tell: Called before a build.
+        rights: What the user allows.
 
     Raises:
         AbsentVerifierError: It cannot be built, or may not be.
@@ -77,17 +65,16 @@ async def build_image(
         raise AbsentVerifierError("failed", f"cannot be built ({error})") from error
     if await _is_here(engine, tag):
         return tag
-    if not allowed:
+    if not rights.build:
         raise AbsentVerifierError("missing_dependency", "needs an image that nobody asked to build", _HINT)
     turn = _Turn(tag.rpartition(":")[2])
     try:
         await turn.come()
         if not await _is_here(engine, tag):  # another process may have built it meanwhile
             tell()
-            built = await engine.tool(
-                "build", *engine.program.private_build, "--tag", tag, str(folder), wall_s=_BUILD_S
-            )
-            _want(built, f"{engine.name} could not build its image")
+            await build(engine, folder, tag, rights, BuildBounds(wall_s=_BUILD_S))
+    except SandboxError as error:
+        raise AbsentVerifierError("failed", f"cannot run: {error}") from error
     except OSError as error:
         raise AbsentVerifierError("failed", f"cannot be built ({error})") from error
     finally:

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import Choices, Mode
 from pytest_helmbench.benchmarks.bench_packs.verifiers.container_servers import Containers
-from pytest_helmbench.benchmarks.bench_packs.verifiers.images import NO_IMAGES, ImageRights
+from pytest_helmbench.benchmarks.bench_packs.verifiers.images import NO_IMAGES
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
     AbsentVerifierError,
     Running,
@@ -29,6 +29,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import O
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.fence import Door
+from pytest_helmbench.sandbox.image_builds import ImageRights
 from pytest_helmbench.sandbox.owners import remove_leftover_folders
 from pytest_helmbench.sandbox.workspace import SandboxError
 

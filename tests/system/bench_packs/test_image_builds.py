@@ -1,0 +1,71 @@
+"""Builds of images from a pack's Dockerfile, with real podman: no network, bounded, and gone when they are stopped."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+from engines import IMAGE, Running
+
+from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.sandbox.containers import ContainerEngine
+from pytest_helmbench.sandbox.image_builds import BuildBounds, ImageRights, build
+from pytest_helmbench.sandbox.workspace import SandboxError
+
+_MIB = 1024 * 1024
+_BOUNDS = BuildBounds(wall_s=60.0, memory_bytes=256 * _MIB, disk_bytes=2048 * _MIB)
+
+
+def _built(
+    podman: Running, folder: Path, *lines: str, bounds: BuildBounds = _BOUNDS, network: bool = False
+) -> str:
+    """Build an image; return its file /said, or why there is none."""
+    mark = token_hex(8)
+    (folder / "Dockerfile").write_text("\n".join((f"FROM {IMAGE}", f"ENV MARK={mark}", *lines, "")))
+    tag = f"localhost/helmbench-test:{mark}"
+    assert isinstance(podman.engine, ContainerEngine)
+    rights = ImageRights(UsersWord(value=True), network=UsersWord(network))
+    try:
+        podman.wait(build(podman.engine, folder, tag, rights, bounds))
+        run = ("podman", "run", "--rm", "--network=none", tag, "cat", "/said")
+        return subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    except SandboxError as error:
+        return str(error)
+    finally:
+        subprocess.run(("podman", "rmi", "-f", tag), capture_output=True, check=False)
+
+
+def test_what_a_dockerfile_runs_has_neither_network_nor_proxies_nor_memory_without_end(
+    podman: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://user:word@proxy.example.com")
+    (tmp_path / "own.txt").write_text("of the pack")
+    said = _built(
+        podman,
+        tmp_path,
+        "COPY own.txt /own.txt",
+        "RUN cat /own.txt > /said; echo >> /said; env | grep -ic proxy >> /said || true",
+        "RUN tail -n +3 /proc/net/dev | cut -d: -f1 >> /said",
+        "RUN python3 -c 'bytearray(600 << 20)' || echo killed >> /said",
+    )
+    assert said.split() == ["of", "the", "pack", "0", "lo", "killed"]
+
+    said = _built(podman, tmp_path, "RUN tail -n +3 /proc/net/dev | cut -d: -f1 > /said", network=True)
+    assert len(said.split()) > 1
+
+
+def test_a_build_that_is_stopped_ends_with_all_that_it_runs(podman: Running, tmp_path: Path) -> None:
+    seconds = f"10{token_hex(2).translate(str.maketrans('abcdef', '123456'))}"
+    said = _built(podman, tmp_path, f"RUN sleep {seconds}", bounds=BuildBounds(wall_s=4.0))
+    assert "podman could not build its image (no end within 4 s)" in said
+    assert (
+        subprocess.run(("pgrep", "-fx", f"sleep {seconds}"), capture_output=True, check=False).returncode == 1
+    )
+
+
+def test_a_build_that_fills_the_disk_is_stopped(podman: Running, tmp_path: Path) -> None:
+    few = BuildBounds(wall_s=60.0, disk_bytes=100 * _MIB)
+    endless = "RUN i=0; while true; do i=$((i+1)); head -c 20000000 /dev/zero > /more$i; sleep 0.2; done"
+    assert "more than 104857600 bytes of the disk" in _built(podman, tmp_path, endless, bounds=few)
