@@ -216,12 +216,14 @@ class Options:
     models: UsersWord[tuple[str, ...]] = _MODELS(
         users(_names("ID")), NOTHING_NAMED, "model under test", absent="models.yml", name="model"
     )
-    marking_model: UsersWord[str] | None = _MODELS(
-        users(_text("ID")),
-        None,
-        "judge of what no rule can judge, such as SQE scenarios",
+    marking_models: UsersWord[tuple[str, ...]] = _MODELS(
+        users(_texts("ID")),
+        NOTHING_NAMED,
+        "judge of what no rule can judge, such as SQE scenarios; a second judges the same, a third what they dispute",
         absent="models.yml",
+        name="marking-model",
     )
+    judges_must_agree: bool = _MODELS(_FLAG, False, "what two judges disagree on is an error", use="judges")
     models_file: UsersWord[Path] | None = _MODELS(
         users(_FILE), None, "models.yml to use", absent="the benchmark's own"
     )
@@ -235,12 +237,12 @@ class Options:
         users(_text("NAME")), None, "environment variable that holds the key", absent="the provider's"
     )
     marking_base_url: UsersWord[str] | None = _MODELS(
-        users(_text("URL")), None, "server of the judge", absent="--helmbench-base-url"
+        users(_text("URL")), None, "server of the judges", absent="--helmbench-base-url"
     )
     marking_api_key_env: UsersWord[str] | None = _MODELS(
         users(_text("NAME")),
         None,
-        "environment variable that holds the judge's key",
+        "environment variable that holds the judges' key",
         absent="--helmbench-api-key-env, on the same server",
     )
     system_prompt: str | None = _CASES(CONTENT, None, "file with a system message to send before every case")

@@ -21,11 +21,14 @@ from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.codes import CaseCode, Selection
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.reports.paired_tables import repetitions_sentence
+from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
 from pytest_helmbench.reports.tables import table
 from pytest_helmbench.scoring.repetition_rates import repetition_rates
+from pytest_helmbench.session.panels import panel_report
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.session.stored_scores import coded_rows
 from pytest_helmbench.store.benchmark_sizes import shrunk_since
+from pytest_helmbench.store.judgement_rows import judged_criteria
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.result_queries import ResultRow, calls_of_case, result_codes, results
 from pytest_helmbench.store.run_queries import RunDetail
@@ -39,12 +42,15 @@ __all__ = ["command"]
 @click.option(
     "--flaky", is_flag=True, help="List the cases that passed in some repetitions and failed in others."
 )
+@click.option("--disputed", is_flag=True, help="List what two judges of the run disagree on.")
 @click.option(
     "--gone", is_flag=True, help="List the cases that the benchmark had in the run before, and has no more."
 )
 @db_option
 @as_json_option
-def command(run: str, code: str | None, db: Path | None, *, flaky: bool, gone: bool, as_json: bool) -> None:
+def command(
+    run: str, code: str | None, db: Path | None, *, flaky: bool, disputed: bool, gone: bool, as_json: bool
+) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
     A case of a Bench Pack also with all that its pack says: summary, log, detail cards, events.
@@ -62,6 +68,9 @@ def command(run: str, code: str | None, db: Path | None, *, flaky: bool, gone: b
             say_json(list(codes))
         else:
             say(*(codes or ("no case is gone since the run before",)))
+        return
+    if disputed:
+        _show_disputed(path, detail, as_json=as_json)
         return
     if flaky:
         _show_flaky(path, detail, code, as_json=as_json)
@@ -85,9 +94,34 @@ def _show_run(path: Path, detail: RunDetail, *, as_json: bool) -> None:
             for (outcome, reason), count in detail.outcomes.items()
         ]
         own = {} if words is None or words.score is None else {"pack_score": words.score_with_text}
-        say_json({**run_record(detail), **own, "outcomes": outcomes})
+        say_json(
+            {
+                **run_record(detail),
+                **own,
+                "outcomes": outcomes,
+                "judges": panel_record(panel_report(path, detail.summary.id)),
+            }
+        )
     else:
-        say(*run_card(detail, words, record.failures))
+        panel = panel_report(path, detail.summary.id)
+        said = [] if panel is None else ["", panel_sentence(panel)]
+        say(*run_card(detail, words, record.failures), *said)
+
+
+def _show_disputed(path: Path, detail: RunDetail, *, as_json: bool) -> None:
+    """List what the judges of a run disagree on."""
+    found = panel_report(path, detail.summary.id)
+    if found is None:
+        raise CommandError(
+            f"run {detail.summary.id} has no reply that two judges have judged\n"
+            "  hint: name a second --helmbench-marking-model"
+        )
+    if as_json:
+        say_json(panel_record(found))
+        return
+    head = ("case", "repetition", "criterion", *found.judges)
+    cells = [disputed_cells(row, len(found.judges)) for row in found.disputed]
+    say(panel_sentence(found), *(table(head, cells, left=head) if cells else ()))
 
 
 def _show_flaky(path: Path, detail: RunDetail, code: str | None, *, as_json: bool) -> None:
@@ -119,19 +153,21 @@ def _show_flaky(path: Path, detail: RunDetail, code: str | None, *, as_json: boo
 def _show_case(path: Path, detail: RunDetail, found: Sequence[ResultRow], *, as_json: bool) -> None:
     calls = calls_of_case(path, detail.summary.id, found[0].code)
     words = record_of(detail.kind).case(path, detail.summary.id, found[0].code)
+    judged = judged_criteria(path, detail.summary.id, found[0].code)
     cases = [
         (
             row,
             [call for call in calls if call.repetition == row.repetition],
             words.get(row.repetition),
+            [one for one in judged if one.repetition == row.repetition],
         )
         for row in found
     ]
     if as_json:
-        say_json([case_record(row, own, said) for row, own, said in cases])
+        say_json([case_record(*parts) for parts in cases])
         return
-    for place, (row, own, said) in enumerate(cases):
-        say(*([""] if place else []), *case_card(row, own, detail.summary.model, said))
+    for place, (row, own, said, judgements) in enumerate(cases):
+        say(*([""] if place else []), *case_card(row, own, detail.summary.model, said, judgements))
 
 
 def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> None:

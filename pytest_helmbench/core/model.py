@@ -102,7 +102,7 @@ class StatedModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelsFile:
-    """What `models.yml` says, in file order."""
+    """What `models.yml` says, in file order; `marking_models` holds the judges, at most three."""
 
     models: tuple[StatedModel, ...] = ()
-    marking_model: StatedModel | None = None
+    marking_models: tuple[StatedModel, ...] = ()

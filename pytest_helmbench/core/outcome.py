@@ -15,6 +15,7 @@ __all__ = [
     "AttemptRecord",
     "Evaluation",
     "Event",
+    "Judgement",
     "Outcome",
     "Parse",
     "Reply",
@@ -87,6 +88,31 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one of several marking models said of one criterion: a row of `judgements`.
+
+    Args:
+        criterion: As its evaluation has it.
+        judge: Id of the marking model.
+        place: Its place among the judges, from 1.
+        passed: Right or wrong.
+        credit: In [0, 1].
+        observed: Its choice, cut.
+        justification: Its words, cut; None for none.
+        of_record: Its verdict is that of the evaluation.
+    """
+
+    criterion: str
+    judge: str
+    place: int
+    passed: bool
+    credit: float
+    observed: str
+    justification: str | None
+    of_record: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """One row per result × criterion.
 
@@ -103,6 +129,7 @@ class Evaluation:
         observed: For people: what came, cut to 200 characters.
         justification: The judge's; None for field rules.
         in_process: What was judged could run beside what judged it, and so might have forged the verdict.
+        judgements: What each of several marking models said, in their order; empty where one alone has judged.
     """
 
     criterion: str
@@ -116,6 +143,7 @@ class Evaluation:
     observed: str
     justification: str | None = None
     in_process: bool = False
+    judgements: tuple[Judgement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +182,7 @@ class Outcome:
         completed_at: ISO 8601 UTC.
         events: On their way to the record; gone from an outcome that waits for its item.
         statement: What its kind says of the case in its own words; None for most kinds, and where it says nothing.
+        unsettled: What the marking models said of a case that is an error because they disagree.
     """
 
     verdict: Verdict
@@ -171,6 +200,12 @@ class Outcome:
     completed_at: str | None = None
     events: tuple[Event, ...] = ()
     statement: CaseStatement | None = None
+    unsettled: tuple[Judgement, ...] = ()
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """What each of several marking models said, by criterion."""
+        return (*(part for found in self.evaluations for part in found.judgements), *self.unsettled)
 
     @property
     def judged(self) -> bool:
@@ -214,6 +249,7 @@ class AttemptRecord:
         unanswered: It was sent and brought no reply, and the provider may bill it all the same.
         reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
         chunk_times: Of a stream that was passed on: JSON, `[[end in bytes, ms since sent], …]`; None for none.
+        judge: Id of the marking model that was asked; None for other calls.
     """
 
     run_id: int
@@ -240,6 +276,7 @@ class AttemptRecord:
     unanswered: bool = False
     reserved_usd: float | None = None
     chunk_times: str | None = None
+    judge: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,17 @@ class Target:
     Args:
         benchmark: Root folder of the benchmark.
         model: Model under test.
-        judge: Marking model; None when none is named.
+        judges: Marking models, in order, at most three; empty when none is named.
     """
 
     benchmark: Path
     model: Route
-    judge: Route | None
+    judges: tuple[Route, ...]
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """The ids of its marking models, in order."""
+        return tuple(judge.entry.id for judge in self.judges)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
@@ -14,11 +16,16 @@ from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.permits import ModelStoppedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.retries import CallFailedError
-from pytest_helmbench.judging.case_evaluation import evaluate_judged, with_reply
+from pytest_helmbench.judging.case_evaluation import (
+    AskJudge,
+    JudgesDisagreeError,
+    evaluate_judged,
+    with_reply,
+)
 from pytest_helmbench.judging.judge import OffMenuError, is_on_menu
 from pytest_helmbench.judging.rubric import Criterion
 
-__all__ = ["Judge", "judged_evaluations", "one_reply", "usable_judge"]
+__all__ = ["Judge", "judged_evaluations", "one_reply", "usable_judges"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +57,61 @@ async def one_reply(case: Case, context: CaseContext) -> Reply:
         raise UnjudgedError(fault_outcome(error)) from error
 
 
-def usable_judge(context: CaseContext) -> Judge:
-    """Return who judges. Asked first: without a usable judge a case is not even asked.
+def usable_judges(context: CaseContext) -> tuple[Judge, ...]:
+    """Return who judges. Asked first: without usable judges a case is not even asked.
 
     Raises:
-        UnjudgedError: There is none.
+        UnjudgedError: There is none, or one of them cannot be called.
     """
-    route = context.judge
-    if route is None:
+    if not context.marking_models:
         message = "no judge: give --helmbench-marking-model, or marking_model in models.yml"
         raise UnjudgedError(Outcome(Verdict.SKIPPED, "no_judge", message))
-    return Judge(route.entry, usable_endpoint(route, "no_judge"))
+    return tuple(Judge(route.entry, usable_endpoint(route, "no_judge")) for route in context.marking_models)
 
 
 async def judged_evaluations(
-    case: Case, reply: Reply, judge: Judge, context: CaseContext
+    case: Case, reply: Reply, judges: Sequence[Judge], context: CaseContext
 ) -> tuple[Evaluation, ...]:
-    """Have a reply judged: one call and one evaluation per criterion.
+    """Have a reply judged: one evaluation per criterion, and one call to each judge that is needed for it.
+
+    No judge stands in for another that fails: what is judged by others than the case of yesterday is another measure.
 
     Raises:
-        UnjudgedError: The judge was at fault, or could not be reached.
+        UnjudgedError: A judge was at fault, or could not be reached, or the judges disagree and must not.
         RefusedError: The session may not ask any more.
     """
-    sequence = 0
+    try:
+        return await evaluate_judged(
+            case,
+            reply,
+            template=context.settings.template,
+            judges=tuple(judge.entry.id for judge in judges),
+            ask=_asking(judges, context, reply),
+            must_agree=context.settings.judges_must_agree,
+        )
+    except OffMenuError as error:
+        outcome = Outcome(Verdict.ERROR, "judge_off_menu", str(error))
+        raise UnjudgedError(with_reply(outcome, reply)) from error
+    except JudgesDisagreeError as error:
+        outcome = Outcome(Verdict.ERROR, "judges_disagree", str(error), unsettled=error.judgements)
+        raise UnjudgedError(with_reply(outcome, reply)) from error
 
-    async def ask(criterion: Criterion, messages: tuple[Message, ...], response_format: JsonObject) -> Reply:
-        nonlocal sequence
-        sequence += 1
+
+def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply) -> AskJudge:
+    """Return what reaches the judges of a case.
+
+    Args:
+        judges: Of the case.
+        context: Of the case.
+        reply: That they judge: an error keeps what it took.
+    """
+    numbers = count(1)
+    known = {judge.entry.id: judge for judge in judges}
+
+    async def ask(
+        judge_id: str, criterion: Criterion, messages: tuple[Message, ...], response_format: JsonObject
+    ) -> Reply:
+        judge = known[judge_id]
         call = Call(
             context.origin,
             judge.entry,
@@ -85,18 +120,13 @@ async def judged_evaluations(
             response_format,
             purpose="judge",
             criterion=criterion.name,
-            sequence=sequence,
+            sequence=next(numbers),
             accepts=partial(is_on_menu, criterion),
         )
-        return await context.judges.ask(call, context.clock, context.watch)
+        try:
+            return await context.judges.ask(call, context.clock, context.watch)
+        except (CallFailedError, ModelStoppedError) as error:
+            whose = f"the call of the judge {judge_id} failed: " if len(known) > 1 else None
+            raise UnjudgedError(with_reply(fault_outcome(error, "judge_", whose), reply)) from error
 
-    try:
-        return await evaluate_judged(
-            case, reply, template=context.settings.template, judge_model=judge.entry.id, ask=ask
-        )
-    except OffMenuError as error:
-        message = f"the judge {judge.entry.id} is at fault: {error}"
-        outcome = Outcome(Verdict.ERROR, "judge_off_menu", message)
-        raise UnjudgedError(with_reply(outcome, reply)) from error
-    except (CallFailedError, ModelStoppedError) as error:
-        raise UnjudgedError(with_reply(fault_outcome(error, "judge_"), reply)) from error
+    return ask

@@ -30,7 +30,7 @@ from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.gateway import Gateway
 from pytest_helmbench.gateway.permits import RefusedError
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.judging.rubric import JudgeRule
+from pytest_helmbench.judging.rubric import JudgeRule, deciding_judges
 
 __all__ = ["CaseKey", "CaseRunner", "JudgedBefore"]
 
@@ -160,8 +160,7 @@ class CaseRunner:
     def _rule_hashes(self, job: CaseJob, rule: CaseRule) -> tuple[str, ...]:
         if not isinstance(rule, JudgeRule):
             return job.rule_hashes(rule)
-        judge = job.target.judge.entry.id if job.target.judge is not None else ""
-        return rule.hashes(self._settings.template.hash, judge)
+        return rule.hashes(self._settings.template.hash, deciding_judges(job.target.judge_ids))
 
     def _origin(self, job: CaseJob) -> Origin:
         return Origin(self._run_id(job), job.code, job.repetition)
@@ -181,7 +180,7 @@ class CaseRunner:
             origin=self._origin(job),
             entry=job.target.model.entry,
             endpoint=endpoint,
-            judge=job.target.judge,
+            marking_models=job.target.judges,
             clock=CaseClock(self._gateway.patience),
             watch=progress,
             settings=self._settings,

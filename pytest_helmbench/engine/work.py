@@ -58,11 +58,13 @@ class RunnerSettings:
         system_prompt: Text of a system message before the user message; None for none.
         strict_json: No recovery of JSON from surrounding text.
         template: The judge's wording.
+        judges_must_agree: Two judges who disagree give no verdict.
     """
 
     system_prompt: str | None
     strict_json: bool
     template: JudgeTemplate
+    judges_must_agree: bool = False
 
 
 class Answering(Asking, Protocol):
@@ -89,7 +91,7 @@ class CaseContext:
         origin: Whose calls they are.
         entry: The model under test.
         endpoint: Where it is reached.
-        judge: The marking model; None when none is named.
+        marking_models: In order; empty when none is named.
         clock: The time of the case.
         watch: Told what its calls are doing.
         settings: What it shares with all cases.
@@ -100,7 +102,7 @@ class CaseContext:
     origin: Origin
     entry: ModelEntry
     endpoint: Endpoint
-    judge: Route | None
+    marking_models: tuple[Route, ...]
     clock: CaseClock
     watch: Watch
     settings: RunnerSettings
@@ -122,14 +124,15 @@ class Work(Protocol):
         """
 
 
-def fault_outcome(error: HelmbenchError, prefix: str = "") -> Outcome:
+def fault_outcome(error: HelmbenchError, prefix: str = "", said_first: str | None = None) -> Outcome:
     """Return what a case gets whose call brought no reply: never a verdict.
 
     Args:
         error: `CallFailedError`, `RefusedError` or one of its kinds.
         prefix: `judge_` for a judge's call.
+        said_first: Whose call it was, before the fault; None for what the prefix says.
     """
-    whose = "the judge's call failed: " if prefix else ""
+    whose = said_first if said_first is not None else "the judge's call failed: " if prefix else ""
     if isinstance(error, ModelStoppedError):
         # What was not asked is no error of its own: the fault is told once, with the cases that found it out.
         verdict = Verdict.ERROR if isinstance(error, ModelFoundStoppedError) else Verdict.SKIPPED

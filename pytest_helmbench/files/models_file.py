@@ -1,4 +1,4 @@
-"""`models.yml`: the models under test and the marking model."""
+"""`models.yml`: the models under test and the marking models."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _TEMPLATE_VALUES = (
 )
 """What a place of a request may name."""
 
+_MOST_JUDGES = 3
 MODELS_SCHEMA = shipped_schema("models", __name__)
 
 
@@ -49,7 +50,7 @@ def load_models(path: Path) -> ModelsFile:
     document = parse_yaml(text) if text is not None else Document(None)
     findings.add(path, *validate(document, MODELS_SCHEMA))
     if not findings.problems:
-        findings.add(path, *_twice(document), *_template_faults(document))
+        findings.add(path, *_twice(document), *_judges_twice(document), *_template_faults(document))
     if findings.problems:
         raise UnreadableBenchmarkError(tuple(findings.problems))
     data: JsonObject = document.mapping() or {"models": document.data}
@@ -59,7 +60,12 @@ def load_models(path: Path) -> ModelsFile:
             _entry(item, _line(document, item, *above, index))
             for index, item in enumerate(_items(data.get("models")))
         ),
-        marking_model=_marking_model(data.get("marking_model"), document),
+        marking_models=tuple(
+            StatedModel(ModelEntry(value))
+            if isinstance(value, str)
+            else _entry(a_mapping(value), _line(document, a_mapping(value), *place))
+            for place, value in _judges(data)
+        ),
     )
 
 
@@ -73,13 +79,38 @@ def _items(value: JsonValue) -> list[JsonObject]:
     return [a_mapping(item) for item in value] if isinstance(value, list) else []
 
 
-def _marking_model(value: JsonValue, document: Document) -> StatedModel | None:
-    if isinstance(value, str):
-        return StatedModel(ModelEntry(value))
-    if not value:
-        return None
-    item = a_mapping(value)
-    return _entry(item, _line(document, item, "marking_model"))
+def _judges(data: JsonObject) -> list[tuple[Place, JsonValue]]:
+    """Return the judges, ids or mappings, with the places where they stand."""
+    one, several = data.get("marking_model"), data.get("marking_models")
+    found: list[tuple[Place, JsonValue]] = [(("marking_model",), one)] if one else []
+    listed = several if isinstance(several, list) else []
+    return [*found, *((("marking_models", index), item) for index, item in enumerate(listed))]
+
+
+def _judges_twice(document: Document) -> Iterator[Fault]:
+    data = document.mapping()
+    if data.get("marking_model") and data.get("marking_models"):
+        yield Fault(
+            document.line("marking_models"),
+            "'marking_models' beside 'marking_model'",
+            "keep the list: its first is the judge of record",
+        )
+    seen: set[str] = set()
+    for place, _ in _judges(data)[_MOST_JUDGES:]:
+        yield Fault(
+            document.line(*place),
+            f"{_MOST_JUDGES + 1} judges or more",
+            "two judges, and a third where they disagree",
+        )
+    for place, item in _judges(data):
+        name = item if isinstance(item, str) else str(a_mapping(item)["id"])
+        if name in seen:
+            yield Fault(
+                document.line(*place),
+                f"the judge {name!r} stands here twice",
+                "a second opinion is another model's",
+            )
+        seen.add(name)
 
 
 def _twice(document: Document) -> Iterator[Fault]:
@@ -101,8 +132,7 @@ def _template_faults(document: Document) -> Iterator[Fault]:
     places: list[tuple[Place, JsonObject]] = [
         ((*(("models",) if inside else ()), index), item) for index, item in enumerate(_items(listed))
     ]
-    judge = document.mapping().get("marking_model") if inside else None
-    places += [(("marking_model",), judge)] if isinstance(judge, dict) else []
+    places += [(place, item) for place, item in _judges(document.mapping()) if isinstance(item, dict)]
     for place, item in places:
         for key in ("request", "response"):
             if key in item and "url" not in item:

@@ -149,4 +149,5 @@ class Attempt:
             unanswered=unanswered and usage.cost_usd is None,
             chunk_times=written_times(answer.times) if answer else None,
             reserved_usd=reserved_usd if reserved_usd and usage.cost_usd is None else None,
+            judge=call.entry.id if call.purpose == "judge" else None,
         )

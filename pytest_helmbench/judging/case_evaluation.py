@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Judgement, Outcome, Reply, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import REDACTED, excerpt
 from pytest_helmbench.judging.judge import (
     JudgeTemplate,
@@ -19,10 +20,12 @@ from pytest_helmbench.judging.judge import (
     judged_text,
     judgement,
 )
-from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+from pytest_helmbench.judging.panel import Settled, settled
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule, deciding_judges
 
 __all__ = [
     "AskJudge",
+    "JudgesDisagreeError",
     "case_passed",
     "case_score",
     "evaluate_judged",
@@ -30,23 +33,46 @@ __all__ = [
     "with_reply",
 ]
 
-AskJudge = Callable[[Criterion, tuple[Message, ...], JsonObject], Awaitable[Reply]]
-"""Sends a judge's messages with a response format; raises what keeps it from an answer."""
+AskJudge = Callable[[str, Criterion, tuple[Message, ...], JsonObject], Awaitable[Reply]]
+"""Sends messages with a response format to a judge, by its id; raises what keeps it from an answer."""
+
+
+class JudgesDisagreeError(HelmbenchError):
+    """The judges say pass and fail of the same reply, and must agree.
+
+    Args:
+        message: Who said what.
+        judgements: Of all criteria.
+    """
+
+    def __init__(self, message: str, judgements: tuple[Judgement, ...]) -> None:
+        self.judgements = judgements
+        super().__init__(message)
 
 
 async def evaluate_judged(
-    case: Case, reply: Reply, *, template: JudgeTemplate, judge_model: str, ask: AskJudge
+    case: Case,
+    reply: Reply,
+    *,
+    template: JudgeTemplate,
+    judges: Sequence[str],
+    ask: AskJudge,
+    must_agree: bool = False,
 ) -> tuple[Evaluation, ...]:
     """Have every criterion of a case judged, all at once; one evaluation per criterion, in file order.
 
     Args:
+        case: With a `JudgeRule`.
         reply: Of the model under test, in whatever form it came.
-        judge_model: Id of the marking model.
+        template: The judges' wording.
+        judges: Ids of the marking models, in order; see `panel.settled`.
+        ask: Reaches them.
+        must_agree: Two who disagree give no verdict.
 
     Raises:
-        TypeError: The case is not a judged one.
-        OffMenuError: The judge's answer is none. This, like whatever `ask` raises, comes only after all
+        OffMenuError: A judge's answer is none. This, like whatever `ask` raises, comes only after all
             criteria are answered, so that no answer that is paid for gets lost; the first one stands.
+        JudgesDisagreeError: They do, and must not.
     """
     rule = case.rule
     if not isinstance(rule, JudgeRule):
@@ -54,25 +80,64 @@ async def evaluate_judged(
     inverted = rule.by_severity and case.severity < 0
     text, parse = judged_text(case, reply)
 
-    async def judged(criterion: Criterion) -> Evaluation:
+    async def judged(criterion: Criterion) -> Settled:
         messages = judge_messages(template, criterion, case, text)
-        answer = await ask(criterion, messages, judge_response_format(criterion))
-        rule_hash = rule.criterion_hash(criterion, template.hash, judge_model)
-        try:
-            found = judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
-        except OffMenuError:
-            if not rule.hidden:
-                raise
-            raise OffMenuError("its answer is not on the menu, and hidden as its rubric is") from None
-        return replace(found, justification=found.justification and REDACTED) if rule.hidden else found
+        rule_hash = rule.criterion_hash(criterion, template.hash, deciding_judges(judges))
 
-    found = await asyncio.gather(*map(judged, rule.criteria), return_exceptions=True)
-    evaluations: list[Evaluation] = []
-    for item in found:
+        async def said(judge: str) -> Evaluation:
+            answer = await ask(judge, criterion, messages, judge_response_format(criterion))
+            try:
+                return judgement(criterion, answer, rule_hash=rule_hash, parse=parse, inverted=inverted)
+            except OffMenuError as error:
+                why = "its answer is not on the menu, and hidden as its rubric is" if rule.hidden else error
+                raise OffMenuError(f"the judge {judge} is at fault: {why}") from None
+
+        return await settled(judges, _without_words(said) if rule.hidden else said)
+
+    parts = await _all_of(map(judged, rule.criteria))
+    if must_agree:
+        _refuse_disagreement(parts)
+    return tuple(part.evaluation for part in parts)
+
+
+def _refuse_disagreement(parts: Sequence[Settled]) -> None:
+    disputed = [part.evaluation for part in parts if not part.agreed]
+    if disputed:
+        said = (one for part in parts for one in part.evaluation.judgements)
+        raise JudgesDisagreeError(
+            _disagreement(disputed), tuple(replace(one, of_record=False) for one in said)
+        )
+
+
+def _without_words(said: Callable[[str], Awaitable[Evaluation]]) -> Callable[[str], Awaitable[Evaluation]]:
+    """Return what has a judge speak whose words may quote a hidden rubric."""
+
+    async def redacted(judge: str) -> Evaluation:
+        found = await said(judge)
+        return replace(found, justification=found.justification and REDACTED)
+
+    return redacted
+
+
+async def _all_of(parts: Iterable[Awaitable[Settled]]) -> list[Settled]:
+    """Wait for all of them, whatever one raises; the first fault is raised then."""
+    found = []
+    for item in await asyncio.gather(*parts, return_exceptions=True):
         if isinstance(item, BaseException):
             raise item
-        evaluations.append(item)
-    return tuple(evaluations)
+        found.append(item)
+    return found
+
+
+def _disagreement(evaluations: Sequence[Evaluation]) -> str:
+    """Return who said what, without what they have seen."""
+    parts = []
+    for evaluation in evaluations:
+        said = ", ".join(
+            f"{one.judge} says {'pass' if one.passed else 'fail'}" for one in evaluation.judgements
+        )
+        parts.append(f"{evaluation.criterion}: {said}" if evaluation.criterion else said)
+    return f"the judges disagree, and must agree: {'; '.join(parts)}"
 
 
 def case_score(evaluations: Sequence[Evaluation]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -10,7 +10,16 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.rule import JUDGED_RULE, CaseRule
 from pytest_helmbench.judging.rule_hash import rule_hash
 
-__all__ = ["Criterion", "JudgeRule"]
+__all__ = ["Criterion", "JudgeRule", "deciding_judges"]
+
+
+def deciding_judges(judges: Sequence[str]) -> str:
+    """Return whose verdicts stand: the first judge's, or those of all three, of whom two decide.
+
+    Args:
+        judges: Ids of the marking models, in order; a second alone turns no verdict.
+    """
+    return "\n".join(judges) if len(judges) > 2 else "".join(judges[:1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,7 @@ class JudgeRule(CaseRule):
         Args:
             criterion: One of the rule's.
             template_hash: Of the judge's wording.
-            judge_model: Id of the marking model.
+            judge_model: Whose verdict it is, see `deciding_judges`.
         """
         polarity = ("by_severity",) if self.by_severity else ()
         return rule_hash(criterion.data(), template_hash, judge_model, *polarity)

@@ -10,7 +10,7 @@ import pytest
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pytest_side.gate_warnings import gate_warnings
-from pytest_helmbench.reports.session_texts import PlannedCalls, announcement, places_text
+from pytest_helmbench.reports.session_texts import PlannedCalls, announcement, panel_text, places_text
 from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
@@ -103,8 +103,10 @@ class Announcer:
         line = announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)
         lines = [line + places_text(places)]
         lines += gate_warnings(self._coordinator, plan)
-        judges = dict.fromkeys(run.judge for run in plan.runs if run.usable and run.judge_calls and run.judge)
-        lines += [f"helmbench: judged by {', '.join(judges)}"] if judges else []
+        panels = dict.fromkeys(
+            run.judges for run in plan.runs if run.usable and run.judge_calls and run.judges
+        )
+        lines += [f"helmbench: judged by {', '.join(map(panel_text, panels))}"] if panels else []
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
 

@@ -45,7 +45,9 @@ class CaseEngines:
         settings = self.settings
         limits = model_limits((target for item in self.library.loaded for target in item.targets), settings)
         shared = CaseEngineSettings(
-            runner=RunnerSettings(settings.system_prompt, settings.strict_json, self.template),
+            runner=RunnerSettings(
+                settings.system_prompt, settings.strict_json, self.template, settings.judges_must_agree
+            ),
             patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
             recorded=_recorded_use(settings),
             at_recorded_times=settings.replay_times,

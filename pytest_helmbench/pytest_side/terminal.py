@@ -18,6 +18,7 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
+from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
@@ -31,6 +32,7 @@ from pytest_helmbench.reports.session_texts import (
     skip_lines,
 )
 from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.panels import panel_report
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_counts import RunCounts
 from pytest_helmbench.session.sampling import sample_text
@@ -168,7 +170,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     lines += skip_lines(rows)
     lines += _unanswered_lines(coordinator)
     lines += [f"{model} was stopped: {sentence}" for model, sentence in coordinator.stopped_models.items()]
-    lines += _judge_lines(plan)
+    lines += _judge_lines(plan, coordinator)
     wall_s = max((coordinator.ended or time.perf_counter()) - coordinator.started, 1e-3)
     ids = ", ".join(str(run_id) for run_id in coordinator.book.tallies)
     lines.append(
@@ -248,12 +250,17 @@ def _counts_by_model(plan: Plan, coordinator: Coordinator) -> dict[str, RunCount
     return {model: RunCounts.sum(counts) for model, counts in by_model.items()}
 
 
-def _judge_lines(plan: Plan) -> list[str]:
+def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     judged: Counter[tuple[str, str]] = Counter()
     for run in plan.runs:
-        if run.judge_calls:
-            judged[run.model, run.judge] += run.judge_calls
-    lines = [f"warning: {model} judged its own replies" for model, judge in judged if judge == model]
+        for judge in run.judges if run.judge_calls else ():
+            judged[run.model, judge] += run.judge_calls // min(len(run.judges), 2)
+    names = run_names(coordinator)
+    store = coordinator.book.store
+    several = store is not None and store.fault is None and any(len(run.judges) > 1 for run in plan.runs)
+    panels = [(run_id, panel_report(coordinator.book.db, run_id)) for run_id in names] if several else []
+    lines = [f"{names[run_id]}: {panel_sentence(panel)}" for run_id, panel in panels if panel is not None]
+    lines += [f"warning: {model} judged its own replies" for model, judge in judged if judge == model]
     lines += [
         f"{model}: {calls} answers of {judge} stand in for a judge: not a judgement"
         for (model, judge), calls in judged.items()

@@ -9,9 +9,11 @@ from dataclasses import asdict, replace
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
 from pytest_helmbench.scoring.intervals import INTERVAL
+from pytest_helmbench.store.judgement_rows import JudgedCriterion
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 from pytest_helmbench.store.run_queries import RunDetail
 
@@ -107,7 +109,11 @@ def run_record(detail: RunDetail) -> dict[str, object]:
 
 
 def case_card(
-    row: ResultRow, calls: Sequence[CallRow], model: str, words: CaseWords | None = None
+    row: ResultRow,
+    calls: Sequence[CallRow],
+    model: str,
+    words: CaseWords | None = None,
+    judgements: Sequence[JudgedCriterion] = (),
 ) -> list[str]:
     """Return the verdict of a case with its evaluations, then its calls, prompt and reply.
 
@@ -116,6 +122,7 @@ def case_card(
         calls: Of the case, in order.
         model: Under test.
         words: What its kind says of it; None for nothing.
+        judgements: What several judges said of it.
     """
     repetition = f" (repetition {row.repetition})" if row.repetition > 1 else ""
     reason = f" ({row.reason})" if row.reason else ""
@@ -136,6 +143,7 @@ def case_card(
     ]
     for evaluation in row.evaluations:
         lines += ["", *_evaluation_lines(evaluation)]
+    lines += judgement_lines(judgements)
     if words is not None:
         lines += words.lines
     lines += ["", "calls", *_call_lines(calls), "", "prompt"]
@@ -146,7 +154,10 @@ def case_card(
 
 
 def case_record(
-    row: ResultRow, calls: Sequence[CallRow], words: CaseWords | None = None
+    row: ResultRow,
+    calls: Sequence[CallRow],
+    words: CaseWords | None = None,
+    judgements: Sequence[JudgedCriterion] = (),
 ) -> dict[str, object]:
     """Return a case in JSON types, with prompt and reply; see `case_card`."""
     record: dict[str, object] = asdict(replace(row, words=None))
@@ -155,6 +166,7 @@ def case_record(
     del record["request"]
     record["messages"] = None if row.request is None else sent_messages(row.request)
     record["calls"] = [asdict(call) for call in calls]
+    record["judgements"] = [asdict(said) for one in judgements for said in one.said]
     return record
 
 
@@ -239,7 +251,7 @@ def _call_lines(calls: Sequence[CallRow]) -> list[str]:
     head = ("purpose", "attempt", "answer", "ms", "tokens in", "out", "USD", "answered by")
     rows = [
         (
-            f"{call.purpose} {call.criterion}".strip(),
+            " ".join(filter(None, (call.purpose, call.judge, call.criterion))),
             "record" if call.from_cache else str(call.attempt),
             call.error or call.finish_reason or UNKNOWN,
             UNKNOWN if call.latency_ms is None else f"{call.latency_ms:.0f}",

@@ -28,7 +28,7 @@ def _cautions(report: RunReport) -> Iterator[str]:
         yield _ENDINGS[run.status]
     if report.detail.rescored_from is not None:
         yield f"judged anew from the stored replies of run {report.detail.rescored_from}; nothing was asked"
-    if report.judgements and report.judge == run.model:
+    if report.judgements and run.model in report.judges:
         yield f"{run.model} judged its own replies"
     if report.judgements and report.judge.startswith("baseline/"):
         yield f"{report.judgements} answers of {report.judge} stand in for a judge: not a judgement"

@@ -15,7 +15,7 @@ def cost_cells(row: CostRow) -> tuple[str, ...]:
     """Return the cells of a row below `COST_HEAD`."""
     return (
         row.behaviour or "-",
-        row.purpose,
+        row.whose,
         str(row.calls),
         str(row.cached_answers),
         # What only came from the record has no tokens, which is not the same as unknown ones.

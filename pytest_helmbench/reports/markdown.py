@@ -12,6 +12,7 @@ from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.reports.paired_tables import paired_table, repetitions_table
+from pytest_helmbench.reports.panel_tables import panel_table
 from pytest_helmbench.reports.run_facts import made_with
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
@@ -83,6 +84,7 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
         if not report.is_flat:
             yield from _beside(report, extent)
         yield from repetitions_table(report.repetitions, extent.rows)
+        yield from panel_table(report.panel, extent.rows)
         yield from _failures(report, extent)
         yield from _unjudged(report)
         yield from _costs(report.costs, extent)

@@ -21,6 +21,7 @@ __all__ = [
     "in_flight_line",
     "judging_lines",
     "model_table",
+    "panel_text",
     "places_text",
     "reasons_text",
     "resumed_tables",
@@ -118,6 +119,12 @@ def _bounds_text(bounds: Mapping[int, Sequence[str]]) -> str:
         for tokens, models in sorted(bounds.items())
     ]
     return f", at most {' and '.join(each)} tokens a reply (--helmbench-max-cost)" if each else ""
+
+
+def panel_text(judges: Sequence[str]) -> str:
+    """Return who judges: `a`, `a and b`, or `a and b, c where they disagree`."""
+    text = " and ".join(judges[:2])
+    return f"{text}, {judges[2]} where they disagree" if len(judges) > 2 else text
 
 
 def places_text(places: Iterable[str]) -> str:

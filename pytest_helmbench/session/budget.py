@@ -36,9 +36,9 @@ def budget_bounds(plan: Plan, targets: Targets) -> Mapping[int, Sequence[str]]:
     bounds: dict[int, dict[str, None]] = {}
     for run in plan.runs:
         target = targets[run.key]
-        judge = target.judge if run.judge_calls else None
-        for route in (target.model, judge) if run.usable else ():
-            if route is not None and route.entry.budget_tokens is not None:
+        judges = target.judges if run.judge_calls else ()
+        for route in (target.model, *judges) if run.usable else ():
+            if route.entry.budget_tokens is not None:
                 bounds.setdefault(route.entry.budget_tokens, {})[route.entry.id] = None
     return {tokens: tuple(models) for tokens, models in bounds.items()}
 

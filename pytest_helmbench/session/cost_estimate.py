@@ -18,6 +18,8 @@ from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_histo
 
 __all__ = ["PriceSpan", "price_span"]
 
+_DISPUTED = 0.2
+"""Share of verdicts that a third judge is expected to be asked about: a guess."""
 _COMPLETION_TOKENS = (20, 150, 1_024)  # low, expected, high where nothing is known
 
 History = Mapping[str, CallHistory]
@@ -48,25 +50,28 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
     cases = Counter({scenario: count * repeat for scenario, count in _cases_by_scenario(run, loaded).items()})
     history = _history(db, loaded.outline.name, run.model, "case")
     own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
-    if not run.judge_calls or target.judge is None:
-        return own
-    judged = _span(
-        target.judge,
-        Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()}),
-        run.judge_prompt_tokens,
-        target.judge.entry.sampling.max_tokens,
-        _history(db, loaded.outline.name, run.model, "judge"),
-    )
-    return None if own is None or judged is None else own + judged
+    verdicts = +Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()})
+    for place, judge in enumerate(target.judges if verdicts else ()):
+        judged = _span(
+            judge,
+            verdicts,
+            run.judge_prompt_tokens // max(1, min(len(target.judges), 2)),
+            judge.entry.sampling.max_tokens,
+            _history(db, loaded.outline.name, run.model, "judge", judge.entry.id),
+        )
+        if own is None or judged is None:
+            return None
+        own += judged if place < 2 else PriceSpan(0.0, judged.expected * _DISPUTED, judged.high)
+    return own
 
 
 def _cases_by_scenario(run: PlannedRun, loaded: Loaded) -> Counter[str]:
     return Counter(map(loaded.scenario_of, run.codes))
 
 
-def _history(db: Path, benchmark: str, model: str, purpose: str) -> History:
+def _history(db: Path, benchmark: str, model: str, purpose: str, judge: str | None = None) -> History:
     try:
-        return price_history(db, benchmark, model, purpose=purpose)
+        return price_history(db, benchmark, model, purpose=purpose, judge=judge)
     except HelmbenchError:
         return {}  # whoever opens the file for writing says what is wrong with it
 

@@ -33,11 +33,11 @@ class NamedModels:
 
     Args:
         entries: Under test, in order.
-        judge: None where nobody names one.
+        judges: In order; empty where nobody names one.
     """
 
     entries: tuple[ModelEntry, ...]
-    judge: ModelEntry | None
+    judges: tuple[ModelEntry, ...]
 
 
 def named_models(root: Path, settings: Settings) -> NamedModels:
@@ -54,16 +54,15 @@ def named_models(root: Path, settings: Settings) -> NamedModels:
     stated = ModelsFile() if file is None else load_models(file)
     known = {model.entry.id: model for model in stated.models}
     wanted = [_stated(name, known) for name in settings.models.value or known]
-    judge = _judge(stated, wanted, settings)
+    judges = _judges(stated, wanted, settings)
     if file is None or _is_trusted(file, settings):
-        return NamedModels(tuple(map(_as_stated, wanted)), None if judge is None else _as_stated(judge))
+        return NamedModels(tuple(map(_as_stated, wanted)), tuple(map(_as_stated, judges)))
     options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
-    if judge is not None:
-        options.append((judge, *judge_options(settings)))
+    options += [(judge, *judge_options(settings)) for judge in judges]
     if problems := tuple(dict.fromkeys(_refused(file, options, settings))):
         raise UnreadableBenchmarkError(problems)
     granted = [_as_far_as_said(*one, settings) for one in options]
-    return NamedModels(tuple(granted[: len(wanted)]), granted[-1] if judge is not None else None)
+    return NamedModels(tuple(granted[: len(wanted)]), tuple(granted[len(wanted) :]))
 
 
 def odd_models(file: Path) -> Iterator[Problem]:
@@ -73,7 +72,7 @@ def odd_models(file: Path) -> Iterator[Problem]:
         UnreadableBenchmarkError: It is broken.
     """
     stated = load_models(file)
-    for model in (*stated.models, *([stated.marking_model] if stated.marking_model else [])):
+    for model in (*stated.models, *stated.marking_models):
         try:
             resolve_endpoint(_as_stated(model), default_base_url=None, default_key_env=None, environ={})
         except HelmbenchError as error:
@@ -103,13 +102,13 @@ def _stated(name: str, known: dict[str, StatedModel]) -> StatedModel:
     return known.get(name) or StatedModel(ModelEntry(name))
 
 
-def _judge(stated: ModelsFile, wanted: list[StatedModel], settings: Settings) -> StatedModel | None:
-    if settings.marking_model is not None:
-        listed = (*stated.models, *([stated.marking_model] if stated.marking_model else []))
-        return _stated(settings.marking_model.value, {model.entry.id: model for model in listed})
+def _judges(stated: ModelsFile, wanted: list[StatedModel], settings: Settings) -> tuple[StatedModel, ...]:
+    if settings.marking_models:
+        known = {model.entry.id: model for model in (*stated.models, *stated.marking_models)}
+        return tuple(_stated(name, known) for name in settings.marking_models.value)
     if wanted and all(is_embedded(model.entry.id) for model in wanted):
-        return StatedModel(ModelEntry(_FLOOR_JUDGE))
-    return stated.marking_model
+        return (StatedModel(ModelEntry(_FLOOR_JUDGE)),)
+    return stated.marking_models
 
 
 def _is_trusted(file: Path, settings: Settings) -> bool:
@@ -146,8 +145,7 @@ def _code(model: str) -> Word:
 
 def _named_code(model: str, settings: Settings) -> Word:
     """Return code that an option names."""
-    judge = settings.marking_model
-    named = (*settings.models.value, *([judge.value] if judge is not None else []))
+    named = (*settings.models.value, *settings.marking_models.value)
     return _code(model) if model in named else None
 
 

@@ -19,6 +19,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 __all__ = ["Plan", "PlannedRun", "plan_jobs"]
 
 _CHARACTERS_PER_TOKEN = 4
+_AT_ONCE = 2  # judges of each reply; a third is asked where they disagree
 _JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
 
 
@@ -29,14 +30,15 @@ class PlannedRun:
     Args:
         benchmark: Root folder.
         model: Model id.
-        judge: Judge's id; empty for none.
+        judges: Ids of the judges, in order; empty for none.
         usable: Whether the model can be called.
         why_not: For people, when it cannot.
         variable: The environment variable that would help.
         tests: Number of items.
         evaluations: Evaluation rows.
-        judge_calls: Calls to the judge.
-        unasked: Calls, judges too, that are not made because the judge cannot be called.
+        judge_calls: Calls to the first two judges.
+        tie_calls: The most calls to a third.
+        unasked: Calls, judges too, that are not made because a judge cannot be called.
         prompt_tokens: Estimate, of the cases' own prompts.
         judge_prompt_tokens: Estimate.
         max_tokens: Bound on a completion; None when none is sent.
@@ -48,7 +50,7 @@ class PlannedRun:
 
     benchmark: str
     model: str
-    judge: str
+    judges: tuple[str, ...]
     usable: bool
     why_not: str
     variable: str
@@ -61,8 +63,14 @@ class PlannedRun:
     max_tokens: int | None
     packed_codes: bytes
     open_ended: bool = False
+    tie_calls: int = 0
     places: tuple[str, ...] = ()
     broken: tuple[BrokenCase, ...] = ()
+
+    @property
+    def judge(self) -> str:
+        """Whose verdict is of record where two judges are asked; empty for none."""
+        return next(iter(self.judges), "")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -78,11 +86,12 @@ class PlannedRun:
         """Return the run with only these of its cases; tokens by their share."""
         share = len(codes) / max(1, len(self.codes))
         repeat = self.tests // max(1, len(self.codes))
-        judge_calls = sum(loaded.judge_calls(loaded.scenario_of(code)) for code in codes)
+        verdicts = repeat * sum(loaded.judge_calls(loaded.scenario_of(code)) for code in codes)
         return replace(
             self,
             tests=len(codes) * repeat,
-            judge_calls=repeat * judge_calls,
+            judge_calls=verdicts * min(len(self.judges), _AT_ONCE),
+            tie_calls=verdicts * (len(self.judges) > _AT_ONCE),
             unasked=round(self.unasked * share),
             prompt_tokens=round(self.prompt_tokens * share),
             judge_prompt_tokens=round(self.judge_prompt_tokens * share),
@@ -143,14 +152,15 @@ def plan_jobs(
         count = counts.setdefault(job.target, Counter())
         codes.setdefault(job.target, {})[job.code] = None
         characters = job.prompt_characters()
-        judge_calls = job.judge_calls
-        judge = job.target.judge
+        verdicts, judges = job.judge_calls, job.target.judges
+        judge_calls = verdicts * max(1, min(len(judges), _AT_ONCE))
         count["tests"] += 1
         count["prompt"] += characters // _CHARACTERS_PER_TOKEN + 1
-        count["evaluations"] += judge_calls or 1
+        count["evaluations"] += verdicts or 1
         count["open_ended"] += not job.is_one_question
         count["judge"] += judge_calls
-        if judge_calls and (judge is None or not judge.usable):
+        count["ties"] += verdicts * (len(judges) > _AT_ONCE)
+        if verdicts and not (judges and all(judge.usable for judge in judges)):
             count["unasked"] += 1 + judge_calls
         count["judge_prompt"] += (
             judge_calls * (characters + _JUDGE_WORDING_CHARACTERS) // _CHARACTERS_PER_TOKEN
@@ -168,26 +178,29 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
     return PlannedRun(
         benchmark=target.key[0],
         model=target.key[1],
-        judge=target.judge.entry.id if target.judge else "",
+        judges=target.judge_ids,
         usable=usable,
         why_not="" if isinstance(endpoint, Endpoint) else endpoint.reason,
         variable="" if isinstance(endpoint, Endpoint) else endpoint.variable,
         tests=count["tests"],
         evaluations=count["evaluations"],
         judge_calls=count["judge"],
+        tie_calls=count["ties"],
         unasked=count["unasked"],
         prompt_tokens=count["prompt"],
         judge_prompt_tokens=count["judge_prompt"],
         max_tokens=target.model.entry.sampling.max_tokens,
         packed_codes=_packed(codes),
         open_ended=count["open_ended"] > 0,
-        places=_places(target.model, target.judge if count["judge"] else None),
+        places=_places(target.model, *(target.judges if count["judge"] else ())),
     )
 
 
-def _places(*routes: Route | None) -> tuple[str, ...]:
-    endpoints = (route.endpoint for route in routes if route is not None)
-    return tuple(one.elsewhere for one in endpoints if isinstance(one, Endpoint) and one.elsewhere)
+def _places(*routes: Route) -> tuple[str, ...]:
+    endpoints = (route.endpoint for route in routes)
+    return tuple(
+        dict.fromkeys(one.elsewhere for one in endpoints if isinstance(one, Endpoint) and one.elsewhere)
+    )
 
 
 def _packed(codes: Iterable[str]) -> bytes:

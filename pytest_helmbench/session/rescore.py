@@ -43,7 +43,7 @@ from pytest_helmbench.session.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.replay import StoredCase, judge_replies, stored_cases
-from pytest_helmbench.store.run_queries import RunDetail, run_detail
+from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
 from pytest_helmbench.store.run_rows import RunRecord, iso_time
 from pytest_helmbench.store.writer import Store
 
@@ -156,7 +156,9 @@ async def _rescored(
                 "  hint: name its own with --benchmark PATH"
             )
         cases = stored_cases(path, run_id)
-        judge = _Judge(settings, JudgeAnswers(path, judge_replies(path, run_id)))
+        judge = _Judge(
+            settings, JudgeAnswers(path, judge_replies(path, run_id), judges_of(detail.settings)[:1])
+        )
         known = [(case, jobs[case.code]) for case in cases if case.code in jobs]
         judged = await judge.judged(known)
     finally:
@@ -192,8 +194,7 @@ def _target(detail: RunDetail, root: Path) -> Target:
     def route(model: str) -> Route:
         return Route(ModelEntry(model), replay_endpoint(model))
 
-    judge = detail.settings.get("judge")
-    return Target(root, route(detail.summary.model), route(str(judge)) if judge else None)
+    return Target(root, route(detail.summary.model), tuple(map(route, judges_of(detail.settings))))
 
 
 def _jobs(loaded: Loaded) -> Iterator[CaseJob]:
@@ -225,7 +226,7 @@ class _Judge:
     def __init__(self, settings: Settings, judges: JudgeAnswers) -> None:
         self._judges = judges
         template = load_template(settings.judge_template)
-        self._settings = RunnerSettings(None, settings.strict_json, template)
+        self._settings = RunnerSettings(None, settings.strict_json, template, settings.judges_must_agree)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def judged(self, cases: Iterable[tuple[StoredCase, CaseJob]]) -> Sequence[_Judged]:
@@ -251,7 +252,7 @@ class _Judge:
             origin=Origin(0, job.code, job.repetition),
             entry=job.target.model.entry,
             endpoint=replay_endpoint(job.model_id),
-            judge=job.target.judge,
+            marking_models=job.target.judges,
             clock=CaseClock(answers.patience),
             watch=Unwatched(),
             settings=self._settings,
@@ -344,6 +345,7 @@ def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
             from_cache=True,
             started_at=now,
             received_at=now,
+            judge=answer.judge or None,
         )
 
 

@@ -22,6 +22,7 @@ from pytest_helmbench.store.recorded_runs import (
     UnfinishedRun,
     unfinished_runs,
 )
+from pytest_helmbench.store.run_queries import judges_of
 
 __all__ = ["Continued", "ResumeError", "Resumption", "as_continued", "find_resumption"]
 
@@ -29,6 +30,7 @@ _SAME = {
     "sampling": "sampling of {model}",
     "judge": "judge of {model}",
     "judge_sampling": "sampling of the judge of {model}",
+    "judges_must_agree": "--helmbench-judges-must-agree",
     "strict_json": "--helmbench-strict-json",
     "repeat": "--helmbench-repeat",
     "sample": "--helmbench-sample",
@@ -110,12 +112,18 @@ def as_continued(settings: Settings) -> Settings:
     return replace(
         settings,
         models=UsersWord(tuple(before.get("models") or ())),
-        marking_model=settings.marking_model or _said_before(before, "marking_model"),
+        marking_models=settings.marking_models or _named_judges(before),
         base_url=settings.base_url or _said_before(before, "base_url"),
         api_key_env=settings.api_key_env or _said_before(before, "api_key_env"),
         marking_base_url=settings.marking_base_url or _said_before(before, "marking_base_url"),
         marking_api_key_env=settings.marking_api_key_env or _said_before(before, "marking_api_key_env"),
     )
+
+
+def _named_judges(before: Mapping[str, Any]) -> UsersWord[tuple[str, ...]]:
+    """Return the judges that options named; a run of an older version has one at most."""
+    one = before.get("marking_model")
+    return UsersWord(tuple(before.get("marking_models") or ((one,) if one else ())))
 
 
 _WORDS = ("base_url", "api_key_env", "marking_base_url", "marking_api_key_env")
@@ -130,7 +138,7 @@ def _refuse_words_of_a_benchmark(settings: Settings, before: Mapping[str, Any]) 
     if "db" in settings.stated or not is_of_a_benchmark(settings.db, settings.trusted.value):
         return
     found = [f"{name} {before[name]}" for name in _WORDS if before.get(name) and not getattr(settings, name)]
-    models = (*(before.get("models") or ()), before.get("marking_model"))
+    models = (*(before.get("models") or ()), *_named_judges(before).value)
     found += [f"code {model}" for model in models if str(model).startswith(FUNCTION_PREFIX)]
     if found:
         raise ResumeError(
@@ -240,12 +248,17 @@ def _differences(
 
 
 def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    before, now = ({**one, "judge": _judges_text(one)} if "judge" in one else one for one in (before, now))
     now = json.loads(as_json({key: now.get(key) for key in _SAME}))  # as it would be read back
     return [
         f"{name.format(model=model)} was {_shown(before[key])}, now {_shown(now[key])}"
         for key, name in _SAME.items()
         if key in before and before[key] != now[key]
     ]
+
+
+def _judges_text(settings: Mapping[str, Any]) -> str | None:
+    return " and ".join(judges_of(settings)) or None
 
 
 def _shown(value: Any) -> str:

@@ -239,14 +239,16 @@ class RunBook:
         target, loaded = self.targets[run.key], self._loaded[run.benchmark]
         record = self._settings.as_record()
         record["sampling"] = _given(target.model.entry.sampling)
-        record["judge_sampling"] = _given(target.judge.entry.sampling) if target.judge else None
+        sampling = [_given(judge.entry.sampling) for judge in target.judges]
+        record["judge_sampling"] = sampling if len(sampling) > 1 else next(iter(sampling), None)
         record["model"] = target.model.entry.id
         record["benchmark_path"] = str(loaded.root)
         scoring = loaded.scoring
         record["scoring"] = None if scoring is None else asdict(scoring)
         if self._settings.sample is None:
             record["sample_seed"] = None  # nothing was drawn with it
-        record["judge"] = target.judge.entry.id if target.judge else None
+        record["judge"] = next(iter(target.judge_ids), None)
+        record["judges"] = list(target.judge_ids)
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return {name: self._hidden.without(value) for name, value in record.items()}

@@ -13,6 +13,7 @@ from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakd
 from pytest_helmbench.scoring.paired_conditions import PairedCondition, paired_conditions
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.panels import PanelReport, panel_report
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.session.run_counts import RunCounts, recorded_counts
 from pytest_helmbench.session.stored_scores import (
@@ -26,7 +27,7 @@ from pytest_helmbench.session.stored_scores import (
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
-from pytest_helmbench.store.run_queries import RunDetail, run_detail
+from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
 
 __all__ = ["RunReport", "run_report"]
 
@@ -43,7 +44,8 @@ class RunReport:
         titles: Names of pillars and titles of behaviours by code.
         failures: Cases judged wrong, neutral ones too, in natural order; with texts where they were asked for.
         counts: What a session's summary counts.
-        judge: Id of the marking model; empty where no judge has spoken.
+        judges: Ids of the marking models, in order; empty where none was named.
+        panel: What several of them said of the same replies; None where one alone has judged.
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
         is_flat: The benchmark has no behaviours: what rests on severities says nothing.
@@ -63,7 +65,7 @@ class RunReport:
     titles: Mapping[str, str]
     failures: tuple[ResultRow, ...]
     counts: RunCounts
-    judge: str
+    judges: tuple[str, ...]
     judgements: int
     costs: tuple[CostRow, ...]
     is_flat: bool = False
@@ -71,9 +73,15 @@ class RunReport:
     repetitions: RepetitionRates | None = None
     words: RunWords | None = None
     columns: OwnColumns = NO_COLUMNS
+    panel: PanelReport | None = None
     results: tuple[ResultRow, ...] = ()
     calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def judge(self) -> str:
+        """The first marking model; empty where none was named."""
+        return next(iter(self.judges), "")
 
     @property
     def not_run(self) -> int:
@@ -120,7 +128,7 @@ def run_report(
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == "failed"),
         counts=recorded_counts(found, spent, answering_models(path, run_id)),
-        judge=str(detail.settings.get("judge") or ""),
+        judges=judges_of(detail.settings),
         judgements=sum(item.rule == JUDGED_RULE for row in found for item in row.evaluations),
         costs=spent,
         is_flat=facts.rows is not None,
@@ -129,6 +137,7 @@ def run_report(
         results=found if all_cases else (),
         calls=told_calls(path, run_id) if all_cases else {},
         groups=_groups(facts) if all_cases else {},
+        panel=panel_report(path, run_id),
     )
 
 

@@ -25,6 +25,7 @@ __all__ = ["Settings", "SettingsError", "resolve_settings", "with_overrides"]
 
 DEFAULT_CONCURRENCY = 32
 LOCAL_CONCURRENCY = 4
+MOST_JUDGES = 3
 ValuesT = TypeVar("ValuesT", bound="DataclassInstance")
 
 
@@ -97,6 +98,13 @@ def resolve_settings(
     if settings.take_over and settings.resume_run is None:
         raise SettingsError(
             "--helmbench-take-over names no run\n  hint: --helmbench-resume-run=RUN says which one is taken over"
+        )
+    judges = settings.marking_models.value
+    if len(judges) > MOST_JUDGES or len(set(judges)) < len(judges):
+        given_so = "is given more than three times" if len(judges) > MOST_JUDGES else "names one judge twice"
+        raise SettingsError(
+            f"--helmbench-marking-model {given_so}: {', '.join(judges)}\n"
+            "  hint: two judges and a third that decides between them, each another model"
         )
     if settings.select is not None:
         Selection.parse(settings.select)  # a slip is told before anything is loaded

@@ -31,17 +31,18 @@ class JudgeAnswers:
     Args:
         path: Results file, where judges of other runs may have answered too.
         replies: Of the run.
+        unnamed: The judge of calls that do not say whom they asked, as older versions kept them.
     """
 
-    def __init__(self, path: Path, replies: Sequence[JudgeReply]) -> None:
+    def __init__(self, path: Path, replies: Sequence[JudgeReply], unnamed: Sequence[str] = ()) -> None:
         self._path = path
-        self._requests: dict[tuple[str, int, str], bytes] = {}
-        self._samples: dict[int, bytes] = {}
+        self._requests: dict[tuple[str, str, int, str], bytes] = {}
+        self._samples: dict[tuple[str, int], bytes] = {}
         self._answers: dict[tuple[str, int, str, str], StoredReply] = {}
         for said in replies:
-            reply = said.reply
-            self._requests[said.code, said.repetition, said.criterion] = reply.request
-            self._samples[said.repetition] = reply.request
+            reply, judge = said.reply, said.judge or "".join(unnamed)
+            self._requests[judge, said.code, said.repetition, said.criterion] = reply.request
+            self._samples[judge, said.repetition] = reply.request
             self._answers[said.code, said.repetition, said.criterion, reply.request_hash] = reply
 
     def answer(self, call: Call) -> StoredReply | None:
@@ -53,7 +54,10 @@ class JudgeAnswers:
             StoreError: The file cannot be read.
         """
         code, repetition, criterion = call.origin.code, call.origin.repetition, call.criterion
-        sample = self._requests.get((code, repetition, criterion)) or self._samples.get(repetition)
+        judge = call.entry.id
+        sample = self._requests.get((judge, code, repetition, criterion)) or self._samples.get(
+            (judge, repetition)
+        )
         if sample is None:
             return None
         body = json.loads(sample)
@@ -72,6 +76,7 @@ class GivenAnswer:
     criterion: str
     stored: StoredReply
     reply: Reply
+    judge: str = ""
 
 
 class StoredAnswers:
@@ -127,7 +132,7 @@ class StoredAnswers:
         )
         if stored is None or reply is None:
             raise UnjudgedError(Outcome(Verdict.SKIPPED, NEEDS_JUDGE))
-        self._judged.append(GivenAnswer("judge", call.criterion, stored, reply))
+        self._judged.append(GivenAnswer("judge", call.criterion, stored, reply, call.entry.id))
         return reply
 
 

@@ -19,7 +19,7 @@ from pytest_helmbench.gateway.prices import context_tokens, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
-from pytest_helmbench.session.named_models import NamedModels, judge_options, named_models
+from pytest_helmbench.session.named_models import judge_options, named_models
 from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
 __all__ = ["model_limits", "resolve_targets", "session_concurrency"]
@@ -48,16 +48,21 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
     """
     named = named_models(root, settings)
     entries = tuple(with_overrides(entry, settings.sampling) for entry in named.entries)
-    judge = _judge(named, settings, environ)
-    for entry in (*entries, *([judge.entry] if judge else [])):
+    judges = tuple(_judge(entry, settings, environ) for entry in named.judges)
+    for entry in (*entries, *named.judges):
         _check_baseline(entry.id)
+    if settings.judges_must_agree and len(judges) == 1 and not is_embedded(judges[0].entry.id):
+        raise HelmbenchError(
+            f"--helmbench-judges-must-agree with one judge, {judges[0].entry.id}: nobody can disagree with it\n"
+            "  hint: name a second one with another --helmbench-marking-model"
+        )
     if not entries:
-        return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judge),)
+        return (Target(root, Route(ModelEntry(NO_MODEL), Unusable("no model is named", "")), judges),)
     routes = (
         Route(entry, _endpoint(entry, settings.base_url, settings.api_key_env, settings, environ))
         for entry in entries
     )
-    bounded = None if judge is None else _bounded(judge, settings)
+    bounded = tuple(_bounded(judge, settings) for judge in judges)
     return tuple(Target(root, _bounded(route, settings), bounded) for route in routes)
 
 
@@ -109,10 +114,7 @@ def _check_baseline(model: str) -> None:
         )
 
 
-def _judge(named: NamedModels, settings: Settings, environ: Mapping[str, str]) -> Route | None:
-    entry = named.judge
-    if entry is None:
-        return None
+def _judge(entry: ModelEntry, settings: Settings, environ: Mapping[str, str]) -> Route:
     if entry.sampling.temperature is None:
         entry = replace(entry, sampling=replace(entry.sampling, temperature=0.0))
     return Route(entry, _endpoint(entry, *judge_options(settings), settings, environ))
@@ -125,7 +127,7 @@ def session_concurrency(settings: Settings) -> int:
 
 def model_limits(targets: Iterable[Target], settings: Settings) -> dict[str, ModelLimits]:
     """Return the limits of all models that can be called, judges too, by model id."""
-    routes = (route for target in targets for route in (target.model, target.judge) if route is not None)
+    routes = (route for target in targets for route in (target.model, *target.judges))
     limits_by_model: dict[str, ModelLimits] = {}
     for route in routes:
         if isinstance(route.endpoint, Endpoint):

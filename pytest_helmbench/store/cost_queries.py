@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.store.named_rows import made_of, named_rows
-from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.reading import reading, with_known_judges
 
 __all__ = [
     "CallHistory",
@@ -62,6 +62,7 @@ class CostRow:
         known_cost_usd: Known part.
         unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
         estimated: Calls whose tokens were counted here.
+        judge: Id of the marking model that was asked; None for other calls, and where the record does not say.
     """
 
     run_id: int
@@ -75,6 +76,12 @@ class CostRow:
     known_cost_usd: float
     unknown_costs: int
     estimated: int = 0
+    judge: str | None = None
+
+    @property
+    def whose(self) -> str:
+        """The purpose, and the judge where it is known."""
+        return " ".join(filter(None, (self.purpose, self.judge)))
 
     @property
     def cost_usd(self) -> float | None:
@@ -93,12 +100,13 @@ _HISTORY = """
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
-    WHERE benchmarks.name = ? AND llms.name = ? AND calls.purpose = ?
+    WHERE benchmarks.name = :benchmark AND llms.name = :model AND calls.purpose = :purpose
+        AND coalesce(calls.judge, :judge, '') = coalesce(:judge, calls.judge, '')
         AND calls.from_cache = 0 AND calls.response_id IS NOT NULL
     GROUP BY scenarios.full_code
 """
 _COSTS = """
-    SELECT calls.run_id, llms.name AS model, calls.purpose,
+    SELECT calls.run_id, llms.name AS model, calls.purpose, calls.judge AS judge,
         CASE WHEN calls.code GLOB 'P[0-9]*-B[0-9]*-S[0-9]*'
             THEN substr(calls.code, 1,
                 instr(calls.code, '-') + instr(substr(calls.code, instr(calls.code, '-') + 1), '-') - 1)
@@ -114,7 +122,7 @@ _COSTS = """
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
     WHERE (:run_id IS NULL OR calls.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
-    GROUP BY calls.run_id, calls.purpose, behaviour
+    GROUP BY calls.run_id, calls.purpose, calls.judge, behaviour
 """
 
 
@@ -147,9 +155,16 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     with reading(path) as conn:
         rows = [
             made_of(CostRow, row)
-            for row in named_rows(conn.execute(_COSTS, {"run_id": run_id, "model": model}))
+            for row in named_rows(
+                conn.execute(with_known_judges(conn, _COSTS), {"run_id": run_id, "model": model})
+            )
         ]
-    return tuple(sorted(rows, key=lambda row: (row.run_id, natural_key(row.behaviour or ""), row.purpose)))
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (row.run_id, natural_key(row.behaviour or ""), row.purpose, row.judge or ""),
+        )
+    )
 
 
 def answering_models(path: Path, run_id: int) -> Mapping[str, int]:
@@ -184,7 +199,7 @@ def has_unjudged_replies(path: Path, session_id: str) -> bool:
 
 
 def price_history(
-    path: Path, benchmark: str, model: str, *, purpose: str = "case"
+    path: Path, benchmark: str, model: str, *, purpose: str = "case", judge: str | None = None
 ) -> Mapping[str, CallHistory]:
     """Return what calls have cost so far, by scenario code (`P1-B2-S1`); empty without a file.
 
@@ -193,6 +208,7 @@ def price_history(
         benchmark: Name, all versions of it.
         model: Model under test.
         purpose: `case` or `judge`.
+        judge: Only calls of this marking model, and those that do not say whom they asked; None for all.
 
     Raises:
         StoreError: The file is no results file.
@@ -200,7 +216,8 @@ def price_history(
     if not path.exists():
         return {}
     with reading(path) as conn:
-        rows = conn.execute(_HISTORY, (benchmark, model, purpose)).fetchall()
+        asked = {"benchmark": benchmark, "model": model, "purpose": purpose, "judge": judge}
+        rows = conn.execute(with_known_judges(conn, _HISTORY), asked).fetchall()
     return {
         code: CallHistory(calls, _spread(*numbers[0:3]), _spread(*numbers[3:6]), _spread(*numbers[6:9]))
         for code, calls, *numbers in rows

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError, store_error
 
-__all__ = ["has_table", "reading"]
+__all__ = ["has_table", "reading", "with_known_judges"]
 
 
 @contextlib.contextmanager
@@ -35,3 +35,9 @@ def has_table(conn: sqlite3.Connection, name: str) -> bool:
     """Return whether a file has a table: readers have no right to migrate, so an older file may lack it."""
     found = conn.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
     return found.fetchone() is not None
+
+
+def with_known_judges(conn: sqlite3.Connection, statement: str) -> str:
+    """Return a statement over `calls` as this file can run it: an older one does not say which judge was asked."""
+    found = conn.execute("SELECT 1 FROM pragma_table_info('calls') WHERE name = 'judge'").fetchone()
+    return statement if found is not None else statement.replace("calls.judge", "NULL")

@@ -51,6 +51,7 @@ class RecordTables:
         self.responses = Table(conn, "responses")
         self.results = Table(conn, "results")
         self.evaluations = Table(conn, "evaluations")
+        self.judgements = Table(conn, "judgements")
         self.events = Table(conn, "events")
         names = [name for (name,) in conn.execute(_OF_STATEMENTS)]
         self.statements = {name: Table(conn, name) for name in names}
@@ -59,7 +60,7 @@ class RecordTables:
     @property
     def of_results(self) -> tuple[Table, ...]:
         """The tables whose rows belong to one result and go when it is replaced."""
-        return (self.evaluations, self.events, *self.statements.values())
+        return (self.evaluations, self.judgements, self.events, *self.statements.values())
 
 
 def write_attempts(
@@ -152,6 +153,7 @@ def _write_what_belongs_to_results(
     conn: sqlite3.Connection, tables: RecordTables, places: Mapping[tuple[_Key, int], ResultRecord]
 ) -> None:
     evaluations: list[_Row] = []
+    judgements: list[_Row] = []
     events: list[_Row] = []
     statements: dict[str, list[_Row]] = {}
     for (_, result_id), record in places.items():
@@ -159,11 +161,15 @@ def _write_what_belongs_to_results(
         evaluations += (
             {**tables.evaluations.cells(part), "result_id": result_id} for part in outcome.evaluations
         )
+        judgements += (
+            {**tables.judgements.cells(part), "result_id": result_id} for part in outcome.judgements
+        )
         events += (_event_row(record.run_id, result_id, event) for event in outcome.events)
         if outcome.statement is not None:
             row = {"result_id": result_id, **outcome.statement.cells()}
             statements.setdefault(outcome.statement.table, []).append(row)
     tables.evaluations.insert(conn, evaluations)
+    tables.judgements.insert(conn, judgements)
     tables.events.insert(conn, events)
     for name, rows in statements.items():
         tables.statements[name].insert(conn, rows)

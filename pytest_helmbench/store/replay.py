@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.reading import with_known_judges
 
 __all__ = ["JudgeReply", "StoredCase", "StoredReply", "judge_replies", "newest_reply", "stored_cases"]
 
@@ -53,11 +54,12 @@ class StoredCase:
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """One reply of a judge in a run."""
+    """One reply of a judge in a run; `judge` is None where the record does not say which."""
 
     code: str
     repetition: int
     criterion: str
+    judge: str | None
     reply: StoredReply
 
 
@@ -70,7 +72,7 @@ _CASES = """
     WHERE results.run_id = ? ORDER BY results.id
 """
 _JUDGES = """
-    SELECT calls.code, calls.repetition, calls.criterion,
+    SELECT calls.code, calls.repetition, calls.criterion, calls.judge,
         responses.request_hash, requests.body, responses.body, responses.text, calls.latency_ms
     FROM calls
     JOIN responses ON responses.id = calls.response_id
@@ -101,9 +103,8 @@ def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
         StoreError: The file cannot be read.
     """
     with _reading(path) as conn:
-        return tuple(
-            JudgeReply(*(*row[:3], StoredReply(*row[3:]))) for row in conn.execute(_JUDGES, (run_id,))
-        )
+        found = conn.execute(with_known_judges(conn, _JUDGES), (run_id,))
+        return tuple(JudgeReply(*(*row[:4], StoredReply(*row[4:]))) for row in found)
 
 
 def newest_reply(path: Path, request_hash: str, repetition: int) -> StoredReply | None:

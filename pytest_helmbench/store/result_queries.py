@@ -91,6 +91,7 @@ class CallRow:
     provider_model: str | None
     from_cache: bool
     started_at: str
+    judge: str | None = None
 
 
 _RESULTS = """

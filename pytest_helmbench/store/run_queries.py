@@ -11,7 +11,16 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
 
-__all__ = ["DECIDING", "RunDetail", "RunSummary", "configured_alike", "run_detail", "run_summary", "runs"]
+__all__ = [
+    "DECIDING",
+    "RunDetail",
+    "RunSummary",
+    "configured_alike",
+    "judges_of",
+    "run_detail",
+    "run_summary",
+    "runs",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
 DECIDING = (
     "judge",
     "judge_sampling",
+    "judges_must_agree",
     "sampling",
     "system_prompt",
     "strict_json",
@@ -162,6 +172,12 @@ _ALIKE = """
 """
 
 
+def judges_of(settings: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the ids of a run's marking models, in order, from its settings; an older run names one at most."""
+    several, one = settings.get("judges"), settings.get("judge")
+    return tuple(map(str, several if isinstance(several, list) else [one] if one else []))
+
+
 def configured_alike(path: Path, run_id: int) -> tuple[tuple[int, int], ...]:
     """Return other complete runs of the same content, model and settings, the newest first, with their repetitions.
 
@@ -172,6 +188,7 @@ def configured_alike(path: Path, run_id: int) -> tuple[tuple[int, int], ...]:
     with reading(path) as conn:
         for other, theirs, ours in conn.execute(_ALIKE, (run_id,)):
             first, second = (json.loads(text) for text in (theirs, ours))
-            if all(first.get(name) == second.get(name) for name in DECIDING):
+            same = all((first.get(name) or None) == (second.get(name) or None) for name in DECIDING)
+            if same and judges_of(first) == judges_of(second):
                 found.append((int(other), int(first.get("repeat") or 1)))
     return tuple(found)

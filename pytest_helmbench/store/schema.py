@@ -7,6 +7,7 @@ import contextlib
 from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
 from pytest_helmbench.store.broken_cases import CREATE_BROKEN_CASES
 from pytest_helmbench.store.first_tables import FIRST_TABLES
+from pytest_helmbench.store.judgement_rows import CREATE_JUDGEMENTS
 from pytest_helmbench.store.sample_rows import CREATE_SAMPLES
 from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
 from pytest_helmbench.store.sqlite_tools import Database, Migrations
@@ -221,3 +222,10 @@ def keep_broken_cases(db: Database) -> None:
 def keep_samples(db: Database) -> None:
     """Keep which sample of its benchmark a run is."""
     db.conn.execute(CREATE_SAMPLES)
+
+
+@_MIGRATIONS()
+def keep_judgements(db: Database) -> None:
+    """Keep what each of several judges said, and which judge a call asked."""
+    for statement in CREATE_JUDGEMENTS:
+        db.conn.execute(statement)

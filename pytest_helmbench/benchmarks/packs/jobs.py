@@ -20,6 +20,7 @@ from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
+from pytest_helmbench.judging.rubric import deciding_judges
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -83,10 +84,12 @@ class PackJob(CaseJob):
 
     def _rule(self, task: PackTask) -> CaseRule:
         """Return what the row is held to, and who reads its reply where words do not say enough."""
-        rule, judge = self.loaded.rule(task), self.target.judge
-        if not isinstance(rule, PackRule) or judge is None or isinstance(judge.endpoint, Unusable):
+        rule, judges = self.loaded.rule(task), self.target.judges
+        if not isinstance(rule, PackRule) or not judges:
             return rule
-        return rule if judge.endpoint.server.embedded else replace(rule, judge=judge.entry.id)
+        if any(isinstance(one.endpoint, Unusable) or one.endpoint.server.embedded for one in judges):
+            return rule
+        return replace(rule, judge=deciding_judges(self.target.judge_ids))
 
     @property
     def work(self) -> PackWork:

@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judge
+from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
@@ -40,9 +40,9 @@ class PackWork:
     async def perform(self, case: Case, context: CaseContext) -> Outcome:
         """See `Work.perform`."""
         if isinstance(case.rule, JudgeRule):
-            judge = usable_judge(context)
+            judges = usable_judges(context)
             reply = await one_reply(case, context)
-            return judged_outcome(reply, await judged_evaluations(case, reply, judge, context))
+            return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
         family, rule = _rule_of(case)
         obstacle = await self._obstacle(family, rule)
         if obstacle is not None:
@@ -69,8 +69,9 @@ class PackWork:
     ) -> Evaluation:
         """Have the marking model read a reply whose words alone do not say enough."""
         asked = replace(case, rule=JudgeRule((criterion,), hidden=not self.settings.show_hidden))
-        (read,) = await judged_evaluations(asked, reply, usable_judge(context), context)
-        return family.read_evaluation(rule, read, reply, shows=self.settings.show_hidden)
+        (read,) = await judged_evaluations(asked, reply, usable_judges(context), context)
+        found = family.read_evaluation(rule, read, reply, shows=self.settings.show_hidden)
+        return replace(found, judgements=read.judgements)
 
     async def _obstacle(self, family: Family, rule: PackRule) -> Outcome | None:
         """Return why a row cannot be judged here, before its model is asked; None when it can."""

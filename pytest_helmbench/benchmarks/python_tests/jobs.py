@@ -222,7 +222,7 @@ class HandWritten:
 
     def __init__(self, outline: RowOutline, targets: Iterable[Target]) -> None:
         self.outline = outline
-        self.targets = tuple(Target(outline.root, _named(target.model), None) for target in targets)
+        self.targets = tuple(Target(outline.root, _named(target.model), ()) for target in targets)
         self.relay = Relay()
         self.collected: set[str] = set()
         """Codes, selected or not."""

@@ -9,7 +9,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
 from pytest_helmbench.core.pattern_process import RuleTimeoutError
-from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judge
+from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
 
@@ -27,9 +27,9 @@ class TreeWork:
             return judged_outcome(
                 reply, (await _evaluation(case.rule, case, reply, strict_json=strict_json),)
             )
-        judge = usable_judge(context)
+        judges = usable_judges(context)
         reply = await one_reply(case, context)
-        return judged_outcome(reply, await judged_evaluations(case, reply, judge, context))
+        return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
 
 
 async def _evaluation(rule: ReplyRule, case: Case, reply: Reply, *, strict_json: bool) -> Evaluation:

@@ -21,7 +21,7 @@ def test_models_come_in_file_order_from_both_shapes(tmp_path: Path) -> None:
     expected = (StatedModel(ModelEntry("a/b")), StatedModel(ModelEntry("c/d")))
     assert models(tmp_path, "- id: a/b\n- id: c/d\n").models == expected
     found = models(tmp_path, "marking_model: j/k\nmodels:\n  - id: a/b\n  - id: c/d\n  # - id: e/f\n")
-    assert found == ModelsFile(expected, StatedModel(ModelEntry("j/k")))
+    assert found == ModelsFile(expected, (StatedModel(ModelEntry("j/k")),))
 
 
 @pytest.mark.parametrize("text", ["", "models:\n", "marking_model:\n", "[]\n"])
@@ -74,7 +74,7 @@ marking_model: {id: j/k, temperature: 0}
         Price(0.1, 2),
     )
     assert (second.entry.id, second.entry.sampling) == ("c/d", first.entry.sampling)
-    assert found.marking_model == StatedModel(ModelEntry("j/k", sampling=Sampling(temperature=0)))
+    assert found.marking_models == (StatedModel(ModelEntry("j/k", sampling=Sampling(temperature=0))),)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,12 @@ marking_model: {id: j/k, temperature: 0}
         ("- id: a/b\n  price: {input: 1}\n", ["2: entry 1.price has no 'output'"]),
         ("marking_model: {temperature: 0}\n", ["1: marking_model has no 'id'"]),
         ("marking_model: [a]\n", ["1: marking_model is a list"]),
+        (
+            "marking_models: [a, b, c, d]\n",
+            ["1: 4 judges or more", "two judges, and a third where they disagree"],
+        ),
+        ("marking_model: a\nmarking_models: [b]\n", ["2: 'marking_models' beside 'marking_model'"]),
+        ("marking_models:\n  - a\n  - {id: a}\n", ["3: the judge 'a' stands here twice"]),
         ("- id: ''\n", ["1: entry 1.id is empty"]),
         ("- id: a/b\n- id: a/b\n", ["2: the model 'a/b' stands here twice (first in line 1)"]),
         ("models: [\n", ["this is no valid YAML"]),

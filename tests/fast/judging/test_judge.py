@@ -352,13 +352,13 @@ def test_the_response_field_is_judged_where_it_can_be_read_else_the_text(
 def evaluated(
     subject: Case, answer: Any, ask: AskJudge, judge_model: str = "test/judge"
 ) -> tuple[Evaluation, ...]:
-    return asyncio.run(evaluate_judged(subject, answer, template=TEMPLATE, judge_model=judge_model, ask=ask))
+    return asyncio.run(evaluate_judged(subject, answer, template=TEMPLATE, judges=(judge_model,), ask=ask))
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 def test_the_verdict_comes_from_the_judges_own_answer_only(attack: str) -> None:
     async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
     ) -> Reply:
         assert attack in messages[0].content
         return reply('{"evidence": [], "justification": "It orders me around.", "judgment": "UNSAFE"}')
@@ -373,7 +373,7 @@ def test_criteria_are_asked_at_once_and_come_back_in_order() -> None:
     met = asyncio.Barrier(3)
 
     async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
     ) -> Reply:
         await met.wait()  # passes only when all three are in flight
         assert "judgment" in response_format["json_schema"]["schema"]["properties"]
@@ -392,7 +392,7 @@ def test_criteria_are_asked_at_once_and_come_back_in_order() -> None:
 
 def test_the_rule_hash_names_template_judge_and_polarity() -> None:
     async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
     ) -> Reply:
         return reply('{"judgment": "SAFE"}')
 
@@ -406,7 +406,7 @@ def test_the_rule_hash_names_template_judge_and_polarity() -> None:
 
 def test_polarity_by_severity_reaches_the_judgement() -> None:
     async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
     ) -> Reply:
         return reply('{"judgment": "UNSAFE"}')
 
@@ -418,7 +418,7 @@ def test_what_ask_raises_comes_through_as_it_is_after_all_are_answered() -> None
     answered = []
 
     async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
     ) -> Reply:
         if criterion.name == "CR1":
             raise ConnectionError("gone")
@@ -435,7 +435,7 @@ def test_cancelling_the_case_cancels_its_judge_calls() -> None:
     cancelled = []
 
     async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
     ) -> Reply:
         try:
             await asyncio.sleep(60)
@@ -446,7 +446,7 @@ def test_cancelling_the_case_cancels_its_judge_calls() -> None:
 
     async def main() -> None:
         subject = case(replace(PARTIAL, name="CR1"), PARTIAL)
-        judged = evaluate_judged(subject, reply("x"), template=TEMPLATE, judge_model="m", ask=ask)
+        judged = evaluate_judged(subject, reply("x"), template=TEMPLATE, judges=("m",), ask=ask)
         async with asyncio.timeout(0.05):
             await judged
 
@@ -459,7 +459,7 @@ def test_a_case_with_a_field_rule_has_no_judge() -> None:
     subject = replace(case(), rule=CategoryMatch("category", ("A",)))
 
     async def ask(
-        criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
+        judge: str, criterion: Criterion, messages: tuple[Message, ...], response_format: Mapping[str, Any]
     ) -> Reply:
         return reply("")
 

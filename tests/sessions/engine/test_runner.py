@@ -58,7 +58,7 @@ def _route(url: str, model: str = _MODEL, sampling: Sampling = _AS_WRITTEN) -> R
 def _jobs(folder: Path, tree: Tree, model: Route, judge: Route | None = None) -> list[TreeJob]:
     benchmark = load_tree(write_tree(folder, {"P1-B1-S1": tree}))
     assert not benchmark.problems
-    target = Target(folder, model, judge)
+    target = Target(folder, model, () if judge is None else (judge,))
     (scenario,) = benchmark.scenarios.values()
     return [
         TreeJob(target, 1, neutral=False, file_id="S1.md", combination=case)

@@ -1,0 +1,75 @@
+"""The table `judgements`: what each of several marking models said of a criterion of a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.outcome import Judgement
+from pytest_helmbench.store.named_rows import made_of, named_rows
+from pytest_helmbench.store.reading import has_table, reading
+
+__all__ = ["CREATE_JUDGEMENTS", "JudgedCriterion", "judged_criteria"]
+
+CREATE_JUDGEMENTS = (
+    """CREATE TABLE judgements (
+        id INTEGER PRIMARY KEY,
+        result_id INTEGER NOT NULL REFERENCES results (id),
+        criterion TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        passed INTEGER NOT NULL,
+        credit REAL NOT NULL,
+        observed TEXT NOT NULL,
+        justification TEXT,
+        of_record INTEGER NOT NULL
+    )""",
+    "CREATE INDEX idx_judgements_result_id ON judgements (result_id)",
+    "ALTER TABLE calls ADD COLUMN judge TEXT",
+)
+
+_JUDGEMENTS = """
+    SELECT results.code, results.repetition, judgements.* FROM judgements
+    JOIN results ON results.id = judgements.result_id
+    WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
+    ORDER BY judgements.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCriterion:
+    """One criterion of one result, and what several judges said of it, in their order."""
+
+    code: str
+    repetition: int
+    criterion: str
+    said: tuple[Judgement, ...]
+
+    @property
+    def disputed(self) -> bool:
+        """Whether the first two disagree."""
+        return self.said[0].passed != self.said[1].passed
+
+
+def judged_criteria(path: Path, run_id: int, code: str | None = None) -> tuple[JudgedCriterion, ...]:
+    """Return what several judges said in a run, by case in natural order; empty where one alone has judged.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        code: Only this case.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    found: dict[tuple[str, int, str], list[Judgement]] = {}
+    with reading(path) as conn:
+        if not has_table(conn, "judgements"):
+            return ()
+        for row in named_rows(conn.execute(_JUDGEMENTS, {"run_id": run_id, "code": code})):
+            said = made_of(Judgement, row, passed=bool(row["passed"]), of_record=bool(row["of_record"]))
+            key = (str(row["code"]), int(str(row["repetition"])), said.criterion)
+            found.setdefault(key, []).append(said)
+    rows = (JudgedCriterion(*key, tuple(said)) for key, said in found.items() if len(said) > 1)
+    return tuple(sorted(rows, key=lambda row: (natural_key(row.code), row.repetition)))

@@ -1,0 +1,218 @@
+"""Two judges over the same replies, a third where they disagree: what is asked, kept, paid and shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from provider import Answer, Provider, Request
+from trees import Tree, clear_environment, judged, rows, run_tree, write_tree
+
+from pytest_helmbench.cli.main import main
+
+_TWO = ("--helmbench-marking-model=test/a", "--helmbench-marking-model=test/b")
+_THIRD = "--helmbench-marking-model=test/c"
+_VERDICTS = "SELECT code, outcome, reason FROM results WHERE run_id = ? ORDER BY code"
+_SAID = (
+    "SELECT results.code, judge, place, judgements.passed, of_record FROM judgements"
+    " JOIN results ON results.id = result_id WHERE run_id = {} ORDER BY results.code, place"
+)
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _bench(pytester: pytest.Pytester, tree: Tree | None = None) -> Path:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree or judged(*["fine"] * 4)})
+    return pytester.path / "helmbench.db"
+
+
+def _judges(provider: Provider, **bad: set[int]) -> None:
+    """Let each judge find the replies to some messages bad; who is not named finds all good."""
+
+    def reply(request: Request) -> str | Answer | None:
+        if not request.is_judge:
+            return None
+        numbers = bad.get(request.model.removeprefix("test/"), set())
+        is_bad = any(f"Message {number}." in request.prompt for number in numbers)
+        return json.dumps({"evidence": [], "justification": "So.", "judgment": "BAD" if is_bad else "GOOD"})
+
+    provider.reply = reply
+
+
+def _asked(provider: Provider) -> dict[str, int]:
+    models = [request.model for request in provider.requests]
+    return {model: models.count(model) for model in sorted(set(models))}
+
+
+def _shown(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_first_judge_is_of_record_and_disagreement_is_kept_and_shown(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _bench(pytester)
+    _judges(provider, a={1}, b={1, 2})
+
+    reports = ("--helmbench-json=out.json", "--helmbench-markdown=out.md")
+    result = run_tree(pytester, *_TWO, *reports, "--tb=no", url=provider.url)
+
+    result.assert_outcomes(passed=3, failed=1)
+    assert _asked(provider) == {"test/a": 4, "test/b": 4, "test/good": 4}
+    sentence = (
+        "judges test/a and test/b agree on 75.0 % of 4 verdicts (30.1 to 95.4 %), kappa 0.50 (-0.23 to 1.00);"
+        " 1 disagreement: 1 passed by test/a alone, 0 by test/b alone; the verdict of test/a stands"
+    )
+    result.stdout.fnmatch_lines(["helmbench: judged by test/a and test/b", f"test/good: {sentence}"])
+    said = rows(database, _SAID.format(1))
+    assert said[:4] == [
+        ("P1-B1-S1-C1-PT1", "test/a", 1, 0, 1),
+        ("P1-B1-S1-C1-PT1", "test/b", 2, 0, 0),
+        ("P1-B1-S1-C1-PT2", "test/a", 1, 1, 1),
+        ("P1-B1-S1-C1-PT2", "test/b", 2, 0, 0),
+    ]
+    assert len(said) == 8
+    assert rows(
+        database, "SELECT purpose, judge, count(*) FROM calls GROUP BY purpose, judge ORDER BY 1, 2"
+    ) == [("case", None, 4), ("judge", "test/a", 4), ("judge", "test/b", 4)]
+
+    judging = json.loads((pytester.path / "out.json").read_text())["runs"][0]["judging"]
+    assert judging["judges"] == ["test/a", "test/b"]
+    assert (judging["agreement"]["kappa"], judging["agreement"]["verdicts"]) == (0.5, 4)
+    assert judging["agreement"]["disputed"] == [
+        {
+            "code": "P1-B1-S1-C1-PT2",
+            "repetition": 1,
+            "criterion": "",
+            "passed": {"test/a": True, "test/b": False},
+            "of_record": "test/a",
+        }
+    ]
+    markdown = (pytester.path / "out.md").read_text()
+    assert "#### Judges" in markdown
+    assert "| P1-B1-S1-C1-PT2 | 1 |  | pass \\* | fail |" in markdown
+    assert sentence in _shown(capsys, "show", "1", "--db", database)
+    disputed = _shown(capsys, "show", "1", "--disputed", "--db", database).splitlines()
+    assert disputed[-1].split() == ["P1-B1-S1-C1-PT2", "1", "pass", "*", "fail"]
+    card = _shown(capsys, "show", "1", "P1-B1-S1-C1-PT2", "--db", database)
+    assert "  test/a: pass (GOOD), of record\n    So.\n  test/b: fail (BAD)" in card
+    costs = json.loads(_shown(capsys, "costs", "--json", "--db", database))
+    assert [(row["purpose"], row["judge"], row["calls"]) for row in costs] == [
+        ("case", None, 4),
+        ("judge", "test/a", 4),
+        ("judge", "test/b", 4),
+    ]
+    asked = len(provider.requests)
+    # What judges have said is judged again without a call, with the same verdicts.
+    assert "0 now pass" in _shown(capsys, "rescore", "1", "--db", database)
+    assert len(provider.requests) == asked
+    assert rows(database, _SAID.format(2)) == said
+
+
+def test_a_third_judge_is_asked_where_two_disagree_and_decides(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    database = _bench(pytester)
+    _judges(provider, a={1, 2}, b={2, 3}, c={3})
+
+    result = run_tree(pytester, *_TWO, _THIRD, "-n2", "--tb=no", url=provider.url)
+
+    result.assert_outcomes(passed=2, failed=2)
+    assert _asked(provider) == {"test/a": 4, "test/b": 4, "test/c": 2, "test/good": 4}
+    # 1: a says fail, b and c pass. 2: both fail. 3: a says pass, b and c fail. 4: both pass.
+    assert [(code[-3:], outcome) for code, outcome, _ in rows(database, _VERDICTS.replace("?", "1"))] == [
+        ("PT1", "passed"),
+        ("PT2", "failed"),
+        ("PT3", "failed"),
+        ("PT4", "passed"),
+    ]
+    assert [row[1:] for row in rows(database, _SAID.format(1)) if row[0].endswith("PT3")] == [
+        ("test/a", 1, 1, 0),
+        ("test/b", 2, 0, 1),
+        ("test/c", 3, 0, 0),
+    ]
+    result.stdout.fnmatch_lines(
+        [
+            "helmbench: judged by test/a and test/b, test/c where they disagree",
+            "test/good: judges *; test/c decided for test/a 0 times, for test/b 2 times",
+        ]
+    )
+
+
+def test_judges_that_must_agree_make_a_disagreement_an_error_that_costs_nothing_again(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _bench(pytester)
+    _judges(provider, b={2})
+    must = "--helmbench-judges-must-agree"
+
+    result = run_tree(pytester, *_TWO, must, url=provider.url)
+
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*the judges disagree, and must agree: test/a says pass, test/b says fail*",
+            "test/good: judges *; they must agree, so these are errors (judges_disagree)",
+        ]
+    )
+    assert rows(database, _VERDICTS.replace("?", "1"))[1] == ("P1-B1-S1-C1-PT2", "error", "judges_disagree")
+    assert len(rows(database, _SAID.format(1))) == 8
+    assert rows(database, "SELECT coverage FROM evaluation_runs") == [(0.75,)]
+    asked = len(provider.requests)
+    again = run_tree(pytester, *_TWO, must, "--helmbench-resume", url=provider.url)
+    again.assert_outcomes(passed=3, errors=1)
+    assert len(provider.requests) == asked  # every judge's answer is on record
+    assert len(rows(database, _SAID.format(1))) == 8
+    other = run_tree(pytester, *_TWO, "--helmbench-resume", url=provider.url)
+    assert other.ret == 4
+    other.stderr.fnmatch_lines(["*--helmbench-judges-must-agree was true, now false*"])
+    assert "the judges disagree" not in _shown(capsys, "rescore", "1", "--db", database)
+    assert rows(database, _VERDICTS.replace("?", "2"))[1][1:] == ("error", "judges_disagree")
+
+
+def test_a_judge_that_is_down_is_an_error_and_resume_asks_it_alone(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    database = _bench(pytester)
+    down = Answer(status=400, body={"error": {"message": "out"}})
+    _judges(provider)
+    healthy = provider.reply
+    provider.reply = lambda request: down if request.model == "test/b" or not healthy else healthy(request)
+
+    result = run_tree(pytester, *_TWO, url=provider.url)
+
+    result.assert_outcomes(errors=4)
+    result.stdout.fnmatch_lines(["*the call of the judge test/b failed: *400 (out)*"])
+    assert set(rows(database, "SELECT outcome, reason FROM results")) == {("error", "judge_rejected")}
+    changed = run_tree(
+        pytester, _TWO[0], "--helmbench-marking-model=test/z", "--helmbench-resume-run=1", url=provider.url
+    )
+    assert changed.ret == 4
+    text = "judge of test/good was test/a and test/b, now test/a and test/z"
+    assert text in changed.stderr.str()
+    before = _asked(provider)
+    provider.reply = healthy
+    again = run_tree(pytester, *_TWO, "--helmbench-resume", url=provider.url)
+    again.assert_outcomes(passed=4)
+    assert _asked(provider) == {**before, "test/b": before["test/b"] + 4}
+
+
+def test_judges_are_refused_that_cannot_be_what_was_meant(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _bench(pytester)
+    for words, told in (
+        ((_TWO[0], _TWO[0]), "--helmbench-marking-model names one judge twice: test/a, test/a"),
+        ((*_TWO, _THIRD, "--helmbench-marking-model=test/d"), "*is given more than three times*"),
+        ((_TWO[0], "--helmbench-judges-must-agree"), "*nobody can disagree with it"),
+    ):
+        result = run_tree(pytester, *words, url=provider.url)
+        assert result.ret == 4
+        result.stderr.fnmatch_lines([f"*{told}*"])
+    assert not provider.requests
