@@ -1,8 +1,9 @@
-"""`helmbench export`: the results of a run for other programs."""
+"""`helmbench export`: the results of runs for other programs."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from pytest_helmbench.cli.output import (
     db_option,
 )
 from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
 from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.session.baseline_file import baseline_text
@@ -27,7 +29,7 @@ _BASELINE = "baseline"
 
 
 @click.command("export")
-@click.argument("run", default="last")
+@click.argument("named", nargs=-1, metavar="[RUN]...")
 @click.option("--format", "form", type=click.Choice([*EXPORTS, _BASELINE, *own_exports()]), required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
 @click.option(
@@ -36,39 +38,74 @@ _BASELINE = "baseline"
     help="Also prompts, replies, the judge's words, and the words and logs of Bench Packs.",
 )
 @db_option
-def command(run: str, form: str, output: Path | None, db: Path | None, *, with_text: bool) -> None:
-    """Write the results of a run for other programs: codes and hashes, texts only when asked for.
+def command(
+    named: tuple[str, ...], form: str, output: Path | None, db: Path | None, *, with_text: bool
+) -> None:
+    """Write the results of runs for other programs: codes and hashes, texts only when asked for.
 
-    The format `baseline` is a small file for --helmbench-baseline and `helmbench compare`: the verdicts of all runs of
-    the session, to be committed beside the benchmark.
+    csv and parquet are one table, with a row per evaluation; json has a document per run. All three take several runs.
 
-    The format `benchlocal` is the summary.json that the BenchLocal app keeps of a run: the runs of the same Bench
-    Pack in the same session are one. Without --with-text its summaries, notes, raw logs, outputs and progress are
-    empty.
+    inspect is a log that Inspect View opens (FILE.eval or FILE.json), eee a folder in the form of Every Eval Ever.
+    parquet and inspect need the extras of these names.
+
+    baseline is a small file for --helmbench-baseline and `helmbench compare`: the verdicts of all runs of the session,
+    to be committed beside the benchmark.
+
+    benchlocal is the summary.json that the BenchLocal app keeps of a run: the runs of the same Bench Pack in the same
+    session are one. Without --with-text its summaries, notes, raw logs, outputs and progress are empty.
     """
     path = database_of(db)
-    detail = run_of(path, run)
-    text = _exported(path, detail, form, with_text=with_text)
-    if output is None:
-        sys.stdout.write(text)
-        return
+    details = [run_of(path, name) for name in dict.fromkeys(named or ("last",))]
+    wish = ExportWish(with_text=with_text, name="" if output is None else output.name)
     try:
-        with output.open("w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise CommandError(
-            f"{output}: cannot be written: {error.strerror}\n  hint: name another file"
-        ) from error
-    count = sum(detail.outcomes.values())
-    complain(f"{count} results of run {detail.summary.id} in {output}")
+        found = _exported(path, details, form, wish)
+    except ExportError as error:
+        raise CommandError(str(error)) from error
+    if output is None:
+        _print(found)
+        return
+    for name, content in found.items():
+        _write(output, name, content)
+    count = sum(count for detail in details for count in detail.outcomes.values())
+    runs = ", ".join(str(detail.summary.id) for detail in details)
+    complain(f"{count} results of run {runs} in {output}")
 
 
-def _exported(path: Path, detail: RunDetail, form: str, *, with_text: bool) -> str:
+def _exported(path: Path, details: Sequence[RunDetail], form: str, wish: ExportWish) -> Exported:
+    if form in EXPORTS:
+        runs = [recorded_run(path, detail, with_text=wish.with_text) for detail in details]
+        return EXPORTS[form](runs, wish)
+    if len(details) != 1:
+        raise ExportError(f"{form} takes one run\n  hint: export them one by one")
+    (detail,) = details
     if form == _BASELINE:
         refs = [RunRef.of(path, run, path) for run in run_summary(path, detail.summary.session_id)]
         found = [ComparedRun.stored(ref) for ref in refs]
-        return baseline_text([run for run in found if run is not None])
-    if form in EXPORTS:
-        return EXPORTS[form](recorded_run(path, detail, with_text=with_text), with_text=with_text)
-    document = own_exports()[form].export(path, detail.summary.id, with_text=with_text)
-    return readable_json(document, indent=2) + "\n"
+        return {MAIN: baseline_text([run for run in found if run is not None])}
+    document = own_exports()[form].export(path, detail.summary.id, with_text=wish.with_text)
+    return {MAIN: readable_json(document, indent=2) + "\n"}
+
+
+def _print(found: Exported) -> None:
+    content = found.get(MAIN)
+    if content is None:
+        raise CommandError("this takes several files\n  hint: name a folder with -o")
+    if isinstance(content, str):
+        sys.stdout.write(content)
+    elif sys.stdout.isatty():
+        raise CommandError("this is no text for a terminal\n  hint: name a file with -o")
+    else:
+        sys.stdout.buffer.write(content)
+
+
+def _write(named: Path, below: str, content: str | bytes) -> None:
+    """Write a file: the one that was named, or one below the folder that was."""
+    path = named / below if below else named
+    try:
+        if below:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise CommandError(
+            f"{path}: cannot be written: {error.strerror}\n  hint: name another file"
+        ) from error

@@ -11,11 +11,15 @@ from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.reports.exports.csv_export import csv_export
+from pytest_helmbench.reports.exports.every_eval_ever import eee_export
+from pytest_helmbench.reports.exports.exported import Export
+from pytest_helmbench.reports.exports.inspect_export import inspect_export
+from pytest_helmbench.reports.exports.json_export import export_schema, json_export
+from pytest_helmbench.reports.exports.parquet_export import parquet_export
 from pytest_helmbench.reports.json_report import json_report, report_schema
 from pytest_helmbench.reports.markdown import markdown_report
-from pytest_helmbench.reports.result_exports import csv_export, export_schema, json_export
 from pytest_helmbench.session.comparing import RunComparison
-from pytest_helmbench.session.recorded_results import RecordedRun
 from pytest_helmbench.session.run_report import RunReport
 
 __all__ = ["EXPORTS", "FORMATS", "PAGES", "REPORTS", "SCHEMAS", "ReportFormat", "comparison_page"]
@@ -25,10 +29,6 @@ class _Report(Protocol):
     def __call__(self, reports: Sequence[RunReport], /, *, texts: ShownTexts) -> str: ...
 
 
-class _Export(Protocol):
-    def __call__(self, run: RecordedRun, /, *, with_text: bool) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ReportFormat:
     """A form that recorded runs are written in.
@@ -36,7 +36,7 @@ class ReportFormat:
     Args:
         name: As `--format` takes it.
         report: Writes runs with their numbers; None where the format has no such thing.
-        export: Writes a run with every result; None where the format has no such thing.
+        export: Writes runs with every result; None where the format has no such thing.
         all_cases: It needs every case with its calls, not the failures alone.
         setting: The setting that names the file a session reports to; empty for none.
         schemas: JSON Schemas of what it writes, as `helmbench schema` names them.
@@ -44,7 +44,7 @@ class ReportFormat:
 
     name: str
     report: _Report | None = None
-    export: _Export | None = None
+    export: Export | None = None
     all_cases: bool = False
     setting: str = ""
     schemas: Mapping[str, Callable[[], dict[str, JsonValue]]] = field(default_factory=dict)
@@ -83,6 +83,9 @@ def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
 FORMATS = (
     ReportFormat("markdown", report=_markdown, setting="markdown_report"),
     ReportFormat("csv", export=csv_export),
+    ReportFormat("parquet", export=parquet_export),
+    ReportFormat("inspect", export=inspect_export),
+    ReportFormat("eee", export=eee_export),
     ReportFormat(
         "json",
         report=_json,

@@ -24,7 +24,9 @@ _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {
     "aiohttp": "gateway",
     "genai_prices": "gateway",
+    "inspect_ai": "reports",
     "jinja2": "reports",
+    "pyarrow": "reports",
     "re2": "core",
     "sqlite_utils": "store",
     "yaml": "files",
@@ -94,6 +96,9 @@ _LATE = {
     ("session_plugin", "pytest_helmbench.pytest_side.report_files"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
+    ("inspect_export", "inspect_ai.log"),  # extras that need not be installed
+    ("inspect_export", "pytest_helmbench.reports.exports.inspect_log"),
+    ("parquet_export", "pyarrow"),
     ("formats", "pytest_helmbench.reports.page.document"),  # jinja2 comes with the first page
     ("formats", "pytest_helmbench.reports.page.parts"),
     # A seventh of the CPU of a short session; a sixth; a thirtieth.

@@ -253,7 +253,7 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
         ("costs --model nix/x", "helmbench.db has no run of nix/x\n  hint: did you mean baseline/lexical?"),
         ("costs --run-id x", "Invalid value for '--run-id': 'x' is not a valid integer."),
         ("schema nix", "Invalid value for 'NAME': 'nix' is not one of 'bench_pack', 'benchmark'"),
-        ("export --format parquet", "'parquet' is not one of 'csv', 'json', 'baseline', 'benchlocal'."),
+        ("export --format excel", "'excel' is not one of 'csv', 'parquet', 'inspect', 'eee', 'json', "),
         (
             "export --format csv --output no/such.csv",
             "no/such.csv: cannot be written: No such file or directory",

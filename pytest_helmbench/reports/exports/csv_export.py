@@ -1,0 +1,39 @@
+"""Runs as a table for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from io import StringIO
+
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportWish
+from pytest_helmbench.reports.exports.flat_rows import column_names, flat_rows
+from pytest_helmbench.session.recorded_results import RecordedRun
+
+__all__ = ["csv_export"]
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
+    """Return one line per evaluation.
+
+    Unknown is an empty cell. A text that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
+    names = column_names(runs, with_text=wish.with_text)
+    stream = StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    for row in flat_rows(runs, with_text=wish.with_text):
+        writer.writerow([_cell(row.get(name)) for name in names])
+    return {MAIN: stream.getvalue()}
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, str):
+        return value
+    text = scrub(value)
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -1,0 +1,181 @@
+"""The log of a run, made of Inspect AI's own types. Imported where such a log is written, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from inspect_ai.log import (
+    EvalConfig,
+    EvalDataset,
+    EvalError,
+    EvalLog,
+    EvalMetric,
+    EvalResults,
+    EvalSample,
+    EvalScore,
+    EvalSpec,
+    EvalStats,
+)
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    ModelOutput,
+    ModelUsage,
+)
+from inspect_ai.scorer import CORRECT, INCORRECT, Score
+
+from pytest_helmbench.reports.cards import sent_messages
+from pytest_helmbench.reports.exports.flat_rows import AXES, axes_of
+from pytest_helmbench.session.recorded_results import RecordedRun
+from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
+from pytest_helmbench.store.run_queries import RunDetail
+
+__all__ = ["inspect_log"]
+
+_SCORER = "helmbench"
+_STATUS: Mapping[str, Literal["started", "success", "cancelled"]] = {
+    "running": "started",
+    "interrupted": "cancelled",
+}
+_ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+_UNKNOWN = "unknown"
+
+
+def inspect_log(run: RecordedRun, *, with_text: bool) -> EvalLog:
+    """Return the log of a run: a sample per case and repetition (epoch), our numbers as metrics.
+
+    Args:
+        run: With texts where they are asked for.
+        with_text: Also prompts, replies and the judge's words.
+    """
+    detail, summary = run.detail, run.detail.summary
+    codes = list(dict.fromkeys(row.code for row in run.results))
+    return EvalLog(
+        status=_STATUS.get(summary.status, "success"),
+        eval=EvalSpec(
+            run_id=summary.session_id,
+            created=summary.started_at,
+            task=summary.benchmark,
+            task_version=summary.version,
+            dataset=EvalDataset(name=summary.benchmark, samples=len(codes), sample_ids=codes),
+            model=summary.model,
+            model_base_url=detail.base_url,
+            config=EvalConfig(epochs=max((row.repetition for row in run.results), default=1)),
+            packages={"pytest-helmbench": detail.plugin_version},
+            metadata=_about_run(detail),
+        ),
+        results=_numbers(run),
+        stats=EvalStats(started_at=summary.started_at, completed_at=summary.completed_at or ""),
+        samples=[_sample(row, summary.model, with_text=with_text) for row in run.results],
+    )
+
+
+def _about_run(detail: RunDetail) -> dict[str, object]:
+    run = detail.summary
+    return {
+        "helmbench_run": run.id,
+        "helmbench_version": detail.plugin_version,
+        "benchmark_hash": detail.benchmark_hash,
+        "status": run.status,
+        "scope": run.scope,
+        "coverage": run.coverage,
+        "cost_usd": run.cost_usd,
+    }
+
+
+def _numbers(run: RecordedRun) -> EvalResults:
+    summary = run.detail.summary
+    judged = sum(bool(row.evaluations) for row in run.results)
+    passed, failed = run.detail.count("passed"), run.detail.count("failed")
+    values = {
+        "score": summary.score,
+        "score_low": summary.score_low,
+        "score_high": summary.score_high,
+        "coverage": summary.coverage,
+        "pass_rate": passed / (passed + failed) if passed + failed else None,
+    }
+    score = EvalScore(
+        name=_SCORER,
+        scorer=_SCORER,
+        scored_samples=judged,
+        unscored_samples=len(run.results) - judged,
+        metrics={
+            name: EvalMetric(name=name, value=value) for name, value in values.items() if value is not None
+        },
+    )
+    return EvalResults(
+        total_samples=len(run.results), completed_samples=judged, scores=[score] if judged else []
+    )
+
+
+def _sample(row: ResultRow, model: str, *, with_text: bool) -> EvalSample:
+    expected = [evaluation.expected for evaluation in row.evaluations]
+    usage = _usage(row)
+    reply = row.reply if with_text and row.reply is not None else ""
+    return EvalSample(
+        id=row.code,
+        epoch=row.repetition,
+        input=(_messages(row) if with_text else []) or row.code,
+        target=expected[0] if len(expected) == 1 else expected,
+        output=ModelOutput.from_content(model, reply) if reply else ModelOutput(model=model),
+        scores=dict(map(_score, row.evaluations)) or None,
+        metadata=_about(row),
+        model_usage={} if usage is None else {model: usage},
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        total_time=None if row.latency_ms is None else row.latency_ms / 1000,
+        error=None if row.evaluations else _error(row),
+    )
+
+
+def _usage(row: ResultRow) -> ModelUsage | None:
+    if row.prompt_tokens is None and row.completion_tokens is None:
+        return None
+    taken, given = row.prompt_tokens or 0, row.completion_tokens or 0
+    return ModelUsage(
+        input_tokens=taken,
+        output_tokens=given,
+        total_tokens=taken + given,
+        input_tokens_cache_read=row.cached_tokens,
+        reasoning_tokens=row.reasoning_tokens,
+        total_cost=row.cost_usd,
+    )
+
+
+def _messages(row: ResultRow) -> list[ChatMessage]:
+    """Return the prompt as Inspect's messages; what is no plain text of these roles is left out."""
+    found = None if row.request is None else sent_messages(row.request)
+    return [
+        _ROLES[str(message["role"])](content=message["content"])
+        for message in (found if isinstance(found, list) else ())
+        if isinstance(message, dict)
+        and message.get("role") in _ROLES
+        and isinstance(message.get("content"), str)
+    ]
+
+
+def _score(evaluation: EvaluationRow) -> tuple[str, Score]:
+    return evaluation.criterion or _SCORER, Score(
+        value=CORRECT if evaluation.passed else INCORRECT,
+        answer=evaluation.observed,
+        explanation=evaluation.justification,
+        metadata={"rule": evaluation.rule, "expected": evaluation.expected, "credit": evaluation.credit},
+    )
+
+
+def _about(row: ResultRow) -> dict[str, object]:
+    parts = dict(zip(AXES, axes_of(row.code), strict=True))
+    return {
+        **{name: part for name, part in parts.items() if part is not None},
+        "outcome": row.outcome,
+        "severity": row.severity,
+        "difficulty": row.difficulty,
+        "neutral": row.neutral,
+    }
+
+
+def _error(row: ResultRow) -> EvalError:
+    return EvalError(message=f"{row.outcome}: {row.reason or _UNKNOWN}", traceback="", traceback_ansi="")
