@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +35,7 @@ LARGEST_BYTES = 200_000_000
 """No page is larger."""
 
 _ASSETS = files("pytest_helmbench.reports.page") / "assets"
+_BLANK = re.compile(r"\n\s*\n")
 _BADGES = {
     ShownTexts.NONE: "codes and verdicts only",
     ShownTexts.FAILURES: "with texts of failures",
@@ -97,7 +99,7 @@ def page_of(parts: Sequence[PagePart], texts: ShownTexts) -> str:
             f"the page would have {size / 1_000_000:.0f} MB, and no browser opens more than"
             f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --text=failures or fewer runs make it smaller"
         )
-    css, script = _asset("page.css"), _asset("page.js")
+    css, script = _code("page.css"), _code("page.js")
     page = (
         _environment()
         .get_template("page.html.jinja")
@@ -115,7 +117,7 @@ def page_of(parts: Sequence[PagePart], texts: ShownTexts) -> str:
             version=_version(views),
         )
     )
-    return scrub(page) + "\n"
+    return _BLANK.sub("\n", scrub(page)) + "\n"
 
 
 def _blocks(views: Sequence[_View], texts: ShownTexts) -> Iterator[Block]:
@@ -176,6 +178,12 @@ def _hash(text: str) -> str:
 
 def _asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8").strip()
+
+
+def _code(name: str) -> str:
+    """Return a script or style sheet without indentation and comments of a line."""
+    lines = (line.strip() for line in _asset(name).splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _environment() -> Environment:

@@ -30,11 +30,11 @@ __all__ = [
     "percentile",
 ]
 
-_BINS = 30
+_BINS = 25
 _FEW_ROWS = 5
 _MOST_FOREST_ROWS = 150
 _MOST_HEAT_ROWS = 80
-_MOST_CURVES = 24
+_MOST_CURVES = 12
 
 
 @dataclass(frozen=True, slots=True)

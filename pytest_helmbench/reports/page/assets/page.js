@@ -218,7 +218,7 @@ function marked(first, second) {
   }
   return box;
 }
-const pre = (text) => el("pre", typeof text === "string" ? text : JSON.stringify(text, null, 1));
+const pre = (text) => { const made = el("pre", typeof text === "string" ? text : JSON.stringify(text, null, 1)); made.tabIndex = 0; return made; };
 const about = async (run, i) => [(await block(`d${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? {}, (await block(`t${run.name}-${Math.floor(i / BLOCK)}`))?.[i % BLOCK] ?? null];
 async function side(run, i) {
   const [more, texts] = await about(run, i), box = el("div"), get = (name) => run.get(name, i);

@@ -1,0 +1,311 @@
+"""The HTML page in Debian's Chromium: what it holds, how it is used, and that nothing in it can act."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attack_strings import ATTACKS
+from engines import missing
+from page_runs import simulated_report
+from pages import cells_of
+
+from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.reports.page.document import page_of, run_page
+from pytest_helmbench.reports.page.parts import PagePart, flips
+from pytest_helmbench.scoring.comparison import ComparedCase, compare_scopes
+from pytest_helmbench.session.comparing import WHOLE_RUN, RunComparison
+from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.store.result_queries import ResultRow
+
+_READY = "html[data-ready]"
+_KILOBYTES = {1_000: 100, 10_000: 300}
+_MOST_NODES = 5_000
+_MOST_SCRIPT_BYTES = 25_000
+
+
+@dataclass
+class Opened:
+    """A page in the browser, and all that it has asked for and said."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+    def go(self, file: Path, address: str = "", *, ready: bool = True) -> Any:
+        """Open a file and wait until its table stands."""
+        self.page.goto(f"{file.as_uri()}{address}")
+        if ready:
+            self.page.wait_for_selector(_READY, state="attached")
+        return self.page
+
+    @property
+    def outside(self) -> list[str]:
+        """What was asked for beside the files themselves."""
+        return [url for url in self.requests if not url.startswith("file:")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, once for all tests."""
+    sync_api = pytest.importorskip("playwright.sync_api") if _has_playwright() else None
+    path = shutil.which("chromium")
+    if sync_api is None or path is None:
+        missing("the page's tests need Playwright (pip) and Chromium (apt-get install chromium)")
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield found
+        found.close()
+
+
+def _has_playwright() -> bool:
+    try:
+        import playwright  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Callable[..., Opened]]:
+    """Open pages in contexts of their own."""
+    contexts = []
+
+    def open_one(**options: Any) -> Opened:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        contexts.append(context)
+        one = Opened(context.new_page())
+        one.page.on("request", lambda request: one.requests.append(request.url))
+        one.page.on("console", lambda message: one.messages.append(message.text))
+        one.page.on("pageerror", lambda error: one.messages.append(str(error)))
+        return one
+
+    yield open_one
+    for context in contexts:
+        context.close()
+
+
+@cache
+def _report(cases: int, run: int = 1, skill: float = 0.8) -> RunReport:
+    return simulated_report(cases, run=run, skill=skill, texts=cases == 1_000)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Write pages as they are asked for: `1000`, `10000`, `texts`, `compared`."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def file(name: str) -> Path:
+        made = {
+            "texts": lambda: run_page([_report(1_000)], ShownTexts.ALL),
+            "compared": lambda: page_of([_compared()], ShownTexts.ALL),
+        }
+        text = made[name]() if name in made else run_page([_report(int(name))], ShownTexts.NONE)
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+        return folder / f"{name}.html"
+
+    return file
+
+
+@cache
+def _compared() -> PagePart:
+    before, after = _report(1_000), _report(1_000, 2, 0.7)
+    cases = [_case(old, new) for old, new in zip(before.results, after.results, strict=True)]
+    weights = {case.behaviour: Fraction(1) for case in cases}
+    scopes, behaviours = compare_scopes(
+        [case for case in cases if case.baseline and case.candidate], weights, WHOLE_RUN, "perturbation"
+    )
+    comparison = RunComparison("test/model-2", None, None, WHOLE_RUN, scopes, behaviours, 1_000)
+    return PagePart(after, comparison, before, flips(after.results, before.results))
+
+
+def _case(old: ResultRow, new: ResultRow) -> ComparedCase:
+    pillar, behaviour, *_, perturbation = new.code.split("-")
+    replies = [() if row.score is None else ((Fraction(row.score),),) for row in (old, new)]
+    unit = f"{new.scenario}-{perturbation}"
+    return ComparedCase(pillar, f"{pillar}-{behaviour}", unit, new.severity, new.difficulty, *replies)
+
+
+@pytest.mark.parametrize("cases", [1_000, 10_000])
+def test_a_page_is_small_asks_nobody_and_has_every_case(
+    cases: int, opened: Callable[..., Opened], files: Callable[[str], Path]
+) -> None:
+    file = files(str(cases))
+    assert file.stat().st_size <= _KILOBYTES[cases] * 1_000
+    assert file.read_text("utf-8") == run_page([_report(cases)], ShownTexts.NONE)
+
+    for scheme in ("light", "dark"):
+        one = opened(color_scheme=scheme)
+        page = one.go(file)
+        assert page.locator("*").count() <= _MOST_NODES
+        assert page.locator("#count").inner_text() == f"{cases:,} of {cases:,}"
+        page.fill("#q", "failed severity>5")
+        failed = [row for row in _report(cases).results if row.outcome == "failed" and row.severity > 5]
+        page.wait_for_selector(f"#count:has-text('{len(failed):,} of {cases:,}')")
+        assert (one.outside, one.messages) == ([], [])
+
+
+def test_the_script_keeps_to_its_size() -> None:
+    script = Path(run_page.__code__.co_filename).parent / "assets" / "page.js"
+    assert script.stat().st_size <= _MOST_SCRIPT_BYTES
+
+
+def test_without_javascript_all_but_the_table_of_cases_is_there(
+    opened: Callable[..., Opened], files: Callable[[str], Path]
+) -> None:
+    report = _report(1_000)
+    page = opened(java_script_enabled=False).go(files("1000"), ready=False)
+
+    text = page.locator("body").inner_text()
+    assert report.score is not None
+    assert f"{100 * float(report.score.total.score or 0):.1f} %" in text
+    assert "95 % interval" in text
+    assert page.locator("table.worst tbody tr").count() == 50
+    assert "The table of all cases needs JavaScript" in text
+    assert not page.locator("#table").is_visible()
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
+    assert page.locator("table.forest").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(
+    scheme: str, opened: Callable[..., Opened], files: Callable[[str], Path]
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    one = opened(color_scheme=scheme, bypass_csp=True)
+    page = one.go(files("compared"))
+    for summary in page.locator("details > summary").all():
+        summary.click()
+    page.locator("#rows a").nth(3).click()
+    page.wait_for_selector("#drawer h2")
+
+    found = axe.Axe().run(page).response["violations"]
+
+    serious = [item for item in found if item["impact"] in ("serious", "critical")]
+    assert [(item["id"], [node["html"][:200] for node in item["nodes"][:3]]) for item in serious] == []
+
+
+def test_links_keys_and_the_back_button_lead_where_they_say(
+    opened: Callable[..., Opened], files: Callable[[str], Path]
+) -> None:
+    report = _report(1_000)
+    first, second = report.results[0].code, report.results[1].code
+    one = opened()
+    page = one.go(files("texts"), f"#/case/{first}")
+    title = page.locator("#drawer h2")
+
+    assert title.inner_text() == first
+    assert report.results[0].reply in page.locator("#drawer").inner_text()
+    page.keyboard.press("j")
+    page.wait_for_selector(f"#drawer h2:has-text('{second}')")
+    assert page.url.endswith(f"#/case/{second}")
+    page.keyboard.press("k")
+    page.wait_for_selector(f"#drawer h2:has-text('{first}')")
+    failed = next(row.code for row in report.results[1:] if row.outcome == "failed")
+    page.keyboard.press("n")
+    page.wait_for_selector(f"#drawer h2:has-text('{failed}')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#drawer", state="hidden")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "q"
+
+    one.go(files("1000"), "#/cases?outcome=failed&behaviour=P1-B2&sort=-severity")
+    expected = [row for row in report.results if row.outcome == "failed" and row.code.startswith("P1-B2-")]
+    assert page.input_value("#q") == "outcome=failed behaviour=P1-B2"
+    assert page.locator("#count").inner_text() == f"{len(expected)} of 1,000"
+    worst = max(row.severity for row in expected)
+    assert page.locator("#rows .r").first.locator("span").nth(2).inner_text() == str(worst)
+    page.fill("#q", f"{failed} text:nothing")
+    page.wait_for_selector("#count:has-text('0 of 1,000')")
+    page.fill("#q", failed)
+    page.wait_for_selector("#count:has-text('1 of 1,000')")
+    assert f"q={failed}" in page.url
+    page.locator("#rows a").first.click()
+    page.wait_for_selector(f"#drawer h2:has-text('{failed}')")
+    page.go_back()
+    page.wait_for_selector("#drawer", state="hidden")
+    assert page.input_value("#q") == failed
+    assert one.messages == []
+
+
+def test_a_comparison_shows_both_runs_of_a_case(
+    opened: Callable[..., Opened], files: Callable[[str], Path]
+) -> None:
+    part = _compared()
+    worse = [code for (code, _), flip in part.flips.items() if flip.word == "worse"]
+    one = opened()
+    page = one.go(files("compared"), "#/cases?flip=worse")
+
+    assert page.locator("#count").inner_text() == f"{len(worse)} of 1,000"
+    page.locator("#rows a").first.click()
+    sides = page.locator("#drawer .sides > div")
+    sides.first.wait_for()
+    assert [side.locator("strong").first.inner_text() for side in sides.all()] == ["passed", "failed"]
+    assert re.findall(r"run \d", page.locator("#drawer .sides").inner_text()) == ["run 1", "run 2"]
+    assert one.messages == []
+
+
+def test_nothing_in_a_result_can_act(opened: Callable[..., Opened], tmp_path: Path) -> None:
+    """One hundred hostile strings in every text of a report: shown as they are, and nothing runs."""
+    assert len(ATTACKS) == 100
+    report = _report(1_000)
+    results = tuple(_hostile(row, ATTACKS[index % 100]) for index, row in enumerate(report.results[:200]))
+    hostile = replace(
+        report,
+        results=results,
+        failures=tuple(row for row in results if row.outcome == "failed"),
+        titles={"P1": ATTACKS[0], "P1-B1": ATTACKS[1]},
+        detail=replace(
+            report.detail,
+            summary=replace(
+                report.detail.summary, model=ATTACKS[2], benchmark=ATTACKS[3], version=ATTACKS[4]
+            ),
+            settings={"system_prompt": ATTACKS[5], ATTACKS[6]: ATTACKS[7]},
+            outcomes={("error", ATTACKS[8]): 1},
+        ),
+    )
+    file = tmp_path / "hostile.html"
+    file.write_text(run_page([hostile], ShownTexts.ALL), encoding="utf-8")
+    assert cells_of(file.read_text("utf-8"), "code")[5] == results[5].code
+
+    one = opened()
+    page = one.go(file)
+    page.locator("#plain").click()
+    codes = page.locator("#rows .r a")
+    assert codes.count() == 200
+    shown = codes.all_inner_texts()
+    assert [_joined(text) for text in shown] == [_joined(row.code) for row in results]
+    for row in (results[3], results[40]):
+        codes.nth(results.index(row)).click()
+        page.wait_for_selector("#drawer pre")
+        assert _joined(row.reply or "") in _joined(page.locator("#drawer").inner_text())
+        page.keyboard.press("Escape")
+    for summary in page.locator("details > summary").all():
+        summary.click()
+    assert page.evaluate("typeof window.PWN") == "undefined"
+    assert page.locator("img, iframe, object, embed, form:not(#filter), base").count() == 0
+    assert (one.outside, one.messages) == ([], [])
+
+
+def _joined(text: str) -> str:
+    return "".join(text.split())
+
+
+def _hostile(row: ResultRow, text: str) -> ResultRow:
+    request = json.dumps({"model": text, "messages": [{"role": text, "content": text}]}).encode()
+    evaluations = tuple(
+        replace(one, criterion=text, expected=text, observed=text, justification=text)
+        for one in row.evaluations
+    )
+    code = f"{text}-{row.code}"
+    return replace(row, code=code, reason=text, request=request, reply=text, evaluations=evaluations)
