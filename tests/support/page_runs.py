@@ -50,7 +50,7 @@ def simulated_report(cases: int, *, run: int = 1, skill: float = 0.8, texts: boo
             calls=Counter({"case": cases}),
             known_cost_usd=sum(result.cost_usd or 0 for result in results),
         ),
-        judge="",
+        judges=(),
         judgements=0,
         costs=(),
         results=results,

@@ -42,7 +42,6 @@ __all__ = [
     "usd",
 ]
 
-_MOST_CASES = 50
 _SHOWN_SETTING = 300
 
 
@@ -146,10 +145,14 @@ def usd(value: float) -> str:
     return cost_text(value, 0)
 
 
-def case_lines(part: PagePart) -> tuple[Sequence[CaseLine], int]:
+def case_lines(part: PagePart, most: int) -> tuple[Sequence[CaseLine], int]:
     """Return the worst failures of a run, or of a comparison what has become worse; and how many there are.
 
     The order is by severity points × weight of the behaviour.
+
+    Args:
+        part: Of the page.
+        most: Lines at most.
     """
     report = part.report
     if report is None:
@@ -166,7 +169,7 @@ def case_lines(part: PagePart) -> tuple[Sequence[CaseLine], int]:
         return 0 if row.neutral else abs(row.severity) * float(weight)
 
     worse.sort(key=lambda row: -stake(row))
-    return [_case_line(row, part) for row in worse[:_MOST_CASES]], len(worse)
+    return [_case_line(row, part) for row in worse[:most]], len(worse)
 
 
 def _case_line(row: ResultRow, part: PagePart) -> CaseLine:
