@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +23,15 @@ from pytest_helmbench.cli.output import (
     unprotected_option,
 )
 from pytest_helmbench.cli.project import Project
-from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
 from pytest_helmbench.scoring.changes import LEAST_CHANGED
 from pytest_helmbench.scoring.precision import CaseStake, Precision, precision
 from pytest_helmbench.scoring.rows import exact
+from pytest_helmbench.session.anchor_rules import anchored_rules
+from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.named_models import odd_models
+from pytest_helmbench.session.settings import Settings
 
 __all__ = ["command"]
 
@@ -60,8 +65,9 @@ def command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
 
     Ends 1 when there are errors. Warnings never change the exit code.
     """
-    with kept_values(Project.at(Path.cwd()).settings(unprotected=unprotected or None)) as session:
-        found = [_checked(root, session) for root in _places(path)]
+    settings = Project.at(Path.cwd()).settings(unprotected=unprotected or None)
+    with kept_values(settings) as session:
+        found = [_checked(root, session, _anchor_problems(root, settings)) for root in _places(path)]
     if as_json:
         say_json([entry for item in found for entry in _records(item)])
     else:
@@ -89,9 +95,10 @@ def _places(path: Path | None) -> tuple[Path, ...]:
     return below
 
 
-def _checked(root: Path, session: SessionValues) -> _Found:
+def _checked(root: Path, session: SessionValues, anchors: tuple[Problem, ...]) -> _Found:
     """Check a benchmark, or what was meant as one."""
     models, odd_models = _models_problems(root)
+    models += anchors
     authoring = authoring_at(root)
     try:
         found = authoring.check(root, session)
@@ -101,6 +108,24 @@ def _checked(root: Path, session: SessionValues) -> _Found:
     return _Found(
         root, found.healthy, (*found.errors, *models), (*found.warnings, *odd_models), precision(stakes)
     )
+
+
+def _anchor_problems(root: Path, settings: Settings) -> tuple[Problem, ...]:
+    """Return what is wrong with the anchors of a benchmark."""
+    path = anchors_path(root)
+    if path is None:
+        return ()
+    library = Library(settings, os.environ, lambda _sentence: None)
+    try:
+        load_anchors(path)
+        anchored_rules(library.load(root))
+    except UnreadableBenchmarkError as error:
+        return tuple(problem for problem in error.problems if problem.path == path)
+    except HelmbenchError:
+        return ()  # what is wrong with the benchmark itself is told beside this
+    finally:
+        library.end()
+    return ()
 
 
 def _models_problems(root: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:

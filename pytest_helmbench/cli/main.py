@@ -33,6 +33,7 @@ _COMMANDS = (
     "compare",
     "judge-sample",
     "judge-labels",
+    "judge-check",
     "rescore",
     "report",
     "export",

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import Outcome
+from pytest_helmbench.core.outcome import Outcome, Reply
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import Work
+from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = [
     "CaseJob",
@@ -94,6 +95,20 @@ class CaseJob(ABC):
     def judge_calls(self) -> int:
         """Calls to the judge that the rule needs."""
         return 0
+
+    @property
+    def may_ask_judge(self) -> bool:
+        """Whether a marking model may be asked about its reply."""
+        return self.judge_calls > 0
+
+    def marked_by(self, _reply: Reply, /) -> JudgeRule | None:
+        """Return what a marking model is asked about a reply to it; None where it is not asked.
+
+        Raises:
+            HelmbenchError: Its file has changed since it was collected.
+        """
+        rule = self.case(None).rule
+        return rule if isinstance(rule, JudgeRule) else None
 
     @property
     def severity(self) -> int:

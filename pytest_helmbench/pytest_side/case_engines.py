@@ -9,7 +9,6 @@ from pytest_helmbench.engine.case_engine import CaseEngine, CaseEngineSettings, 
 from pytest_helmbench.engine.job import CaseJob
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend
-from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
 from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.judging.judge import JudgeTemplate
 from pytest_helmbench.session.library import Library
@@ -49,18 +48,12 @@ class CaseEngines:
                 settings.system_prompt, settings.strict_json, self.template, settings.judges_must_agree
             ),
             patience=Patience(settings.timeout_s, settings.case_timeout_s, settings.max_retries),
-            recorded=_recorded_use(settings),
+            recorded=settings.recorded_use,
             at_recorded_times=settings.replay_times,
             calls_in_flight={model_id: one.most for model_id, one in limits.items()},
             servers={model_id: one.server for model_id, one in limits.items() if one.server is not None},
         )
         return CaseEngine(self.library.loop, backend, shared, self.share, resumed)
-
-
-def _recorded_use(settings: Settings) -> RecordedUse:
-    if not settings.may_use_recorded:
-        return RecordedUse.NEVER
-    return RecordedUse.ONLY if settings.cache_mode is CacheMode.ONLY else RecordedUse.FIRST
 
 
 def composed(job: CaseJob, system_prompt: str | None) -> Outcome:

@@ -56,6 +56,7 @@ class SingleProcess(SessionRole):
             coordinator.note_dry_resume()
             return
         backend = coordinator.open(plan, _ignore, self._stop_model)
+        coordinator.hold_judges(backend)
         self._cases = self._engines.make(backend, coordinator.resumed())
         self._cases.start(jobs)
 

@@ -14,7 +14,7 @@ from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.reports.cards import EVALUATION_FIELDS, run_record, sent_messages
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
-from pytest_helmbench.reports.panel_tables import panel_record
+from pytest_helmbench.reports.panel_tables import held_record, panel_record
 from pytest_helmbench.scoring.breakdown import Breakdown, Detection, Matrix, Rate
 from pytest_helmbench.scoring.intervals import Interval
 from pytest_helmbench.scoring.monotonic import Curve
@@ -105,6 +105,7 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
             "judge": report.judge or None,
             "judges": list(report.judges),
             "agreement": panel_record(report.panel),
+            "anchors": [held_record(held) for held in report.held],
             "judgements": report.judgements,
             "form_faults": counts.form_faults,
             "json_strict": counts.parses[Parse.STRICT],

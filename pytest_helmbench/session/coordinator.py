@@ -18,6 +18,8 @@ from pytest_helmbench.session.baselines import Baselines
 from pytest_helmbench.session.commits import Commits
 from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.gates import Gates
+from pytest_helmbench.session.held_judges import PlannedAnchors, hold_planned, planned_anchors
+from pytest_helmbench.session.judge_check import held_sentence
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.plan import Plan
@@ -58,6 +60,7 @@ class Coordinator:
         self.book = RunBook(settings, library.hidden)
         asked = gates.baseline
         self.baselines = None if asked is None else Baselines(asked, settings.db, Path.cwd())
+        self.anchors: tuple[PlannedAnchors, ...] = ()
         self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
@@ -80,6 +83,8 @@ class Coordinator:
         self.book.know(plan, self.library.loaded)
         if self.settings.resume and not plan.dry:
             self.book.prepare(plan, self.library.loaded)
+        left = self.book.left(plan)
+        self.anchors = tuple(planned_anchors(left, self.library, self.book.targets, self.settings))
         if self.baselines is not None and not plan.dry:
             names = {run.key: self.library.load(Path(run.benchmark)).outline.name for run in plan.runs}
             self.baselines.find([(run.key, names[run.key], run.model) for run in plan.runs])
@@ -129,6 +134,19 @@ class Coordinator:
         backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache(), commits)
         self.started = time.perf_counter()
         return backend
+
+    def hold_judges(self, backend: LocalBackend) -> None:
+        """Hold the judges to the anchors of the benchmarks, before anything else is asked.
+
+        Raises:
+            JudgeNotHeldError: One gets more wrong than is allowed, or does not answer.
+        """
+        for planned in self.anchors:
+            found = hold_planned(
+                planned, self.library, backend, self.settings, self.book.run_ids(), self.book.store
+            )
+            for held in found:
+                self.note(held_sentence(held))
 
     @property
     def judged(self) -> Mapping[CaseKey, RecordedCase]:

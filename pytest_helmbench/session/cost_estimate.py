@@ -13,10 +13,10 @@ from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.session.plan import PlannedRun
+from pytest_helmbench.session.plan import CHARACTERS_PER_TOKEN, JUDGE_WORDING_CHARACTERS, PlannedRun
 from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_history
 
-__all__ = ["PriceSpan", "price_span"]
+__all__ = ["PriceSpan", "judge_price", "price_span"]
 
 _DISPUTED = 0.2
 """Share of verdicts that a third judge is expected to be asked about: a guess."""
@@ -63,6 +63,18 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
             return None
         own += judged if place < 2 else PriceSpan(0.0, judged.expected * _DISPUTED, judged.high)
     return own
+
+
+def judge_price(judge: Route, calls: int, characters: int) -> PriceSpan | None:
+    """Return what judgements may cost by price lists; None where the price is unknown.
+
+    Args:
+        judge: The marking model.
+        calls: To it.
+        characters: Of all prompts, its wording apart.
+    """
+    tokens = (characters + calls * JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
+    return _listed(judge, calls, tokens, judge.entry.sampling.max_tokens)
 
 
 def _cases_by_scenario(run: PlannedRun, loaded: Loaded) -> Counter[str]:

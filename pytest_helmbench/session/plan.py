@@ -18,9 +18,9 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
 __all__ = ["Plan", "PlannedRun", "plan_jobs"]
 
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 _AT_ONCE = 2  # judges of each reply; a third is asked where they disagree
-_JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
+JUDGE_WORDING_CHARACTERS = 1_500  # the built-in template and a short rubric
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class PlannedRun:
         evaluations: Evaluation rows.
         judge_calls: Calls to the first two judges.
         tie_calls: The most calls to a third.
+        may_ask_judge: A judge may be asked about some of its cases.
         unasked: Calls, judges too, that are not made because a judge cannot be called.
         prompt_tokens: Estimate, of the cases' own prompts.
         judge_prompt_tokens: Estimate.
@@ -64,6 +65,7 @@ class PlannedRun:
     packed_codes: bytes
     open_ended: bool = False
     tie_calls: int = 0
+    may_ask_judge: bool = False
     places: tuple[str, ...] = ()
     broken: tuple[BrokenCase, ...] = ()
 
@@ -155,16 +157,15 @@ def plan_jobs(
         verdicts, judges = job.judge_calls, job.target.judges
         judge_calls = verdicts * max(1, min(len(judges), _AT_ONCE))
         count["tests"] += 1
-        count["prompt"] += characters // _CHARACTERS_PER_TOKEN + 1
+        count["prompt"] += characters // CHARACTERS_PER_TOKEN + 1
         count["evaluations"] += verdicts or 1
         count["open_ended"] += not job.is_one_question
         count["judge"] += judge_calls
+        count["may_ask_judge"] += job.may_ask_judge
         count["ties"] += verdicts * (len(judges) > _AT_ONCE)
         if verdicts and not (judges and all(judge.usable for judge in judges)):
             count["unasked"] += 1 + judge_calls
-        count["judge_prompt"] += (
-            judge_calls * (characters + _JUDGE_WORDING_CHARACTERS) // _CHARACTERS_PER_TOKEN
-        )
+        count["judge_prompt"] += judge_calls * (characters + JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
     runs = tuple(
         replace(_planned(target, count, codes[target]), broken=tuple(broken.get(target.benchmark, ())))
         for target, count in counts.items()
@@ -186,6 +187,7 @@ def _planned(target: Target, count: Counter[str], codes: Iterable[str]) -> Plann
         evaluations=count["evaluations"],
         judge_calls=count["judge"],
         tie_calls=count["ties"],
+        may_ask_judge=count["may_ask_judge"] > 0,
         unasked=count["unasked"],
         prompt_tokens=count["prompt"],
         judge_prompt_tokens=count["judge_prompt"],

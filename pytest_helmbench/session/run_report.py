@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.core.anchor import JudgeHeld
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores
@@ -24,6 +25,7 @@ from pytest_helmbench.session.stored_scores import (
     scored_run,
     tree_rows,
 )
+from pytest_helmbench.store.anchor_events import held_in
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
@@ -46,6 +48,7 @@ class RunReport:
         counts: What a session's summary counts.
         judges: Ids of the marking models, in order; empty where none was named.
         panel: What several of them said of the same replies; None where one alone has judged.
+        held: How each stood to the anchors of the benchmark; empty where there were none.
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
         is_flat: The benchmark has no behaviours: what rests on severities says nothing.
@@ -74,6 +77,7 @@ class RunReport:
     words: RunWords | None = None
     columns: OwnColumns = NO_COLUMNS
     panel: PanelReport | None = None
+    held: tuple[JudgeHeld, ...] = ()
     results: tuple[ResultRow, ...] = ()
     calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -117,14 +121,13 @@ def run_report(
     found = recorded_results(path, detail, with_text=with_text)
     spent = costs(path, run_id)
     record = record_of(detail.kind)
-    add_no_context = bool(detail.settings.get("add_no_context"))
     return RunReport(
         detail=detail,
         score=scored.score,
         breakdown=breakdown(planned_rows(facts)),
         paired=paired_conditions(row for row in planned_rows(facts) if not row.neutral),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
-        constants=constant_scores(tree_rows(facts, add_no_context=add_no_context), facts.scoring),
+        constants=_constants(facts, detail),
         titles=facts.titles,
         failures=tuple(row for row in found if row.outcome == "failed"),
         counts=recorded_counts(found, spent, answering_models(path, run_id)),
@@ -138,7 +141,13 @@ def run_report(
         calls=told_calls(path, run_id) if all_cases else {},
         groups=_groups(facts) if all_cases else {},
         panel=panel_report(path, run_id),
+        held=held_in(path, run_id),
     )
+
+
+def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
+    rows = tree_rows(facts, add_no_context=bool(detail.settings.get("add_no_context")))
+    return constant_scores(rows, facts.scoring)
 
 
 def _groups(facts: RunFacts) -> dict[str, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from pytest_helmbench.core.option_types import OUTPUT_FILE
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.gateway.reply_cache import CacheMode
+from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
 from pytest_helmbench.options import OPTIONS, Options, SamplingOptions
 from pytest_helmbench.session.trust import trusted_roots
 
@@ -52,6 +52,13 @@ class Settings(Options):
     def shown_texts(self) -> ShownTexts:
         """Of which cases reports hold texts."""
         return ShownTexts(self.text)
+
+    @property
+    def recorded_use(self) -> RecordedUse:
+        """How replies on record are used."""
+        if not self.may_use_recorded:
+            return RecordedUse.NEVER
+        return RecordedUse.ONLY if self.cache_mode is CacheMode.ONLY else RecordedUse.FIRST
 
     @property
     def selection(self) -> Selection | None:

@@ -14,13 +14,14 @@ from pytest_helmbench.benchmarks.packs.prompts import messages_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.gateway.permits import ModelLimits
 from pytest_helmbench.gateway.providers.endpoints import Unusable
-from pytest_helmbench.judging.rubric import deciding_judges
+from pytest_helmbench.judging.rubric import JudgeRule, deciding_judges
 
 __all__ = ["LoadedPack", "PackJob"]
 
@@ -56,6 +57,22 @@ class PackJob(CaseJob):
     def judge_calls(self) -> int:
         """1 for a rubric in words."""
         return int(self.ref.judged)
+
+    @property
+    def may_ask_judge(self) -> bool:
+        """See `CaseJob.may_ask_judge`: also to read replies whose words do not say enough."""
+        family = family_named(self.ref.family)
+        return self.ref.judged or (family is not None and family.read_by_judge)
+
+    def marked_by(self, reply: Reply, /) -> JudgeRule | None:
+        """See `CaseJob.marked_by`."""
+        rule = self.loaded.rule(self.task())
+        family = family_of(rule.task) if isinstance(rule, PackRule) else None
+        if isinstance(rule, JudgeRule):
+            return rule
+        criterion = family.wants_reading(rule, reply) if family and isinstance(rule, PackRule) else None
+        hidden = not self.loaded.work.settings.show_hidden
+        return None if criterion is None else JudgeRule((criterion,), hidden=hidden)
 
     def prompt_characters(self) -> int:
         """Return the length of the row: its hidden part is small beside the rest."""

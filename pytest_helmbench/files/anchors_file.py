@@ -1,0 +1,88 @@
+"""`anchors.yml`: replies with the right verdict, which a judge is held to before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_helmbench.core.anchor import Anchor, Anchors
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
+from pytest_helmbench.files.format_schema import shipped_schema
+from pytest_helmbench.files.json_fields import a_mapping, a_text, a_whole_number
+from pytest_helmbench.files.source import Fault, Findings, Reader
+from pytest_helmbench.files.validation import validate
+from pytest_helmbench.files.yaml_text import Document, parse_yaml
+
+__all__ = ["ANCHORS_SCHEMA", "anchors_path", "load_anchors"]
+
+ANCHORS_SCHEMA = shipped_schema("anchors", __name__)
+
+
+def anchors_path(root: Path) -> Path | None:
+    """Return the anchors of a benchmark; None where it has none."""
+    return next((path for name in ("anchors.yml", "anchors.yaml") if (path := root / name).is_file()), None)
+
+
+def load_anchors(path: Path) -> Anchors:
+    """Read a file of anchors, a list or a mapping.
+
+    Raises:
+        UnreadableBenchmarkError: With all that is wrong with it.
+    """
+    findings = Findings()
+    text = Reader(findings).text(path)
+    document = parse_yaml(text) if text is not None else Document(None)
+    findings.add(path, *validate(document, ANCHORS_SCHEMA))
+    if not findings.problems:
+        findings.add(path, *_faults(document))
+    if findings.problems:
+        raise UnreadableBenchmarkError(tuple(findings.problems))
+    entries = (
+        _anchor(number, item, document.line(*_above(document), number - 1))
+        for number, item in enumerate(_items(document), start=1)
+    )
+    return Anchors(tuple(entries), a_whole_number(document.mapping().get("allowed")) or 0)
+
+
+def _items(document: Document) -> list[JsonObject]:
+    listed: JsonValue = document.mapping().get("anchors") if _above(document) else document.data
+    return [a_mapping(item) for item in listed] if isinstance(listed, list) else []
+
+
+def _above(document: Document) -> tuple[str, ...]:
+    return ("anchors",) if isinstance(document.data, dict) else ()
+
+
+def _anchor(number: int, item: JsonObject, line: int | None) -> Anchor:
+    return Anchor(
+        name=a_text(item.get("id")) or f"anchor {number}",
+        prompt=str(item["prompt"]),
+        reply=str(item["reply"]),
+        passes=item["verdict"] == "pass",
+        rubric=a_text(item.get("rubric")) or "",
+        scenario=a_text(item.get("scenario")) or "",
+        criterion=a_text(item.get("criterion")) or "",
+        line=line,
+    )
+
+
+def _faults(document: Document) -> Iterator[Fault]:
+    """Yield ids that stand twice, and anchors that name two rubrics."""
+    seen: set[str] = set()
+    above = _above(document)
+    for index, item in enumerate(_items(document)):
+        name = a_text(item.get("id"))
+        if name is not None and name in seen:
+            yield Fault(
+                document.line(*above, index, "id"),
+                f"the anchor {name!r} stands here twice",
+                "each has its own id",
+            )
+        seen.add(name or "")
+        if "rubric" in item and ("scenario" in item or "criterion" in item):
+            yield Fault(
+                document.line(*above, index, "rubric"),
+                "'rubric' beside the rubric of a scenario",
+                "keep the rubric in words, or 'scenario' and 'criterion'",
+            )
