@@ -20,8 +20,10 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.choices import parse_choices
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import Waits
+from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
 from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.sandbox.fence import Fence
 from pytest_helmbench.sandbox.image_builds import ImageRights
 
 __all__ = ["SERVER", "Pack", "Seen", "Upstream", "asked", "free_port", "lives", "plain", "used"]
@@ -80,7 +82,7 @@ class Pack:
             (self.folder / name.replace("__", ".")).write_text(text)
         return self
 
-    def verifiers(self, *choices: str, **waits: float) -> Verifiers:
+    def verifiers(self, *choices: str, fence: Fence | None = None, **waits: float) -> Verifiers:
         """Return the pack's verifiers as a user wants them."""
         usual: dict[str, Any] = {"id": "verifier", "required": True, "default_mode": VerifierDefault.DOCKER}
         described = {"build_context": self.folder, "listen_port": 4010}
@@ -102,6 +104,7 @@ class Pack:
             manifest,
             parse_choices(UsersWord(choices)),
             self.events.append,
+            own=OwnServers(fence=fence),
             waits=Waits(**waits),
             rights=ImageRights(UsersWord(self.build), UsersWord(self.build)),
         )
@@ -147,11 +150,16 @@ class Upstream:
         self._port = port
         self._serving: list[asyncio.Task[None]] = []
         self._server: asyncio.Server | None = None
+        self._more: list[asyncio.Server] = []
 
     @property
     def url(self) -> str:
         """Without a trailing slash."""
         return f"http://127.0.0.1:{self._port}"
+
+    async def serve(self, listening: socket.socket) -> None:
+        """Answer at a further socket too."""
+        self._more.append(await asyncio.start_server(self._serve, sock=listening))
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
@@ -162,7 +170,8 @@ class Upstream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
-        self._server.close()
+        for server in (self._server, *self._more):
+            server.close()
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)

@@ -97,6 +97,7 @@ class AddressLender:
         address = await self._relay.open_route(route)
         docker = "" if bridge_host is None else (await self._relay.also_at(address, bridge_host)).base_url
         relay = Door(urlsplit(address.base_url).port or 0, self._relay.serve, self._relay)
+        await self._verifiers.admit(relay)
         return PackAddresses(route, address, docker, verifiers, (relay, *verifiers.doors))
 
     async def _running_verifiers(self) -> OpenVerifiers:

@@ -17,7 +17,9 @@ from paths import SUPPORT
 from verifiers import SERVER, Pack, Upstream, asked, free_port, lives, plain, used
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierDefault, VerifierEndpoint
-from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
+from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.sandbox.fence import Door, Fence, find_fence
 
 _NODE_SERVER = """
 import http from "node:http";
@@ -427,3 +429,59 @@ def test_a_server_that_hangs_is_replaced_and_one_that_is_busy_is_not(
         assert len(pack.events) == starts
 
     used(pack.verifiers("process", again_s=again_s), check)
+
+
+_LOOKS = """
+def looks(what):
+    import urllib.request
+    try:
+        return what(urllib.request)
+    except Exception as error:
+        return type(error).__name__
+"""
+
+
+def test_in_the_fence_the_packs_own_server_sees_its_folder_and_reaches_the_relay_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    (tmp_path / "private").write_text("of the user's")
+    pack = Pack(tmp_path / "pack").with_files(server__py=_LOOKS + SERVER, data="of the pack's")
+
+    async def check() -> None:
+        fence = await find_fence(UsersWord("auto"))
+        assert isinstance(fence, Fence)
+        verifiers = pack.verifiers("process", fence=fence)
+        async with Upstream(plain(body=b"the relay's")) as relay:
+            door = Door(int(relay.url.rpartition(":")[2]), relay.serve, relay)
+            try:
+                assert await verifiers.ready() is None
+                async with await verifiers.open() as opened:
+                    (endpoint,) = opened.endpoints
+                    assert endpoint.details == "the pack's own server, in a sandbox on this machine"
+                    assert "sk-secret" not in (await asked(opened, "/env"))[1]
+                    address = f"{relay.url}/"
+                    tries = {
+                        f"open({str(pack.folder / 'data')!r}).read()": "of the pack's",
+                        f"open({str(pack.folder / 'data')!r}, 'w')": "OSError",
+                        f"open({str(tmp_path / 'private')!r})": "FileNotFoundError",
+                        "u.urlopen(" + repr(address) + ", timeout=5).read().decode()": "URLError",
+                        f"open('/proc/{os.getpid()}/environ', 'rb').read()": "FileNotFoundError",
+                        "socket.create_connection(('192.0.2.1', 80), 1)": "OSError",
+                    }
+                    for tried, expected in tries.items():
+                        assert await _looked(opened, tried) == expected, tried
+                    await verifiers.admit(door)
+                    await verifiers.admit(door)
+                    assert await _looked(opened, list(tries)[3]) == "the relay's"
+            finally:
+                await verifiers.close()
+                await fence.close()
+
+    asyncio.run(check())
+
+
+async def _looked(opened: OpenVerifiers, expression: str) -> str:
+    status, said = await asked(opened, f"/eval/{f'looks(lambda u: {expression})'.encode().hex()}")
+    assert status == 200, said
+    return said

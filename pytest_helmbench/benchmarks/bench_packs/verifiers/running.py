@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.sandbox.fence import Door
 
 __all__ = ["AbsentVerifierError", "Running", "UserServer", "Waits", "health_of"]
 
@@ -66,6 +67,10 @@ class Running(ABC):
     @abstractmethod
     async def stop(self) -> None:
         """End it, if we started it."""
+
+    async def admit(self, door: Door) -> None:
+        """Let it reach a port of ours, where it is kept from them."""
+        del door  # most are not
 
 
 class UserServer(Running):

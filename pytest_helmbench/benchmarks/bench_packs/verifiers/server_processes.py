@@ -20,7 +20,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.commands import find_comm
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
-from pytest_helmbench.sandbox.fence import Enclosed, Fence, View, program_files
+from pytest_helmbench.sandbox.fence import Door, Enclosed, Fence, View, program_files
 from pytest_helmbench.sandbox.forward import Forward
 from pytest_helmbench.sandbox.local import LocalPrograms, launched, local_environment
 from pytest_helmbench.sandbox.workspace import SandboxError
@@ -92,6 +92,11 @@ class ProcessVerifier(Running):
             await asyncio.wait((self._listening,), timeout=_AFTER_KILL_S)
             self._listening.cancel()
             self._programs.close()
+
+    async def admit(self, door: Door) -> None:
+        """Open a port of ours in its network; one that is open stays."""
+        if self._around is not None:
+            await self._around[0].open((door,))
 
     async def last_words(self) -> str:
         """Return how the server ended, and what it said last."""

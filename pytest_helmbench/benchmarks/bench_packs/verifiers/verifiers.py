@@ -181,6 +181,16 @@ class Verifiers:
             raise
         return OpenVerifiers(tuple(endpoints), self.absent, tuple(proxies))
 
+    async def admit(self, door: Door) -> None:
+        """Let those that run reach a port of ours: a verifier may ask the model, at the address that its pack names.
+
+        Raises:
+            OSError: The network of one is gone.
+        """
+        for place in self._places:
+            if place.running is not None:
+                await place.running.admit(door)
+
     async def bridge_address(self) -> str | None:
         """Return this machine's address on the network of the containers; None when none runs or none is there."""
         return self._containers.host_address()
