@@ -117,6 +117,12 @@ class Bubble:
         inner = launched(command, folder, taken_on, f"{OWN_FOLDER}/launch.pyc")
         return (program, *flags, *start, *view, *inner)
 
+    def keep_own_end(self) -> None:
+        """Close the end of the lifeline that it has inherited by now: the other sees then when it ends."""
+        if self._lifeline in self._passed:
+            self._passed.remove(self._lifeline)
+            os.close(self._lifeline)
+
     def close(self) -> None:
         """Let go of everything, and remove its group; may take a moment."""
         self.let_go()

@@ -94,6 +94,7 @@ class Enclosed:
         self._gate = gate
         self._asking, self._opening = asyncio.Lock(), asyncio.Lock()
         self._doors: dict[int, object] = {}
+        self._waiting: asyncio.Event | None = None
 
     def go(self) -> None:
         """Have the program itself started, now or as soon as what stands before it is ready."""
@@ -122,14 +123,15 @@ class Enclosed:
             OSError: There is none.
         """
         loop = asyncio.get_running_loop()
+        self._bubble.keep_own_end()  # so that the end of the other side is seen
         async with self._asking, asyncio.timeout(_ANSWER_S):
             await loop.sock_sendall(self._gate, f"{word} {port}".encode())
-            readable = asyncio.Event()
-            loop.add_reader(self._gate, readable.set)
+            self._waiting = asyncio.Event()
+            loop.add_reader(self._gate, self._waiting.set)
             try:
-                await readable.wait()
+                await self._waiting.wait()
             finally:
-                loop.remove_reader(self._gate)
+                self._stop_waiting()
             said, descriptors, _, _ = socket.recv_fds(self._gate, _LONGEST_ANSWER, 1)
         if not descriptors:
             raise OSError(f"{word} {port}: {said.decode(errors='replace') or 'nobody is there'}")
@@ -143,8 +145,16 @@ class Enclosed:
 
     def let_go(self) -> None:
         """Have it end, and all that it has started."""
+        self._stop_waiting()
         if self._gate.fileno() >= 0:
             self._gate.close()
+
+    def _stop_waiting(self) -> None:
+        """Wait for no answer any more: the number of a gate that is closed is soon another's."""
+        if self._waiting is not None:
+            asyncio.get_running_loop().remove_reader(self._gate)
+            self._waiting.set()
+            self._waiting = None
 
     def kill_halves(self, pid: int) -> None:
         """Kill what is below a process that has not ended after `let_go`."""

@@ -94,9 +94,10 @@ class ProcessVerifier(Running):
             self._programs.close()
 
     async def admit(self, door: Door) -> None:
-        """Open a port of ours in its network; one that is open stays."""
-        if self._around is not None:
-            await self._around[0].open((door,))
+        """Open a port of ours in its network; one that is open stays, and one that has died is noticed elsewhere."""
+        if self._around is not None and self.process.returncode is None:
+            with suppress(OSError):
+                await self._around[0].open((door,))
 
     async def last_words(self) -> str:
         """Return how the server ended, and what it said last."""

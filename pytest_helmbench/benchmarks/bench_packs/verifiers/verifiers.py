@@ -182,11 +182,7 @@ class Verifiers:
         return OpenVerifiers(tuple(endpoints), self.absent, tuple(proxies))
 
     async def admit(self, door: Door) -> None:
-        """Let those that run reach a port of ours: a verifier may ask the model, at the address that its pack names.
-
-        Raises:
-            OSError: The network of one is gone.
-        """
+        """Let those that run reach a port of ours: a verifier may ask the model, at the address that its pack names."""
         for place in self._places:
             if place.running is not None:
                 await place.running.admit(door)
