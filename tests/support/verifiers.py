@@ -62,12 +62,14 @@ class Pack:
         spec: What differs from the usual verifier.
         events: What was told.
         build: Whether its image may be built.
+        fence: Around servers of its own.
     """
 
     root: Path
     spec: Mapping[str, Any] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
     build: bool = True
+    fence: Fence | None = None
 
     @property
     def folder(self) -> Path:
@@ -82,7 +84,7 @@ class Pack:
             (self.folder / name.replace("__", ".")).write_text(text)
         return self
 
-    def verifiers(self, *choices: str, fence: Fence | None = None, **waits: float) -> Verifiers:
+    def verifiers(self, *choices: str, **waits: float) -> Verifiers:
         """Return the pack's verifiers as a user wants them."""
         usual: dict[str, Any] = {"id": "verifier", "required": True, "default_mode": VerifierDefault.DOCKER}
         described = {"build_context": self.folder, "listen_port": 4010}
@@ -104,7 +106,7 @@ class Pack:
             manifest,
             parse_choices(UsersWord(choices)),
             self.events.append,
-            own=OwnServers(fence=fence),
+            own=OwnServers(fence=self.fence),
             waits=Waits(**waits),
             rights=ImageRights(UsersWord(self.build), UsersWord(self.build)),
         )

@@ -212,6 +212,7 @@ def _adopt_orphans() -> None:
         prctl = __import__("ctypes").CDLL(None).prctl  # needed in this one mode only, and dear to import
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # what the command starts says nothing of its end
 
 
 def _kill_children() -> None:

@@ -451,7 +451,8 @@ def test_in_the_fence_the_packs_own_server_sees_its_folder_and_reaches_the_relay
     async def check() -> None:
         fence = await find_fence(UsersWord("auto"))
         assert isinstance(fence, Fence)
-        verifiers = pack.verifiers("process", fence=fence)
+        pack.fence = fence
+        verifiers = pack.verifiers("process")
         async with Upstream(plain(body=b"the relay's")) as relay:
             door = Door(int(relay.url.rpartition(":")[2]), relay.serve, relay)
             try:
