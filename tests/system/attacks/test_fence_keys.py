@@ -99,3 +99,27 @@ def test_session_and_workers_are_closed_where_somebody_asks(
     assert {path.name: path.read_text() for path in seen.iterdir()} == dict.fromkeys(
         ("main", "gw0", "gw1"), expected
     )
+
+
+_STARTS = """
+import __future__, ctypes, marshal, os, resource, signal, stat, sys
+with open(sys.argv[1]) as file:
+    launcher = compile(file.read(), "launch.py", "exec")
+os.setgroups([]); os.setresgid(UID, UID, UID); os.setresuid(UID, UID, UID)
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as a program is that a user has started
+sys.argv[1:] = [f"reap={os.getppid()}", "/", "/bin/sh", "-c", sys.argv[2]]
+exec(launcher)
+"""
+_ASKS = """
+if cat /proc/$WHOSE/environ > /dev/null 2>&1; then echo open; else echo denied; fi
+if (exec 3<> /proc/$WHOSE/mem) 2> /dev/null; then echo open; else echo denied; fi
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="becoming a user takes root")
+@pytest.mark.parametrize(("whose", "said"), [("PPID", "denied"), ("$", "open")], ids=["ours", "its-own"])
+def test_the_launcher_of_what_runs_without_a_fence_shows_nothing_to_it(whose: str, said: str) -> None:
+    launcher = Path(__file__).parents[3] / "pytest_helmbench" / "sandbox" / "inside" / "launch.py"
+    argv = (sys.executable, "-c", _STARTS.replace("UID", str(_UID)), launcher, _ASKS.replace("WHOSE", whose))
+    told = subprocess.run(argv, capture_output=True, check=False, text=True)
+    assert told.stdout.split() == [said, said], told.stderr
