@@ -10,55 +10,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pytest_helmbench.core.option import Group, Type, declared_in, users
-from pytest_helmbench.core.option_types import CONTENT, FOLDER, JSON_OBJECT, LEAST_SCORE, OUTPUT_FILE, SAMPLE
+from pytest_helmbench.core.option_types import (
+    CONTENT,
+    FOLDER,
+    JSON_OBJECT,
+    LEAST_SCORE,
+    OUTPUT_FILE,
+    SAMPLE,
+    SHOWN,
+)
+from pytest_helmbench.core.option_types import choice as _choice
+from pytest_helmbench.core.option_types import decimal as _decimal
+from pytest_helmbench.core.option_types import names as _names
+from pytest_helmbench.core.option_types import positive as _positive
+from pytest_helmbench.core.option_types import text as _text
+from pytest_helmbench.core.option_types import texts as _texts
+from pytest_helmbench.core.option_types import whole as _whole
 from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
 
 __all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
 
-T = TypeVar("T")
 
 # Types of values
-
-
-def _text(metavar: str) -> Type[str]:
-    return Type("text", str, metavar)
-
-
-def _texts(metavar: str) -> Type[tuple[str, ...]]:
-    return Type("text", tuple, metavar, action="append", ini="linelist")
-
-
-def _names(metavar: str, *known: str) -> Type[tuple[str, ...]]:
-    """A list without repetition: of any names, or of these."""
-    wanted, fits = (", ".join(known), known.__contains__) if known else ("text", bool)
-    return Type(
-        wanted, lambda names: tuple(dict.fromkeys(names)), metavar, fits, action="append", ini="linelist"
-    )
-
-
-def _decimal(metavar: str) -> Type[float]:
-    return Type("a number", float, metavar, blank=False, word=float)
-
-
-def _positive(metavar: str) -> Type[float]:
-    return Type("a number above 0", float, metavar, lambda number: 0 < number < inf, blank=False, word=float)
-
-
-def _whole(metavar: str, least: int | None = None) -> Type[int]:
-    wanted = "a whole number" if least is None else f"a whole number of at least {least}"
-    return Type(wanted, int, metavar, lambda n: least is None or n >= least, blank=False, word=int)
-
-
-def _choice(metavar: str, *names: T) -> Type[T]:
-    return Type(f"one of {', '.join(map(str, names))}", str, metavar, lambda name: name in names)
-
 
 _FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
 _LEAVE: Type[UsersWord[bool]] = users(_FLAG)
 _COMMAND: Type[str] = Type("a command that can be started", str, "COMMAND", bool, blank=False)
+_SECONDS: Type[float] = Type("seconds, 0 or more", float, "S", lambda number: 0 <= number < inf, record=None)
 _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
@@ -294,6 +275,24 @@ class Options:
     )
     db: Path = _RECORD(
         _PATH, Path("helmbench.db"), "results database", absent="helmbench.db in pytest's rootdir"
+    )
+    show: int | None = _RESULT(
+        SHOWN,
+        10,
+        "failed cases, and kinds of errors, that are shown in full, the worst first; -v and -rA show all",
+    )
+    junit_failures: Literal["failed", "skipped", "none"] = _RESULT(
+        _choice("WHAT", "failed", "skipped", "none"),
+        "failed",
+        "what a case that was judged wrong is in JUnit; a gate has a test case of its own there",
+        name="junit-failures",
+    )
+    heartbeat_s: float = _RESULT(
+        _SECONDS,
+        60.0,
+        "seconds between two lines on progress where there is no terminal, and in CI; 0 for none",
+        name="heartbeat",
+        use="ini",
     )
     with_text: bool = _RESULT(_FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
     text: str = _RESULT(

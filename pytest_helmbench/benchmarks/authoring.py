@@ -29,12 +29,14 @@ class Checked:
         healthy: What of it can run: its name and counts.
         errors: In file order; `warnings` likewise.
         stakes: What its cases weigh; empty where all weigh the same.
+        broken: How many cases cannot run, in words; empty for none.
     """
 
     healthy: str
     errors: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     stakes: tuple[Stake, ...] = ()
+    broken: str = ""
 
 
 class Stake(NamedTuple):

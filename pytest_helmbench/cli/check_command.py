@@ -40,7 +40,7 @@ __all__ = ["command"]
 class _Found:
     """What was found in one benchmark; `healthy` says what of it can run, and is None where it cannot be read.
 
-    `precision` is None for a benchmark without severities.
+    `precision` is None for a benchmark without severities, and `broken` says what cannot run.
     """
 
     root: Path
@@ -48,6 +48,7 @@ class _Found:
     errors: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     precision: Precision | None = None
+    broken: str = ""
 
 
 @click.command("check")
@@ -106,7 +107,12 @@ def _checked(root: Path, session: SessionValues, anchors: tuple[Problem, ...]) -
         return _Found(root, None, (*error.problems, *models), odd_models)
     stakes = (CaseStake(one.behaviour, exact(one.weight), one.unit, one.points) for one in found.stakes)
     return _Found(
-        root, found.healthy, (*found.errors, *models), (*found.warnings, *odd_models), precision(stakes)
+        root,
+        found.healthy,
+        (*found.errors, *models),
+        (*found.warnings, *odd_models),
+        precision(stakes),
+        found.broken,
     )
 
 
@@ -146,6 +152,8 @@ def _report(item: _Found) -> Iterator[str]:
             yield replace(problem, message=f"{label}: {problem.message}").text(base)
     counts = f"{counted(len(item.errors), 'error')}, {counted(len(item.warnings), 'warning')}"
     yield f"{item.healthy}; {counts}" if item.healthy else f"{item.root}: cannot be read; {counts}"
+    if item.broken:
+        yield f"{item.broken}: they count as planned and not judged"
     if item.precision is not None:
         yield _precision_line(item.precision)
 

@@ -35,21 +35,41 @@ from pytest_helmbench.store.run_queries import RunDetail
 
 __all__ = ["command"]
 
+_OUTCOMES = {"failed": ("failed",), "errors": ("error", "skipped")}
+
 
 @click.command("show")
 @click.argument("run", default="last")
 @click.argument("code", required=False)
 @click.option(
-    "--flaky", is_flag=True, help="List the cases that passed in some repetitions and failed in others."
+    "--flaky",
+    "listed",
+    flag_value="flaky",
+    help="List the cases that passed in some repetitions and failed in others.",
 )
 @click.option("--disputed", is_flag=True, help="List what two judges of the run disagree on.")
 @click.option(
-    "--gone", is_flag=True, help="List the cases that the benchmark had in the run before, and has no more."
+    "--gone",
+    "listed",
+    flag_value="gone",
+    help="List the cases that the benchmark had in the run before, and has no more.",
+)
+@click.option(
+    "--failed",
+    "listed",
+    flag_value="failed",
+    help="List the cases that were judged wrong, the most severe first.",
+)
+@click.option(
+    "--errors",
+    "listed",
+    flag_value="errors",
+    help="List the cases that were never judged: errors and skips.",
 )
 @db_option
 @as_json_option
 def command(
-    run: str, code: str | None, db: Path | None, *, flaky: bool, disputed: bool, gone: bool, as_json: bool
+    run: str, code: str | None, db: Path | None, *, listed: str | None, disputed: bool, as_json: bool
 ) -> None:
     """Show a run (its number, or `last`), or one case of it with its verdict, prompt and reply.
 
@@ -61,7 +81,7 @@ def command(
         run, code = "last", run
     path = database_of(db)
     detail = run_of(path, run)
-    if gone:
+    if listed == "gone":
         shrunk = shrunk_since(path, detail.summary.id)
         codes = () if shrunk is None else shrunk.gone
         if as_json:
@@ -72,8 +92,11 @@ def command(
     if disputed:
         _show_disputed(path, detail, as_json=as_json)
         return
-    if flaky:
+    if listed == "flaky":
         _show_flaky(path, detail, code, as_json=as_json)
+        return
+    if listed is not None:
+        _show_outcomes(path, detail, code, _OUTCOMES[listed], as_json=as_json)
         return
     if code is None:
         _show_run(path, detail, as_json=as_json)
@@ -184,7 +207,31 @@ def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> N
     }
     if not chosen:
         raise CommandError(f"run {detail.summary.id} has no result of {code}\n  hint: {nearest(code, known)}")
-    rows = [row for row in results(path, detail.summary.id) if row.code in chosen]
+    _say_verdicts([row for row in results(path, detail.summary.id) if row.code in chosen], as_json=as_json)
+
+
+def _show_outcomes(
+    path: Path, detail: RunDetail, code: str | None, wanted: Sequence[str], *, as_json: bool
+) -> None:
+    """List the cases with one of these outcomes, all or those below a code, the most severe first."""
+    selection = None if code is None else Selection.parse(code)
+    rows = [
+        row
+        for row in results(path, detail.summary.id)
+        if row.outcome in wanted
+        and (
+            selection is None
+            or ((own := CaseCode.parse(row.code)) is not None and selection.matches(own.parts()))
+        )
+    ]
+    rows.sort(key=lambda row: -abs(row.severity) * (10 - row.difficulty))
+    if rows or as_json:
+        _say_verdicts(rows, as_json=as_json)
+    else:
+        say(f"run {detail.summary.id} has no such case")
+
+
+def _say_verdicts(rows: Sequence[ResultRow], *, as_json: bool) -> None:
     if as_json:
         say_json([_verdict(row) for row in rows])
         return

@@ -10,10 +10,28 @@ import os
 from collections.abc import Mapping
 from math import inf, isfinite
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_helmbench.core.option import Type
 
-__all__ = ["CONTENT", "FOLDER", "JSON_OBJECT", "LEAST_SCORE", "OUTPUT_FILE", "SAMPLE"]
+__all__ = [
+    "CONTENT",
+    "FOLDER",
+    "JSON_OBJECT",
+    "LEAST_SCORE",
+    "OUTPUT_FILE",
+    "SAMPLE",
+    "SHOWN",
+    "choice",
+    "decimal",
+    "names",
+    "positive",
+    "text",
+    "texts",
+    "whole",
+]
+
+T = TypeVar("T")
 
 
 def _least_score(text: str) -> float | None:
@@ -59,6 +77,19 @@ LEAST_SCORE: Type[float | None] = Type(
     "RULE",
     record=_least_score_text,
 )
+
+
+def _shown(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
+SHOWN: Type[int | None] = Type(
+    "a whole number of at least 0, or all",
+    _shown,
+    "N|all",
+    lambda most: most is None or most >= 0,
+    record=None,
+)
 CONTENT: Type[str] = Type("a file that exists", Path, "PATH", Path.is_file, _content)
 OUTPUT_FILE: Type[Path] = Type(
     "a file in a folder that exists",
@@ -69,3 +100,42 @@ OUTPUT_FILE: Type[Path] = Type(
 )
 FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
 SAMPLE: Type[str] = Type("a share (0.2), a number of cases (200), or pairwise", _sample, "SIZE")
+
+
+def text(metavar: str) -> Type[str]:
+    """Any text."""
+    return Type("text", str, metavar)
+
+
+def texts(metavar: str) -> Type[tuple[str, ...]]:
+    """Several texts."""
+    return Type("text", tuple, metavar, action="append", ini="linelist")
+
+
+def names(metavar: str, *known: str) -> Type[tuple[str, ...]]:
+    """A list without repetition: of any names, or of these."""
+    wanted, fits = (", ".join(known), known.__contains__) if known else ("text", bool)
+    return Type(
+        wanted, lambda names: tuple(dict.fromkeys(names)), metavar, fits, action="append", ini="linelist"
+    )
+
+
+def decimal(metavar: str) -> Type[float]:
+    """A number."""
+    return Type("a number", float, metavar, blank=False, word=float)
+
+
+def positive(metavar: str) -> Type[float]:
+    """A number above 0."""
+    return Type("a number above 0", float, metavar, lambda number: 0 < number < inf, blank=False, word=float)
+
+
+def whole(metavar: str, least: int | None = None) -> Type[int]:
+    """A whole number."""
+    wanted = "a whole number" if least is None else f"a whole number of at least {least}"
+    return Type(wanted, int, metavar, lambda n: least is None or n >= least, blank=False, word=int)
+
+
+def choice(metavar: str, *names: T) -> Type[T]:
+    """One of these."""
+    return Type(f"one of {', '.join(map(str, names))}", str, metavar, lambda name: name in names)

@@ -92,6 +92,16 @@ class CaseJob(ABC):
         return None
 
     @property
+    def part(self) -> str:
+        """What tables count it under: its behaviour, or its family where there are none."""
+        return self.family
+
+    @property
+    def place(self) -> tuple[Path, int] | None:
+        """File and 1-based line of what is particular to it; None where that is the file that it stands in."""
+        return None
+
+    @property
     def judge_calls(self) -> int:
         """Calls to the judge that the rule needs."""
         return 0
@@ -184,6 +194,16 @@ class CaseJob(ABC):
     def node_id(self) -> str:
         """pytest's node id."""
         return f"{self.file_id}::{self.name}"
+
+    def carried(self, verdict: str) -> dict[str, str | int]:
+        """Return what reports of its item carry, in types that travel between processes."""
+        return {
+            "code": self.code,
+            "model": self.model_id,
+            "verdict": verdict,
+            "part": self.part,
+            "weight": abs(self.severity) * (10 - self.difficulty),
+        }
 
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:
         """Return the JUnit properties of an outcome; what is unknown is left out."""

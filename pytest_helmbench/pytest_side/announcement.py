@@ -17,7 +17,7 @@ from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
 from pytest_helmbench.session.plan import Plan, PlannedRun
 from pytest_helmbench.session.targets import session_concurrency
 
-__all__ = ["Announcer", "run_price"]
+__all__ = ["Announcer", "plan_price", "run_price"]
 
 
 class Announcer:
@@ -46,7 +46,7 @@ class Announcer:
                 f"nothing can be resumed: {'; '.join(dict.fromkeys(run.why_not for run in plan.runs))}\n"
                 "  hint: give the command of the unfinished session again, with --helmbench-resume"
             )
-        span = _plan_price(coordinator.book.left(plan), coordinator)
+        span = plan_price(coordinator.book.left(plan), coordinator)
         for anchors in coordinator.anchors:
             price = anchors.price
             span = None if span is None or price is None else span + price
@@ -135,7 +135,8 @@ def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:
     return price_span(run, coordinator.book.targets[run.key], loaded, settings.repeat, settings.db)
 
 
-def _plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
+def plan_price(plan: Plan, coordinator: Coordinator) -> PriceSpan | None:
+    """Return what a session may cost; None where a price is unknown."""
     total = PriceSpan(0.0, 0.0, 0.0)
     if coordinator.settings.cache_mode is CacheMode.ONLY:
         return total

@@ -19,14 +19,15 @@ from pytest_helmbench.engine.closed_process import close_to_others
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
-from pytest_helmbench.pytest_side.folded_failures import FoldedFailures
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
+from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.own_files import refuse_conftests
 from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.session_end import LastWords, SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
+from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.single_process import SingleProcess
-from pytest_helmbench.pytest_side.terminal import LiveLine
 from pytest_helmbench.session.baselines import read_baseline_options
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import read_gates
@@ -79,7 +80,10 @@ def register(config: pytest.Config) -> None:
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
     hooks = EndingHooks(config, interruptions, role, coordinator, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
-    config.pluginmanager.register(FoldedFailures(config), "helmbench-folded-failures")
+    shown = ShownFailures(config, settings.show)
+    end = SessionEnd(config, role, coordinator, live, shown)
+    for plugin, name in ((shown, "failures"), (end, "end"), (LastWords(config, end, shown), "last-words")):
+        config.pluginmanager.register(plugin, f"helmbench-{name}")
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
@@ -101,6 +105,8 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
     hooks = EndingHooks(config, Interruptions(), role, None, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
+    end = SessionEnd(config, role, None, live, ShownFailures(config, settings.show))
+    config.pluginmanager.register(end, "helmbench-end")
     end_with_parent()
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.reports.score_lines import gate_lines
+from pytest_helmbench.reports.score_lines import comparison_notes, verdict_lines
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.gates import GateReport, RunGates
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_counts import RunCounts
 
@@ -35,6 +37,7 @@ class ExitRule:
         self._gates = coordinator.gates
         self._models_named = models_named
         self._only_collected = only_collected
+        self.gated: GateReport | None = None
 
     def settle(self, status: int, *, unjudged_failures: int, left_over: int) -> int:
         """Return the exit code.
@@ -55,7 +58,8 @@ class ExitRule:
         if plan.dry:
             return _FAILED if self._gates.asked else status
         report = self._gates.judge(scores_by_name(self._coordinator), self._comparisons())
-        for line in gate_lines(report):
+        self.gated = report
+        for line in comparison_notes(report):
             self._coordinator.note(line)
         if unjudged_failures and self._gates.asked:
             self._coordinator.note(
@@ -65,6 +69,18 @@ class ExitRule:
         if reasons or not report.holds or unjudged_failures:
             return _FAILED if reasons or not report.holds or status == _FAILED else status
         return _OK if self._gates.asked else status
+
+    def verdicts(self) -> list[str]:
+        """Return the last lines of the session, one per run: how it stands to its gates, or its score."""
+        if self.gated is not None:
+            return verdict_lines(self.gated)
+        scores = scores_by_name(self._coordinator) if self._coordinator.book.tallies else {}
+        runs = [
+            RunGates(name, score, min_coverage=Fraction(0))
+            for name, score in scores.items()
+            if score is not None and score.score is not None
+        ]
+        return verdict_lines(GateReport(tuple(runs))) if runs else []
 
     def _comparisons(self) -> Mapping[str, RunComparison]:
         """Return how the runs stand to their baselines, by their names."""

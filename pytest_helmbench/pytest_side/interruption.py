@@ -12,8 +12,8 @@ from types import FrameType
 
 import pytest
 
+from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import INTERRUPT_GRACE_S, INTERRUPTED, SessionRole
-from pytest_helmbench.pytest_side.terminal import LiveLine
 from pytest_helmbench.session.coordinator import Coordinator
 
 __all__ = ["EndingHooks", "Interruptions", "end_with_parent"]

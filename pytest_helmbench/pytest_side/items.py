@@ -246,8 +246,9 @@ class CaseItem(pytest.Item):
             self.outcome = _PASSED
 
     def reportinfo(self) -> tuple[str, int | None, str]:
-        """Return the file and the item's name; pytest wants a line of items with skip marks."""
-        return escaped_path(str(self.path)), 0, self.name
+        """Return where the case's own words stand, and the item's name."""
+        path, line = self.job.place or (self.path, 1)
+        return escaped_path(str(path)), line - 1, self.name
 
 
 def job_of(item: pytest.Item) -> CaseJob | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import escaped_path
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
 from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
 from pytest_helmbench.pytest_side.items import (
@@ -27,15 +27,14 @@ from pytest_helmbench.pytest_side.items import (
     BrokenItem,
     CaseFile,
     CaseItem,
-    CaseText,
     ClosedFolder,
     SelfCheckItem,
     job_of,
     ran_on_demand,
 )
+from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.selection import broken_cases, group_local_models, leave_out, select
-from pytest_helmbench.pytest_side.terminal import LiveLine, add_suite_properties, session_lines
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
@@ -88,8 +87,6 @@ class SessionPlugin:
         self._live = live
         self._garbage = GarbagePace()
         self._garbage.begin()
-        self._broken = 0
-        self._unjudged_failures = 0
         self._noted_again = False
         self._tests: HandWrittenTests | None = None
         self._named_files = {
@@ -222,77 +219,7 @@ class SessionPlugin:
             report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
         return report
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
-        """Take note before others print, and let go of what nobody will print."""
-        self._take_note(report)
-        yield
-        self._let_go(report)
-
-    def _let_go(self, report: pytest.TestReport) -> None:
-        """Take a phase that passed without a word off the terminal's list.
-
-        pytest searches that list once per failure: minutes for some ten thousand cases.
-        """
-        if (
-            not report.passed
-            or report.when == "call"
-            or report.sections
-            or self._config.getoption("durations")
-        ):
-            return
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        kept = reporter.stats.get("") if reporter is not None else None
-        if kept and kept[-1] is report:
-            kept.pop()
-
-    def _take_note(self, report: pytest.TestReport) -> None:
-        """Count what decides about stopping; take the live line away before others print."""
-        self._live.clear()
-        carried: dict[str, Any] | None = getattr(report, "helmbench", None)
-        if carried is not None and self._coordinator is not None:
-            self._broken += carried["verdict"] == "broken"
-            if isinstance(report.longrepr, str):
-                report.longrepr = CaseText(report.longrepr, report.location)  # type: ignore[assignment]
-        judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
-        self._unjudged_failures += report.failed and not judged_wrong
-
     # The end
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """Stop, store, and settle the exit code."""
-        self._live.clear()
-        interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
-        self._role.end(interrupted=interrupted)
-        if self._coordinator is not None:
-            rule = ExitRule(
-                self._coordinator,
-                models_named=_models_on_command_line(self._config),
-                only_collected=self._config.getoption("collectonly"),
-            )
-            status = rule.settle(
-                int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._role.left_over
-            )
-            if status != exitstatus:
-                session.exitstatus = status
-            if self.wants_properties:
-                add_suite_properties(self._config, self._coordinator)
-            if self.settings.wants_reports:
-                from pytest_helmbench.pytest_side.report_files import write_report_files
-
-                write_report_files(self._coordinator)
-
-    @pytest.hookimpl
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the summary."""
-        if self._coordinator is None:
-            return
-        lines = session_lines(self._coordinator, self._broken, verbose=self._config.get_verbosity() > 0)
-        if lines:
-            terminalreporter.section("helmbench")
-        for line in lines:
-            terminalreporter.write_line(scrub(line))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
@@ -371,12 +298,11 @@ class SessionPlugin:
         outcome = item.outcome
         if outcome is None:
             return
+        if report.when != "teardown":
+            own_s = _own_time_s(outcome, report.duration)
+            report.duration = own_s if report.when == "call" or not report.passed else 0.0
         if report.when == "call" or report.failed:
-            report.__dict__["helmbench"] = {
-                "code": item.job.code,
-                "model": item.job.model_id,
-                "verdict": str(outcome.verdict),
-            }
+            report.__dict__["helmbench"] = item.job.carried(str(outcome.verdict))
             if report.failed and not self._hides_text and not self.settings.with_text:
                 report.sections += quoted_texts(outcome)
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
@@ -384,7 +310,11 @@ class SessionPlugin:
             report.longrepr = (escaped_path(str(item.path)), 1, why)
 
 
-def _models_on_command_line(config: pytest.Config) -> bool:
-    return any(
-        str(argument).split("=", 1)[0] == "--helmbench-model" for argument in config.invocation_params.args
-    )
+def _own_time_s(outcome: Outcome, otherwise: float) -> float:
+    """Return how long a case took: its own calls, without the time that it or its item has waited for others."""
+    if outcome.latency_ms is not None:
+        return outcome.latency_ms / 1000
+    if outcome.started_at is None or outcome.completed_at is None:
+        return otherwise
+    begun, ended = (datetime.fromisoformat(at) for at in (outcome.started_at, outcome.completed_at))
+    return max(0.0, (ended - begun).total_seconds())

@@ -1,30 +1,25 @@
-"""Output on pytest's terminal: the live line, the summary."""
+"""The summary of a session on pytest's terminal."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import RunWords
-from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
+from pytest_helmbench.pytest_side.junit_view import junit_writer
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
     DryRow,
-    cost_text,
     dry_run_lines,
-    in_flight_line,
     judging_lines,
     model_table,
     reasons_text,
@@ -40,93 +35,9 @@ from pytest_helmbench.session.session_comparisons import comparison_properties
 from pytest_helmbench.session.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
 
-__all__ = ["LiveLine", "add_suite_properties", "session_lines"]
+__all__ = ["add_suite_properties", "session_lines"]
 
-_QUIET_S = 2.0  # the live line shows only when nothing else has been printed for so long
-_LONG_LIMIT_S = 60.0
 _WARNINGS_SHOWN = 10
-
-# Below the line that pytest is writing, without moving its cursor: down and up again makes room at the bottom.
-_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[2K"
-_BACK = "\x1b8"
-_WIPE = "\x1b7\x1b[B\r\x1b[2K\x1b8"
-
-
-class LiveLine:
-    """One line under pytest's own that names what is in flight; on terminals only, never in CI.
-
-    Args:
-        config: pytest's.
-        coordinator: Of the session; None in an xdist worker, which prints nothing.
-    """
-
-    def __init__(self, config: pytest.Config, coordinator: Coordinator | None) -> None:
-        self._config = config
-        self._coordinator = coordinator
-        self._lock = threading.Lock()
-        self._last_print = time.monotonic()
-        self._shown = False
-        self._said_limited: set[str] = set()
-        self._reporter: Any = None
-
-    def tick(self) -> None:
-        """Draw the line when it has been quiet for a while. About once a second."""
-        coordinator = self._coordinator
-        if coordinator is None:
-            return
-        slow = coordinator.commits.slow_sentence() if coordinator.commits is not None else None
-        if slow is not None:
-            self._say(slow)
-        for sentence in self._long_limits(coordinator):
-            self._say(sentence)
-        if coordinator.limiter is None or time.monotonic() - self._last_print < _QUIET_S:
-            return
-        if not self._on_a_terminal():
-            return
-        counts = RunCounts.sum(coordinator.book.tallies.values())
-        cost = cost_text(counts.known_cost_usd, counts.unknown_costs)
-        planned = coordinator.book.plan.tests if coordinator.book.plan else 0
-        line = in_flight_line(counts.results, planned, coordinator.limiter.calls_in_flight(), cost)
-        self._write(lambda width: _BELOW + scrub(line)[: max(20, width - 1)] + _BACK)
-        self._shown = True
-
-    def _long_limits(self, coordinator: Coordinator) -> Iterator[str]:
-        """Yield, once per model, that it has been answered with nothing but rate limits for a minute."""
-        limited = coordinator.limiter.limited_s() if coordinator.limiter is not None else {}
-        for model, seconds in limited.items():
-            if seconds >= _LONG_LIMIT_S and model not in self._said_limited:
-                self._said_limited.add(model)
-                yield (
-                    f"{model}: for {seconds:.0f} s every call was answered with a rate limit (429), and none with a"
-                    " reply: it is tried on; --helmbench-requests-per-minute or --helmbench-concurrency ask for less"
-                )
-
-    def clear(self) -> None:
-        """Take the line away: somebody is about to print."""
-        self._last_print = time.monotonic()
-        if self._shown:
-            self._shown = False
-            self._write(lambda _width: _WIPE)
-
-    def _say(self, sentence: str) -> None:
-        """Print a line that stays, on a terminal and in a log."""
-        self.clear()
-        if self._printer() is not None:
-            self._write(lambda _width: f"\nhelmbench: {scrub(sentence)}\n")
-
-    def _printer(self) -> Any:
-        if self._reporter is None:
-            self._reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        return self._reporter
-
-    def _on_a_terminal(self) -> bool:
-        return self._printer() is not None and not in_ci() and bool(getattr(self._reporter, "isatty", False))
-
-    def _write(self, text: Callable[[int], str]) -> None:
-        """Write past the capture; the width can be asked only there, where standard output is the terminal."""
-        capture = self._config.pluginmanager.get_plugin("capturemanager")
-        with self._lock, capture.global_and_fixture_disabled() if capture else nullcontext():
-            self._reporter.write(text(self._config.get_terminal_writer().fullwidth), flush=True)
 
 
 def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> list[str]:
@@ -145,7 +56,7 @@ def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> li
         lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: none of their cases ran (see ERRORS)")
     lines += _warning_lines(coordinator)
     lines += coordinator.notes
-    return lines
+    return [*lines, coordinator.goes_on] if coordinator.goes_on else lines
 
 
 def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[str]:
@@ -205,17 +116,10 @@ def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> Non
         coordinator: Of the session, closed.
     """
     plan = coordinator.book.plan
-    # The report's writer is a plugin without a name, and its key in the stash is pytest's own.
-    add = next(
-        (
-            plugin.add_global_property
-            for plugin in config.pluginmanager.get_plugins()
-            if hasattr(plugin, "add_global_property")
-        ),
-        None,
-    )
-    if plan is None or add is None:
+    writer = junit_writer(config)
+    if plan is None or writer is None:
         return
+    add = writer.add_global_property
     for prop in comparison_properties(coordinator.comparisons):
         add(*prop)
     for _, words in _words(plan, coordinator):

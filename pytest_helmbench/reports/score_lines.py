@@ -12,10 +12,21 @@ from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, shown_score
-from pytest_helmbench.session.gates import GateReport
+from pytest_helmbench.session.comparing import RunComparison
+from pytest_helmbench.session.gates import GateReport, RunGates
 from pytest_helmbench.session.sampling import sample_text
 
-__all__ = ["corrected_text", "gate_lines", "interval_text", "rerun_text", "score_lines", "score_notes"]
+__all__ = [
+    "comparison_notes",
+    "corrected_text",
+    "gate_lines",
+    "interval_text",
+    "rerun_text",
+    "score_lines",
+    "score_notes",
+    "score_text",
+    "verdict_lines",
+]
 
 
 def interval_text(score: Score) -> str:
@@ -103,6 +114,53 @@ def gate_lines(report: GateReport) -> list[str]:
             coverage = share(run.score.total.coverage)
             lines.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")
     return lines or ([] if report.runs else ["the gate does not hold: nothing was judged"])
+
+
+def verdict_lines(report: GateReport) -> list[str]:
+    """Return one line per run, the last words of a session: its gates and its comparison in one, or its score."""
+    lines = [_verdict_line(run) for run in report.runs]
+    return lines or ["the gate does not hold: nothing was judged"]
+
+
+def comparison_notes(report: GateReport) -> list[str]:
+    """Return what is to be said of the comparisons beside their verdicts."""
+    return [
+        line
+        for run in report.runs
+        if run.comparison is not None
+        for line in comparison_lines(run.comparison, run.name)[_verdicts(run.comparison) :]
+    ]
+
+
+def _verdicts(comparison: RunComparison) -> int:
+    """Return how many of the lines of a comparison are verdicts."""
+    if not comparison.scopes:
+        return 1
+    return len({scope.code for scope in comparison.scopes} | {one.code for one in comparison.limits})
+
+
+def _verdict_line(run: RunGates) -> str:
+    if run.score is None:
+        return f"gate {run.name}: does not hold: the run has no score"
+    parts = [_gate_line(run.name, verdict) for verdict in run.verdicts]
+    if run.comparison is not None:
+        parts += comparison_lines(run.comparison, run.name)[: _verdicts(run.comparison)]
+    if not run.covered:
+        coverage = share(run.score.total.coverage)
+        parts.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")
+    return "; ".join(parts) or f"{run.name}: {score_text(run.score)}"
+
+
+def score_text(score: RunScore) -> str:
+    """Return a score in a line: `57.0 % (95 %: 52.6 to 61.3 %), 285 of 500 rows passed`."""
+    total = score.total
+    part = (
+        ""
+        if total.coverage is None or total.coverage == 1
+        else f", coverage {share(total.coverage)}: partial"
+    )
+    span = f" (95 %: {interval_text(total)})" if total.interval is not None else ""
+    return f"{share(total.score)}{span}, {total.passed_rows} of {total.judged_rows} rows passed{part}"
 
 
 def _gate_line(name: str, verdict: GateVerdict) -> str:

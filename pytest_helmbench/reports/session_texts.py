@@ -18,7 +18,6 @@ __all__ = [
     "answerer_lines",
     "cost_text",
     "dry_run_lines",
-    "in_flight_line",
     "judging_lines",
     "model_table",
     "panel_text",
@@ -30,7 +29,6 @@ __all__ = [
 
 _SKIPS_SHOWN = 5
 _MANY_FORM_FAULTS = 0.05
-_NAMED_IN_FLIGHT = 3
 _VERSION = re.compile(r"[-@_.](?:v?[\d.@_-]+|latest)")
 
 
@@ -235,21 +233,6 @@ def _is_same_model(asked: str, answered: str) -> bool:
         for shorter, longer in ((wanted, found), (found, wanted))
         if shorter
     )
-
-
-def in_flight_line(done: int, planned: int, calls: Sequence[tuple[str, str, float]], cost: str) -> str:
-    """Return what a long run is doing.
-
-    Args:
-        done: Outcomes so far.
-        planned: Cases in all.
-        calls: Label, model, age in seconds of what is out, the oldest first.
-        cost: For people.
-    """
-    named = ", ".join(f"{label} [{model}] {age_s:.0f} s" for label, model, age_s in calls[:_NAMED_IN_FLIGHT])
-    more = f", +{len(calls) - _NAMED_IN_FLIGHT}" if len(calls) > _NAMED_IN_FLIGHT else ""
-    waiting = f"{len(calls)} in flight: {named}{more}" if calls else "waiting for limits"
-    return f"helmbench: {done}/{planned} done, {cost} USD, {waiting}"
 
 
 def reasons_text(reasons: Mapping[str, int]) -> str:

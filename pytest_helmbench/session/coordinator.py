@@ -65,6 +65,7 @@ class Coordinator:
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
         self.overdrawn: str | None = None
+        self.goes_on = ""
         self.limiter: Limiter | None = None
         self.commits: Commits | None = None
         self.started = time.perf_counter()
@@ -248,9 +249,8 @@ class Coordinator:
         planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
         left = planned - sum(tally.judged for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
-            self.note(
-                f"{left} of {planned} cases are not judged: go on with the same command and --helmbench-resume"
-            )
+            same = "go on with the same command and --helmbench-resume"
+            self.goes_on = f"{left} of {planned} cases are not judged: {same}"
 
     def compare(self) -> Mapping[int, RunComparison]:
         """Compare the runs, which are closed, with their baselines, and keep what comes of it.

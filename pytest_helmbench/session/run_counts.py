@@ -38,6 +38,7 @@ class RunCounts:
         from_record: Verdicts that a session which goes on has reported again, among `verdicts`.
         estimated: Calls whose tokens were counted here, since the provider named none.
         answered_by: Replies by the model that has given them, judges' apart.
+        points: Severity at stake in the cases judged in this session; `points_lost` is what was lost of it.
     """
 
     verdicts: Counter[Verdict] = field(default_factory=Counter)
@@ -56,6 +57,8 @@ class RunCounts:
     known_cost_usd: float = 0.0
     unknown_costs: int = 0
     estimated: int = 0
+    points: int = 0
+    points_lost: float = 0.0
 
     @classmethod
     def sum(cls, parts: Iterable[RunCounts]) -> RunCounts:
@@ -77,6 +80,8 @@ class RunCounts:
             total.known_cost_usd += part.known_cost_usd
             total.unknown_costs += part.unknown_costs
             total.estimated += part.estimated
+            total.points += part.points
+            total.points_lost += part.points_lost
             total.answered_by.update(part.answered_by)
         return total
 
@@ -142,6 +147,10 @@ class RunCounts:
         parses = (part.parse for part in outcome.evaluations)
         self.in_process += any(part.in_process for part in outcome.evaluations)
         self._add(outcome.verdict, outcome.reason, parses, neutral=record.neutral)
+        if outcome.judged and not record.neutral:
+            stake = abs(record.severity) or 1
+            self.points += stake
+            self.points_lost += stake * (1 - (outcome.score or 0.0)) * (10 - record.difficulty) / 10
         if outcome.verdict is Verdict.SKIPPED and outcome.reason not in _TOLD_ELSEWHERE:
             self.skips[outcome.message] += 1
 

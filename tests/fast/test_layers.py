@@ -49,6 +49,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "os",
         "pathlib",
         "pytest_helmbench.core.option",
+        "typing",
     },
     "options": {
         "__future__",
@@ -93,7 +94,7 @@ _LATE = {
     ("composition", "pytest_helmbench.session.resume"),
     ("run_book", "pytest_helmbench.session.resume"),
     ("coordinator", "pytest_helmbench.session.recorded_replies"),
-    ("session_plugin", "pytest_helmbench.pytest_side.report_files"),
+    ("session_end", "pytest_helmbench.pytest_side.report_files"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
     ("inspect_export", "inspect_ai.log"),  # extras that need not be installed

@@ -21,7 +21,10 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _gates(result: pytest.RunResult) -> list[str]:
-    return [line for line in result.outlines if line.startswith(("gate ", "the gate ", "coverage of "))]
+    """Return what the last lines say, one per run: each gate of a run, and its coverage."""
+    verdicts = [line for line in result.outlines if line.startswith(("gate ", "the gate ", "coverage of "))]
+    assert verdicts == result.outlines[-len(verdicts) :]
+    return [part for line in verdicts for part in re.split(r"; (?=gate |coverage )", line)]
 
 
 def _broken() -> Tree:

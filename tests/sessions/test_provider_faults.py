@@ -102,6 +102,7 @@ def test_every_fault_of_a_server_is_an_error_of_its_case_alone(
         "no:cacheprovider",
         f"--helmbench-timeout={_TIMEOUT_S}",
         "--helmbench-max-retries=0",
+        "--helmbench-show=all",
         url=provider.url,
         apart=True,
     )
@@ -135,6 +136,7 @@ def test_with_retries_every_fault_ends_at_the_time_limit_of_its_case(
         workers,
         "--helmbench-timeout=2",
         "--helmbench-case-timeout=6",
+        "--helmbench-show=all",
         "--helmbench-concurrency=40",
         url=provider.url,
     )

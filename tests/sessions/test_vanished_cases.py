@@ -84,7 +84,10 @@ def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherev
     assert rows(database, "SELECT coverage FROM evaluation_runs") == [(0.3,), (0.75,), (0.3,)]
     capsys.readouterr()
     assert main(["check", str(folder)]) == 1
-    assert "1 healthy scenario, 3 cases; 3 cases of 2 broken scenarios cannot run" in capsys.readouterr().out
+    assert (
+        "\n3 cases of 2 broken scenarios cannot run: they count as planned and not judged"
+        in capsys.readouterr().out
+    )
 
 
 def test_what_could_not_be_read_of_a_broken_scenario_counts_one_point(tmp_path: Path) -> None:

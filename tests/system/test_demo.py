@@ -25,9 +25,9 @@ def test_the_demo_is_short_and_begins_with_what_passes(
     letters = next(line for line in result.outlines if re.match(r"[.FEsx]{20,}", line))
     assert letters.lstrip("s").startswith(".")
     assert len(result.outlines) < 60
-    more = re.search(r"^(\d+) more failed cases: -v shows them all", result.stdout.str(), re.MULTILINE)
+    more = re.search(r"^(\d+) more failed cases: ", result.stdout.str(), re.MULTILINE)
     assert more is not None
-    result.assert_outcomes(failed=int(more[1]) + 2, **_others(result))
+    result.assert_outcomes(failed=int(more[1]) + 10, **_others(result))
 
     checked = pytester.run(sys.executable, "-m", "pytest_helmbench", "check", "benchmark")
     assert checked.ret == 0

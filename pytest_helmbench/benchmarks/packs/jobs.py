@@ -120,6 +120,11 @@ class PackJob(CaseJob):
         return family is None or family.is_one_question
 
     @property
+    def place(self) -> tuple[Path, int]:
+        """Of its row."""
+        return self.ref.path, self.ref.line
+
+    @property
     def skip_reason(self) -> str | None:
         """See `RowRef.skip_reason`."""
         return self.ref.skip_reason

@@ -254,7 +254,7 @@ class HandWrittenTests:
             report.when = "call" if outcome.judged else "setup"
         if report.failed or report.when == "call":
             verdict = str(outcome.verdict)
-            report.__dict__["helmbench"] = {"code": job.code, "model": job.model_id, "verdict": verdict}
+            report.__dict__["helmbench"] = job.carried(verdict)
         return report
 
     def _report_again(self, item: pytest.Item, job: HandWrittenJob) -> None:

@@ -156,10 +156,11 @@ def checked_tree(root: Path) -> Checked:
         for scenario in tree.scenarios.values()
     )
     healthy = f"{tree.name}: {counted(len(tree.scenarios), 'healthy scenario')}, {counted(cases, 'case')}"
+    broken = ""
     if tree.unrun:
         unrun = sum(1 for scenario in tree.unrun.values() for _ in scenario.cases())
-        healthy += f"; {counted(unrun, 'case')} of {counted(len(tree.unrun), 'broken scenario')} cannot run"
-    return Checked(healthy, tuple(errors), tuple(warnings), tuple(_stakes(tree)))
+        broken = f"{counted(unrun, 'case')} of {counted(len(tree.unrun), 'broken scenario')} cannot run"
+    return Checked(healthy, tuple(errors), tuple(warnings), tuple(_stakes(tree)), broken)
 
 
 def _stakes(tree: ScenarioTree) -> Iterator[Stake]:

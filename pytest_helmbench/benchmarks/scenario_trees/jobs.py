@@ -56,6 +56,16 @@ class TreeJob(CaseJob):
         return self.combination.parts
 
     @property
+    def part(self) -> str:
+        """Code of its behaviour."""
+        return self.combination.scenario.behaviour
+
+    @property
+    def place(self) -> tuple[Path, int]:
+        """Of its perturbation."""
+        return self.combination.perturbation.path, self.combination.perturbation.line
+
+    @property
     def judge_calls(self) -> int:
         """One per criterion of a judged scenario."""
         rule = self.combination.scenario.rule

@@ -70,7 +70,7 @@ def test_broken_rows_error_with_all_that_is_wrong_and_stop_no_other(
     run = rows(
         pytester.path / "helmbench.db", "SELECT status, total_tests, score, coverage FROM evaluation_runs"
     )
-    assert run == [("complete", 2, 1.0, 1.0)]
+    assert run == [("partial", 2, 1.0, 0.25)]
 
 
 def test_a_broken_manifest_is_one_item_and_leaves_other_benchmarks_alone(

@@ -1,0 +1,194 @@
+"""The end of a session: exit code, report files, summary, last words."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.pytest_side.exit_code import ExitRule
+from pytest_helmbench.pytest_side.items import CaseText
+from pytest_helmbench.pytest_side.junit_view import JunitView, add_gate_case, junit_writer
+from pytest_helmbench.pytest_side.live_line import LiveLine
+from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.shown_failures import ShownFailures
+from pytest_helmbench.pytest_side.terminal import add_suite_properties, session_lines
+from pytest_helmbench.reports.score_lines import verdict_lines
+from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.gates import GateReport
+
+__all__ = ["LastWords", "SessionEnd"]
+
+
+class SessionEnd:
+    """The hooks that follow reports and end a session, in the process that prints; a worker only ends its role.
+
+    Args:
+        config: pytest's.
+        role: Where outcomes come from.
+        coordinator: Of the session; None in an xdist worker.
+        live: The line that says how far the session is.
+        shown: The failures that are shown.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        role: SessionRole,
+        coordinator: Coordinator | None,
+        live: LiveLine,
+        shown: ShownFailures,
+    ) -> None:
+        self._config = config
+        self._role = role
+        self._coordinator = coordinator
+        self._live = live
+        self._shown = shown
+        self._broken = 0
+        self._unjudged_failures = 0
+        self.verdicts: list[str] = []
+        self._view: JunitView | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Stand before the writer of a JUnit report where it is to be shown something else than failures."""
+        writer = junit_writer(self._config)
+        if writer is None or self._coordinator is None:
+            return
+        shown_as = self._coordinator.settings.junit_failures
+        if shown_as != "failed":
+            self._view = JunitView(writer, shown_as)
+            self._config.pluginmanager.unregister(writer)
+            self._config.pluginmanager.register(self._view, "helmbench-junit")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """Let the writer of a JUnit report stand where pytest looks for it."""
+        if self._view is not None:
+            self._config.pluginmanager.unregister(self._view)
+            self._config.pluginmanager.register(self._view.writer)
+            self._view = None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        """Take note before others print, and let go of what nobody will print."""
+        carried = self._take_note(report)
+        yield
+        self._let_go(report)
+        if carried is not None and self._coordinator is not None:
+            self._shown.take(report, carried)
+        self._live.printed()
+
+    def _let_go(self, report: pytest.TestReport) -> None:
+        """Take a phase that passed without a word off the terminal's list.
+
+        pytest searches that list once per failure: minutes for some ten thousand cases.
+        """
+        if (
+            not report.passed
+            or report.when == "call"
+            or report.sections
+            or self._config.getoption("durations")
+        ):
+            return
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        kept = reporter.stats.get("") if reporter is not None else None
+        if kept and kept[-1] is report:
+            kept.pop()
+
+    def _take_note(self, report: pytest.TestReport) -> dict[str, Any] | None:
+        """Count what decides about stopping; take the live line away before others print."""
+        self._live.clear()
+        carried: dict[str, Any] | None = getattr(report, "helmbench", None)
+        if carried is not None and self._coordinator is not None:
+            self._broken += carried["verdict"] == "broken"
+            if isinstance(report.longrepr, str):
+                report.longrepr = CaseText(report.longrepr, report.location)  # type: ignore[assignment]
+        judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
+        self._unjudged_failures += report.failed and not judged_wrong
+        return carried
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        """Stop, store, and settle the exit code."""
+        self._live.clear()
+        interrupted = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
+        self._role.end(interrupted=interrupted)
+        coordinator = self._coordinator
+        if coordinator is None:
+            return
+        rule = ExitRule(
+            coordinator,
+            models_named=_models_on_command_line(self._config),
+            only_collected=self._config.getoption("collectonly"),
+        )
+        status = rule.settle(
+            int(exitstatus), unjudged_failures=self._unjudged_failures, left_over=self._role.left_over
+        )
+        if status != exitstatus:
+            session.exitstatus = status
+        self.verdicts = rule.verdicts()
+        if self._config.getoption("xmlpath", None):
+            add_suite_properties(self._config, coordinator)
+            for run in rule.gated.runs if rule.gated is not None else ():
+                verdict = scrub(verdict_lines(GateReport((run,)))[0])
+                add_gate_case(self._config, run.name, verdict, holds=run.holds)
+        if coordinator.settings.wants_reports:
+            from pytest_helmbench.pytest_side.report_files import write_report_files
+
+            write_report_files(coordinator)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the summary."""
+        self._shown.give_back(terminalreporter)
+        coordinator = self._coordinator
+        if coordinator is None:
+            return
+        runs, db = tuple(coordinator.book.tallies), coordinator.book.db
+        usual = self._config.rootpath / "helmbench.db"
+        rest = list(self._shown.lines(runs, "" if db == usual else f" --db={db}"))
+        verbose = self._config.get_verbosity() > 0
+        said = [*rest, *session_lines(coordinator, self._broken, verbose=verbose)]
+        for title, lines in (("FAILURES", self._shown.in_short), ("helmbench", said)):
+            if lines:
+                terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.write_line(scrub(line))
+
+
+class LastWords:
+    """The very last lines of a session: one verdict per run, behind pytest's own count.
+
+    Args:
+        config: pytest's.
+        end: Knows them.
+        shown: The failures that were shown.
+    """
+
+    def __init__(self, config: pytest.Config, end: SessionEnd, shown: ShownFailures) -> None:
+        self._config = config
+        self._end = end
+        self._shown = shown
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Leave to pytest's short summary what stands nowhere else."""
+        self._shown.give_no_case_twice(terminalreporter)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+        """Wait until all have printed."""
+        yield
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            for line in self._end.verdicts:
+                reporter.write_line(scrub(line))
+
+
+def _models_on_command_line(config: pytest.Config) -> bool:
+    return any(
+        str(argument).split("=", 1)[0] == "--helmbench-model" for argument in config.invocation_params.args
+    )

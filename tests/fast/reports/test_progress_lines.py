@@ -1,0 +1,39 @@
+"""The line that tells how far a session is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.reports.failure_lines import PartCounts, failure_table, same_errors
+from pytest_helmbench.reports.progress_lines import Progress, progress_text
+from pytest_helmbench.session.run_counts import RunCounts
+
+
+def test_progress_is_cases_score_errors_cost_and_time_left() -> None:
+    counts = RunCounts(
+        verdicts=Counter({Verdict.PASSED: 60, Verdict.FAILED: 40, Verdict.ERROR: 3}),
+        reasons=Counter({"timeout": 2, "blocked": 1}),
+        known_cost_usd=0.021,
+        points=500,
+        points_lost=150.0,
+    )
+    said = progress_text(Progress(counts, 500, 0.1, 60.0))
+    assert said == (
+        "helmbench: 103/500 done, score 70.0 % ± 8.8, errors: timeout 2, blocked 1, 0.0210 of about 0.1000 USD,"
+        " 4 min left"
+    )
+    assert progress_text(Progress(RunCounts(), 500, None, 1.0)) == "helmbench: 0/500 done, 0.0000 USD"
+
+
+def test_errors_are_the_same_whatever_their_times_and_ports_but_not_with_another_status() -> None:
+    texts = ["no answer in 1.5 s", "answered 503", "no answer in 20 s", "answered 429", "no answer in 3 s"]
+    assert same_errors(texts) == [(0, 3), (1, 1), (3, 1)]
+
+
+def test_behaviours_with_the_most_failed_cases_stand_first_and_the_others_are_one_line() -> None:
+    parts = {f"P1-B{number}": PartCounts(number, 20) for number in range(13)}
+    lines = failure_table(parts)
+    assert lines[1].split() == ["P1-B12", "12", "20", "60.0", "%"]
+    assert lines[-1].split() == ["2", "others", "3", "40", "7.5", "%"]
+    assert len(lines) == 12

@@ -1,0 +1,159 @@
+"""The end of a session: the worst are shown, the others counted, nothing twice, and the verdict stands last."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from provider import Provider, Request
+from trees import Part, category, clear_environment, run_tree, write_tree
+
+from pytest_helmbench.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _many(pytester: pytest.Pytester) -> None:
+    """Write 500 cases in three behaviours, 215 of which fail; one of these is more severe than all others."""
+    answers = {"P1-B1": ["CALM"] * 100, "P1-B2": ["CALM"] * 100 + ["RISK"] * 100}
+    answers["P2-B1"] = ["CALM"] * 15 + ["RISK"] * 185
+    trees = {f"{code}-S1": category(*words) for code, words in answers.items()}
+    parts = trees["P2-B1-S1"].perturbations
+    trees["P2-B1-S1"] = replace(trees["P2-B1-S1"], perturbations={**parts, "PT9": Part(parts["PT9"].body, 9)})
+    write_tree(pytester.path / "benchmark", trees)
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_of_many_failures_ten_are_shown_and_the_rest_is_counted_by_behaviour(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    _many(pytester)
+
+    plain = run_tree(pytester, mode, "--helmbench-min-score=0.9", url=provider.url)
+    quiet = run_tree(pytester, mode, "-q", "--helmbench-cache=reuse", url=provider.url)
+
+    for result in (plain, quiet):
+        result.assert_outcomes(failed=215, passed=285)
+        text = result.stdout.str()
+        codes = re.findall(
+            r"P\d-B\d-S1-C1-PT\d+\[test/good\]", text.partition("FAILURES")[2].partition("model ")[0]
+        )
+        assert len(set(codes)) == 10
+        assert codes[0] == "P2-B1-S1-C1-PT9[test/good]"
+        assert "short test summary" not in text
+        result.stdout.fnmatch_lines(["P1-B1 *100 *100  100.0 %", "P1-B2 *100 *200 *", "P2-B1 *15 *200 *"])
+    assert len(quiet.outlines) < 60
+    plain.stdout.fnmatch_lines(
+        ["205 more failed cases: `helmbench show 1 --failed` lists them, --helmbench-show=all or -v *"]
+    )
+    assert plain.outlines[-1].startswith("gate test/good: score 0.")
+    assert re.match(r"=+ 215 failed, 285 passed", plain.outlines[-2])
+    assert re.match(r"test/good: 4\d\.\d % \(95 %: .*\), 285 of 500 rows passed$", quiet.outlines[-1])
+    capsys.readouterr()
+    assert main(["show", "1", "--failed", f"--db={pytester.path / 'helmbench.db'}"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == 216
+    assert listed[1].startswith("P2-B1-S1-C1-PT9 ")
+
+
+def test_all_are_shown_where_that_is_asked_for(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["CALM"] * 12)})
+    pytester.makepyfile(
+        test_own="import pytest\n@pytest.mark.parametrize('n', range(12))\ndef test_own(n): assert n < 0"
+    )
+    both = ("benchmark", "test_own.py", "--helmbench-cache=reuse")
+
+    for option, shown in (
+        ("--helmbench-show=all", 12),
+        ("-v", 12),
+        ("-rA", 12),
+        ("--helmbench-show=2", 2),
+        ("--helmbench-show=0", 0),
+    ):
+        text = run_tree(pytester, *both, option, url=provider.url).stdout.str()
+        assert len(re.findall(r"^_+ P1-B1-S1-C1-PT\d+\[", text, re.MULTILINE)) == shown, option
+        assert len(re.findall(r"^_+ test_own\[", text, re.MULTILINE)) == 12, option
+    refused = run_tree(pytester, "--helmbench-show=some", url=provider.url)
+    refused.stderr.fnmatch_lines(["*--helmbench-show is 'some'*", "*a whole number of at least 0, or all*"])
+
+
+def test_a_server_that_is_down_is_told_once(pytester: pytest.Pytester) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 500)})
+
+    result = run_tree(pytester, "-q", "--helmbench-max-retries=0", url="http://127.0.0.1:9/v1")
+
+    assert len(result.outlines) < 25
+    result.stdout.fnmatch_lines(
+        ["*[23]? times: the first was P1-B1-S1-C1-PT1[[]test/good]*", "*--helmbench-resume*"]
+    )
+
+
+def _about(number: int) -> Callable[[Request], bool]:
+    return lambda request: f"Message {number}." in str(request.body)
+
+
+def test_junit_has_the_gate_and_the_time_and_place_of_the_case_and_may_show_no_failure(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM", "RISK")})
+    provider.answers(latency_s=0.4, when=_about(2))
+    found = {}
+    for what in ("failed", "skipped", "none"):
+        result = run_tree(
+            pytester,
+            "--junitxml=report.xml",
+            "--helmbench-min-score=0.5",
+            f"--helmbench-junit-failures={what}",
+            "--helmbench-concurrency=1",
+            "--durations=1",
+            "-ojunit_family=xunit1",
+            url=provider.url,
+        )
+        assert result.ret == 0
+        suite = ET.parse(pytester.path / "report.xml").getroot()[0]
+        found[what] = [suite.get(name) for name in ("tests", "failures", "errors", "skipped")]
+    assert found == {
+        "failed": ["4", "1", "0", "0"],
+        "skipped": ["4", "0", "0", "1"],
+        "none": ["4", "0", "0", "0"],
+    }
+    cases = {case.get("name", ""): case for case in suite.iter("testcase")}
+    gate = cases.pop("gate[test/good]")
+    assert gate.get("classname") == "helmbench"
+    result.stdout.fnmatch_lines(["*s call *S1.md::P1-B1-S1-C1-PT2[[]test/good]"])
+    # The third waited for the second, which is not its own time.
+    times = [float(case.get("time", "")) for case in cases.values()]
+    assert times[0] < 0.3 < times[1] > times[2]
+    places = [(case.get("file"), case.get("line")) for case in cases.values()]
+    assert places == [("benchmark/scenarios/P1-B1-S1/perturbations.md", line) for line in ("0", "11", "22")]
+    refused = run_tree(pytester, "--junitxml=report.xml", "--helmbench-min-score=0.9", url=provider.url)
+    assert refused.ret == 1
+    suite = ET.parse(pytester.path / "report.xml").getroot()[0]
+    assert [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None] == [
+        "P1-B1-S1-C1-PT2[test/good]",
+        "gate[test/good]",
+    ]
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_where_there_is_no_terminal_a_plain_line_tells_how_far_the_session_is(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM", "RISK", "RISK")})
+    provider.answers(status=400, when=_about(3))
+    provider.answers(latency_s=2.5, when=_about(4))
+
+    result = run_tree(pytester, mode, "-ohelmbench_heartbeat=1", url=provider.url)
+
+    lines = [line for line in result.outlines if re.match(r"helmbench: \d/4 done", line)]
+    assert lines
+    assert len(lines) < 5
+    assert "\x1b" not in result.stdout.str()
+    found = r"helmbench: [123]/4 done.* USD, \d+ s left$"
+    assert re.search(found, lines[-1]), lines
