@@ -64,13 +64,20 @@ git init -q . && git config user.email a@b && git config user.name a && echo x >
 git config core.fsmonitor "touch hooked; true" && git config core.pager "touch hooked; cat"
 mkdir -p .git/hooks && printf '#!/bin/sh\ntouch hooked\n' > .git/hooks/pre-commit && chmod +x .git/hooks/*
 printf '[include]\n\tpath = ../more\n[diff "x"]\n\ttextconv = touch hooked; cat\n' >> .git/config
-printf '[filter "y"]\n\tclean = touch hooked; cat\n' > more; printf '* diff=x filter=y\n' > .gitattributes
-rm -f hooked; echo y >> f
+printf '[core][diff.z] textconv = touch hooked; cat\n' >> .git/config
+printf '[x] [diff "a\\"b"]\n\ttextconv = touch hooked; cat\n' >> .git/config
+printf '[commit]\n\tgpgsign\n[gpg]\n\tformat = ssh\n[gpg "ssh"]\n\tprogram = ./signs\n' >> .git/config
+printf '[alias] verify = !touch hooked\n\tst = status\n[user] signingkey = k\n' >> .git/config
+printf '#!/bin/sh\ntouch hooked\n' > signs && chmod +x signs; echo x > g; echo x > h; git add g h
+printf '[filter "y"]\n\tclean = touch hooked; cat\n' > more
+printf 'f diff=x filter=y\ng diff=z\nh diff=a"b\n' > .gitattributes
+rm -f hooked; echo y >> f; echo y >> g; echo y >> h
 """
 _GIT_CHECK = (
     "sh",
     "-c",
-    "git status --porcelain >/dev/null; git diff >/dev/null; git commit -q -a -m y 2>/dev/null; test ! -e hooked",
+    "git status --porcelain >/dev/null; git diff >/dev/null; git commit -q -a -m y 2>/dev/null; git verify 2>/dev/null;"
+    " git st >/dev/null && test ! -e hooked",
 )
 _ATTACKS: Sequence[Try] = (
     _solution("os._exit", _TRAP),

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from pytest_helmbench.benchmarks.packs.families.terminal_task.git_settings import GitSetting, git_settings
 from pytest_helmbench.sandbox.workspace import EntryKind, Workspace
 
 __all__ = ["git_environment"]
 
 _NAMES = ("config", "config.worktree")
+_OF_A_REPOSITORY = ("HEAD", "objects", "refs", "commondir")
 _LARGEST = 1024 * 1024
-_MOST = 200
-_SECTION = re.compile(r'^[ \t]*\[[ \t]*(diff|filter|merge)[ \t]+"([^"\n]+)"', re.IGNORECASE | re.MULTILINE)
-_INCLUDE = re.compile(
-    r"^[ \t]*\[[ \t]*include[^\n]*\n(?:(?![ \t]*\[)[^\n]*\n?)*", re.IGNORECASE | re.MULTILINE
-)
+_MOST = 2000
+_EMPTY = b"[core]\n\trepositoryformatversion = 0\n"
 _ALWAYS = (
     *(
         ("safe.directory", "*"),
@@ -40,11 +38,15 @@ _PLAIN = (
     *(("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_TERMINAL_PROMPT", "0")),
     *(("GIT_PAGER", "cat"), ("PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_EXTERNAL_DIFF", "")),
 )
-_DEAF = {
-    "diff": (("textconv", "cat"), ("command", "true")),
-    "filter": (("clean", "cat"), ("smudge", "cat"), ("process", ""), ("required", "false")),
-    "merge": (("driver", "false"),),
+_IN_PLACE = {
+    **dict.fromkeys(("textconv", "clean", "smudge", "pager"), "cat"),
+    **dict.fromkeys(("process", "external", "difffilter", "helper"), ""),
+    **{"required": "false", "hookspath": "/dev/null", "templatedir": "", "fsmonitor": "false"},
+    **dict.fromkeys(("command", "cmd", "driver", "program", "editor", "sshcommand", "askpass"), "false"),
+    **dict.fromkeys(("uploadpack", "receivepack", "vcs", "gitproxy", "defaultkeycommand"), "false"),
+    **dict.fromkeys(("alternaterefscommand", "packobjectshook", "browser", "proxycommand"), "false"),
 }
+"""By the last word of a setting that names a program: what stands for it."""
 
 
 def git_environment(workspace: Workspace) -> tuple[tuple[str, str], ...]:
@@ -53,7 +55,7 @@ def git_environment(workspace: Workspace) -> tuple[tuple[str, str], ...]:
     Raises:
         SandboxError: The workspace cannot be read or written.
     """
-    settings = [*_ALWAYS, *dict.fromkeys(_drivers(workspace))]
+    settings = [*_ALWAYS, *dict.fromkeys(_programs(workspace))]
     return (
         *_PLAIN,
         ("GIT_CONFIG_COUNT", str(len(settings))),
@@ -62,21 +64,43 @@ def git_environment(workspace: Workspace) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _drivers(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Yield what takes the place of each driver and filter that a repository defines."""
-    files = [
-        entry
-        for entry in workspace.entries()
-        if entry.kind is EntryKind.FILE
-        and entry.name.rpartition("/")[2] in _NAMES
-        and entry.size_bytes <= _LARGEST
-    ]
-    for entry in files[:_MOST]:
-        text = (workspace.get(entry.name, limit_bytes=_LARGEST) or b"").decode("utf-8", "surrogateescape")
-        if "[" not in text or (".git/" not in f"{entry.name}/" and "[core]" not in text):
+def _programs(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    """Yield what takes the place of each program that a repository names."""
+    entries = workspace.entries()
+    names = {entry.name for entry in entries}
+    folders = {name.rpartition("/")[0] for name in names}
+    found = 0
+    for entry in entries:
+        folder, _, name = entry.name.rpartition("/")
+        if entry.kind is not EntryKind.FILE or name not in _NAMES:
             continue
-        if _INCLUDE.search(text):
-            kept = _INCLUDE.sub("", text).encode("utf-8", "surrogateescape")
+        around = {f"{folder}/{sign}".lstrip("/") for sign in _OF_A_REPOSITORY}
+        is_gits = not around.isdisjoint(names | folders) or ".git" in folder.split("/")
+        found += 1
+        if entry.size_bytes > _LARGEST or found > _MOST:
+            if is_gits:
+                workspace.put(entry.name, _EMPTY, mode=entry.mode)
+            continue
+        text = (workspace.get(entry.name, limit_bytes=_LARGEST) or b"").decode("utf-8", "surrogateescape")
+        settings = tuple(git_settings(text))
+        if not is_gits and not any(one.section == "core" for one in settings):
+            continue
+        if includes := [one for one in settings if one.section in ("include", "includeif")]:
+            kept = _without(text, includes).encode("utf-8", "surrogateescape")
             workspace.put(entry.name, kept, mode=entry.mode)
-        for kind, name in _SECTION.findall(text):
-            yield from ((f"{kind.lower()}.{name}.{key}", value) for key, value in _DEAF[kind.lower()])
+        yield from (pair for one in settings for pair in _in_place(one))
+
+
+def _in_place(setting: GitSetting) -> Iterator[tuple[str, str]]:
+    if setting.section == "pager":
+        yield setting.name, "cat"
+    elif setting.section in ("alias", "submodule", "credential") and (setting.value or "").startswith("!"):
+        yield setting.name, "" if setting.section == "credential" else "!false"
+    elif setting.key in _IN_PLACE and setting.section not in ("alias", "user"):
+        yield setting.name, _IN_PLACE[setting.key]
+
+
+def _without(text: str, settings: Sequence[GitSetting]) -> str:
+    for one in reversed(settings):
+        text = text[: one.start] + text[one.end :]
+    return text
