@@ -198,7 +198,7 @@ def test_workers_whose_thread_of_tests_hangs_end_with_their_controller(
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
     (pytester.path / "hanging.py").write_text(_HANGS, encoding="utf-8")
-    session = Session(pytester.path, provider.url, "-n2", paths=("hanging.py", "benchmark"))
+    session = Session(pytester.path, provider.url, "-n2", paths=("hanging.py", "benchmark"), anew=True)
     until(lambda: len(list(pytester.path.glob("hangs-*"))) == 2, "both workers hang")
     session.kill()
     started = time.monotonic()

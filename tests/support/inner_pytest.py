@@ -10,20 +10,20 @@ import pytest
 
 import pytest_helmbench
 
-__all__ = ["import_everything", "run_pytest", "run_pytest_apart"]
+__all__ = ["QUICK", "import_everything", "run_pytest", "run_pytest_apart"]
 
-_QUICK = ("-p", "no:hypothesispytest")
+QUICK = ("-p", "no:hypothesispytest")
 """The plugin of hypothesis imports it all when a session ends: most of what a small session costs."""
 
 
 def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in this process; workers of pytest-xdist are processes as ever, but forked."""
-    return pytester.runpytest_inprocess(*_QUICK, *arguments, plugins=[forked_workers])
+    return pytester.runpytest_inprocess(*QUICK, *arguments, plugins=[forked_workers])
 
 
 def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in processes of its own, as tests need that look at imports, or that end the process."""
-    return pytester.runpytest_subprocess(*_QUICK, *arguments)
+    return pytester.runpytest_subprocess(*QUICK, *arguments)
 
 
 def import_everything() -> None:

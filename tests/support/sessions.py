@@ -10,9 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
-from inner_pytest import run_pytest
+from forked import Forked
+from inner_pytest import QUICK, run_pytest
 from trees import MODEL
 
 __all__ = ["Session", "run_undisturbed", "until"]
@@ -21,7 +23,7 @@ __all__ = ["Session", "run_undisturbed", "until"]
 _PROGRAM = """
 import signal, sys, pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.exit(pytest.main())
+sys.exit(pytest.main(plugins=[{plugins}]))
 """
 _CONFTEST = """
 import os, pathlib
@@ -31,6 +33,7 @@ def pytest_configure(config):
     if workerinput is not None and "PIDS" in os.environ:
         pathlib.Path(os.environ["PIDS"], workerinput["workerid"]).write_text(str(os.getpid()))
 """
+_READ_AT_START = {"LD_PRELOAD", "PYTHONPATH"}
 _PATIENCE_S = 60.0
 
 
@@ -61,6 +64,24 @@ def _write_configuration(folder: Path) -> None:
         (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
 
 
+def _start(
+    arguments: Sequence[str], folder: Path, env: dict[str, str], output: IO[bytes], *, anew: bool
+) -> Forked | subprocess.Popen[bytes]:
+    """Start pytest in a group of its own."""
+    if not anew:
+        program = "import forked_workers" + _PROGRAM.format(plugins="forked_workers")
+        return Forked("-c", program, *arguments, cwd=folder, env=env, output=output)
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM.format(plugins=""), *arguments],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+    )
+
+
 class Session:
     """A running session; its workers leave their process ids behind.
 
@@ -69,34 +90,26 @@ class Session:
         url: Of the provider.
         arguments: More of the command line.
         paths: What it runs, in order.
+        anew: Whether it and its workers are started, not forked; workers are children of the session then.
     """
 
     def __init__(
-        self, folder: Path, url: str, *arguments: str, paths: Sequence[str] = ("benchmark",)
+        self,
+        folder: Path,
+        url: str,
+        *arguments: str,
+        paths: Sequence[str] = ("benchmark",),
+        anew: bool = False,
     ) -> None:
         self._pids = folder / "pids"
         self._pids.mkdir(exist_ok=True)
         self._output = folder / "output.txt"
         _write_configuration(folder)
-        # The plugin of hypothesis imports it all when a session ends.
-        command = [
-            sys.executable,
-            "-c",
-            _PROGRAM,
-            "-p",
-            "no:hypothesispytest",
-            *_arguments(url, arguments, paths),
-        ]
+        arguments = (*QUICK, *_arguments(url, arguments, paths))
+        env = {**os.environ, "PIDS": str(self._pids)}
+        anew = anew or bool(env.keys() & _READ_AT_START)
         with self._output.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env={**os.environ, "PIDS": str(self._pids)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self._process = _start(arguments, folder, env, output, anew=anew)
 
     @property
     def text(self) -> str:
