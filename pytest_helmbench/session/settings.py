@@ -126,10 +126,9 @@ def resolve_settings(
 
 def _with_texts(settings: Settings, given: Callable[[Option], object]) -> Settings:
     """Return the settings with one word on texts: the switch is `--helmbench-text=all`."""
-    named = {option.name: option for option in OPTIONS}
-    if given(named["text"]) is None:
+    if all(option.name != "text" or given(option) is None for option in OPTIONS):
         return replace(settings, text="all" if settings.with_text else "none")
-    if given(named["with_text"]) is not None and settings.with_text and settings.text != "all":
+    if settings.with_text and settings.text != "all":
         raise SettingsError(
             f"--helmbench-with-text and --helmbench-text={settings.text} are not the same\n"
             "  hint: --helmbench-with-text is --helmbench-text=all; give one of them"

@@ -306,6 +306,24 @@ def test_no_report_is_written_of_a_dry_run_or_of_nothing(pytester: pytest.Pytest
     assert not list(pytester.path.glob("report.*"))
 
 
+def test_a_session_that_is_interrupted_writes_its_page_with_what_there_is(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5)})
+    provider.reply = lambda request: Answer(hang=True) if "Message 4." in request.prompt else None
+    pytester.makeconftest(
+        "done = []\ndef pytest_runtest_logfinish(nodeid):\n    done.append(nodeid)\n"
+        "    if len(done) == 2:\n        raise KeyboardInterrupt\n"
+    )
+
+    with pytest.raises(KeyboardInterrupt):  # so pytester says that the session inside was interrupted
+        run_tree(pytester, "--helmbench-html=report.html", url=provider.url)
+
+    page = (pytester.path / "report.html").read_text(encoding="utf-8")
+    assert "the run was interrupted" in shown_text(page)
+    assert 2 <= len(cells_of(page, "outcome")) <= 5
+
+
 def test_a_report_that_cannot_be_written_is_said_and_nothing_else_fails(pytester: pytest.Pytester) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
     pytester.makeconftest(

@@ -1,0 +1,168 @@
+"""The HTML page from report values: what it says, of which cases it holds texts, and how its plots are made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import isclose
+from pathlib import Path
+
+import pytest
+from page_runs import simulated_report
+from pages import blocks_of, cells_of, shown_text
+
+from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.reports.page import document
+from pytest_helmbench.reports.page.document import PageTooLargeError, run_page
+from pytest_helmbench.reports.page.plots import heat_map, histogram
+from pytest_helmbench.reports.report_file import put_in_place
+from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.session.settings import SettingsError, resolve_settings
+from pytest_helmbench.store.result_queries import CallRow
+
+
+@pytest.fixture(scope="module")
+def report() -> RunReport:
+    return simulated_report(240, texts=True)
+
+
+def test_columns_give_back_every_result(report: RunReport) -> None:
+    page = run_page([report], ShownTexts.NONE)
+
+    axes = [cells_of(page, name) for name in ("scenario", "condition", "context", "perturbation")]
+    assert ["-".join(parts) for parts in zip(*axes, strict=True)] == [row.code for row in report.results]
+    assert cells_of(page, "outcome") == [row.outcome for row in report.results]
+    assert cells_of(page, "severity") == [row.severity for row in report.results]
+    assert cells_of(page, "tokens_out") == [row.completion_tokens for row in report.results]
+    assert all(
+        isclose(shown, row.latency_ms or 0, rel_tol=0.01)
+        for shown, row in zip(cells_of(page, "ms"), report.results, strict=True)
+    )
+
+
+def test_texts_are_of_the_cases_that_were_asked_for_and_of_no_other(report: RunReport) -> None:
+    held = {
+        texts: {int(index) for index in blocks_of(run_page([report], texts)).get("t0-0", {})}
+        for texts in ShownTexts
+    }
+
+    assert held[ShownTexts.NONE] == set()
+    assert held[ShownTexts.FAILURES] == {
+        index for index, row in enumerate(report.results) if row.outcome == "failed"
+    }
+    assert held[ShownTexts.ALL] == set(range(240))
+
+
+def test_what_a_server_says_of_a_fault_is_a_text(report: RunReport) -> None:
+    row = report.results[0]
+    call = CallRow(1, "case", "", 1, 500, None, "SAID at /home/me", 5.0, None, None, None, None, False, "")
+    told = replace(report, calls={(row.code, 1): (call,)})
+
+    bare, full = (
+        blocks_of(run_page([told], texts))["d0-0"]["0"]["c"][0] for texts in (ShownTexts.NONE, ShownTexts.ALL)
+    )
+
+    assert bare[:5] == ["case", 1, 500, "fault", 5]
+    assert full[3] == "SAID at /home/me"
+
+
+def test_a_page_shows_thresholds_and_how_the_score_stands_to_them(report: RunReport) -> None:
+    settings = {"min_score": "0.1,P1=0.99", "min_coverage": "0.5"}
+    asked = replace(report, detail=replace(report.detail, settings=settings))
+
+    seen = shown_text(run_page([asked], ShownTexts.NONE))
+
+    assert "✓ holds : the score" in seen
+    assert "threshold 10.0 %" in seen
+    assert "✗ fails" in seen
+    assert "(the score of P1 is below it)" in seen
+
+
+def test_cases_of_a_pack_keep_their_own_codes_and_can_be_filtered_by_group(report: RunReport) -> None:
+    codes = [f"a/b c#{number}?x" for number in range(240)]
+    rows = tuple(replace(row, code=code) for row, code in zip(report.results, codes, strict=True))
+    groups = {code: ("quiz", f"subject={index % 2}") for index, code in enumerate(codes)}
+    pack = replace(report, results=rows, failures=rows[:1], groups=groups, is_flat=True)
+
+    page = run_page([pack], ShownTexts.NONE)
+
+    assert cells_of(page, "code") == codes
+    assert cells_of(page, "group")[1] == "quiz\nsubject=1"
+    assert 'href="#/case/a%2Fb%20c%230%3Fx?"' in page
+
+
+def test_a_heat_map_adds_up_the_scenarios_of_a_behaviour(report: RunReport) -> None:
+    found = heat_map(report.breakdown.by_condition)
+
+    for behaviour, cells in found.rows:
+        for cell in cells:
+            rows = [
+                row
+                for row in report.results
+                if (code := CaseCode.parse(row.code)) is not None
+                and f"{code.pillar}-{code.behaviour}" == behaviour
+                and code.condition == cell.condition
+                and row.outcome in ("passed", "failed")
+            ]
+            assert (cell.judged, cell.passed) == (len(rows), sum(row.outcome == "passed" for row in rows))
+    other = simulated_report(240, run=2, skill=0.3)
+    changed = heat_map(report.breakdown.by_condition, other.breakdown.by_condition)
+    cell = changed.rows[0][1][0]
+    assert cell.before is not None
+    assert cell.change == Fraction(cell.passed, cell.judged) - cell.before
+
+
+def test_a_histogram_ends_at_the_99th_percentile_and_is_logarithmic_where_it_is_far() -> None:
+    near = histogram([*range(1, 101)])
+    far = histogram([*([1.0] * 50), *([2.0] * 45), *([500.0] * 5), None])
+
+    assert near is not None
+    assert far is not None
+    assert (near.is_log, near.median, near.p95, near.high, near.count) == (False, 50, 95, 99, 100)
+    assert (far.is_log, far.count) == (True, 100)
+    assert sum(count for _, _, count in far.table) == 100
+    assert histogram([3.0, 3.0]) is None
+    assert histogram([None]) is None
+
+
+def test_a_page_that_no_browser_opens_is_not_written(
+    report: RunReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "LARGEST_BYTES", 2_000)
+    with pytest.raises(PageTooLargeError, match="hint: --text=failures or fewer runs make it smaller"):
+        run_page([report], ShownTexts.ALL)
+
+
+def test_a_report_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
+    file, link = tmp_path / "report.html", tmp_path / "link.html"
+    file.write_text("old")
+    link.symlink_to(file)
+
+    with pytest.raises(UnicodeEncodeError):
+        put_in_place(file, "half \ud800")
+    assert file.read_text() == "old"
+    put_in_place(link, "new\n")
+
+    assert file.read_text() == "new\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.html", "report.html"]
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("given", "texts", "with_text"),
+    [({}, "none", False), ({"with-text": True}, "all", True), ({"text": "failures"}, "failures", True)],
+)
+def test_the_switch_for_texts_is_one_word_of_the_option(
+    given: dict[str, object], texts: str, with_text: bool, tmp_path: Path
+) -> None:
+    found = resolve_settings(lambda option: given.get(option.name), tmp_path, tmp_path)
+    assert (found.shown_texts, found.with_text) == (ShownTexts(texts), with_text)
+
+
+def test_both_words_on_texts_have_to_be_the_same(tmp_path: Path) -> None:
+    given: dict[str, object] = {"with-text": True, "text": "failures"}
+    with pytest.raises(
+        SettingsError, match="--helmbench-with-text and --helmbench-text=failures are not the same"
+    ):
+        resolve_settings(lambda option: given.get(option.name), tmp_path, tmp_path)
