@@ -34,5 +34,8 @@ def command(run: str, file: Path, db: Path | None) -> None:
         labels = read_labels(file, judged_rows(path, run_id))
     except LabelError as error:
         raise CommandError(str(error), code=1) from error
-    write_labels(path, run_id, labels.items(), iso_time(time.time()))
-    say(f"{len(labels)} labels of run {run_id} stored", corrected_text(stored_correction(path, run_id)))
+    write_labels(path, run_id, labels, iso_time(time.time()))
+    by_points = any(label.draws is not None for label in labels.values())
+    found = stored_correction(path, run_id, by_points=by_points)
+    what = "share of points" if by_points else "pass rate"
+    say(f"{len(labels)} labels of run {run_id} stored", corrected_text(found, what))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from pytest_helmbench.cli.output import CommandError, complain, db_option
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.reports.cards import prompt_lines
-from pytest_helmbench.session.judge_labels import LabelRow, drawn, label_file, question
+from pytest_helmbench.session.judge_labels import LabelRow, drawn, drawn_by_points, label_file, question
 from pytest_helmbench.store.label_rows import JudgedRow, criteria_of, judged_rows
 from pytest_helmbench.store.result_queries import ResultRow, results
 
@@ -22,6 +23,12 @@ __all__ = ["command"]
 @click.command("judge-sample")
 @click.argument("run", default="last")
 @click.option("--labels", type=click.IntRange(2), default=100, help="How many verdicts (default: 100).")
+@click.option(
+    "--by",
+    type=click.Choice(["rows", "points"]),
+    default="rows",
+    help="rows: each verdict alike, for the pass rate; points: by severity, for the share of points.",
+)
 @click.option("--seed", type=int, default=0, help="Another sample of the same size.")
 @click.option(
     "--output",
@@ -31,7 +38,7 @@ __all__ = ["command"]
     help="FILE.csv or FILE.jsonl; default: stdout.",
 )
 @db_option
-def command(run: str, labels: int, seed: int, output: Path | None, db: Path | None) -> None:
+def command(run: str, labels: int, by: str, seed: int, output: Path | None, db: Path | None) -> None:
     """Write verdicts of the judge, half passes and half fails, for a person to label blind.
 
     The file holds prompts and replies, and nothing of the verdicts. Write pass or fail into the column `label`, then
@@ -46,7 +53,10 @@ def command(run: str, labels: int, seed: int, output: Path | None, db: Path | No
         )
     texts = {(row.code, row.repetition): row for row in results(path, detail.summary.id, with_text=True)}
     criteria = criteria_of(path, detail.summary.id)
-    rows = [_row(row, texts[row.key[:2]], criteria) for row in drawn(known, labels, seed)]
+    draws: Mapping[JudgedRow, int | None] = (
+        drawn_by_points(known, labels, seed) if by == "points" else dict.fromkeys(drawn(known, labels, seed))
+    )
+    rows = [replace(_row(row, texts[row.key[:2]], criteria), draws=times) for row, times in draws.items()]
     text = label_file(rows, lines_of_json=output is not None and output.suffix == ".jsonl")
     if output is None:
         sys.stdout.write(text)

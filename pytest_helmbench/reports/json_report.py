@@ -77,6 +77,7 @@ def score_record(score: RunScore, titles: Mapping[str, str]) -> dict[str, object
         "neutral_rows": score.neutral_rows,
         "sample": None if score.sample is None else _sample(score.sample),
         "corrected": None if score.corrected is None else asdict(score.corrected),
+        "corrected_points": None if score.corrected_points is None else asdict(score.corrected_points),
         "warnings": list(score.warnings),
         "floors": [_floor(floor) for floor in score.floors],
         "pillars": [part(found) for found in score.pillars],

@@ -72,13 +72,13 @@ def _asked_once(scores: Mapping[str, RunScore]) -> Iterable[str]:
         yield f"{names[0] if len(names) == 1 else f'{len(names)} scores'}: {rerun_text(None)}"
 
 
-def corrected_text(found: CorrectedRate | None) -> str:
-    """Return the judge's pass rate as judged and as labels correct it."""
+def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:
+    """Return the judge's pass rate, or its share of points, as judged and as labels correct it."""
     if found is None:
         return "the judge's labels correct nothing yet: label some of both verdicts"
     span = f"{100 * found.low:.1f} to {share(found.high)}"
     return (
-        f"pass rate {share(found.raw)} as judged; {share(found.corrected)} ({span}) corrected by {found.labels} labels;"
+        f"{what} {share(found.raw)} as judged; {share(found.corrected)} ({span}) corrected by {found.labels} labels;"
         f" the judge was right on {100 * found.right_passes:.0f} % of its passes and"
         f" {100 * found.right_fails:.0f} % of its fails"
     )
@@ -223,6 +223,8 @@ def score_notes(run: RunScore) -> Sequence[str]:
         notes.append(rerun_text(total.rerun))
     if run.labelled:
         notes.append(corrected_text(run.corrected))
+    if run.points_labelled:
+        notes.append(corrected_text(run.corrected_points, "share of points"))
     if run.neutral_rows:
         rows = "row" if run.neutral_rows == 1 else "rows"
         notes.append(f"{run.neutral_rows} neutral {rows} (severity 0) in no score")

@@ -43,16 +43,20 @@ def corrected_rate(
     of_them_right: int,
     labelled_fails: int,
     passed_in_truth: int,
+    rows: float | None = None,
 ) -> CorrectedRate | None:
     """Return the corrected pass rate; None where labels of one verdict are missing.
 
     Args:
-        passes: Rows that were judged to pass.
-        judged: Rows that were judged.
+        passes: Rows that were judged to pass; for a severity score, their points.
+        judged: Rows that were judged; for a severity score, their points.
         labelled_passes: Drawn at random from the passes.
         of_them_right: Those that a person lets pass too.
         labelled_fails: Drawn at random from the fails.
         passed_in_truth: Those that a person lets pass all the same.
+        rows: How many rows of equal points `judged` is worth; None where each row is one.
+
+    Labels of a severity score were drawn with a probability in proportion to points, and count as often as drawn.
 
     Source:
         `docs/statistics.md`, the judge as an instrument: by verdict, Wilson per verdict, MOVER.
@@ -66,9 +70,9 @@ def corrected_rate(
         wilson(missed, labelled_fails),
     )
     corrected = share * kept + (1 - share) * missed
-    rows = _Z**2 * (kept - missed) ** 2 * share * (1 - share) / judged
-    below = sqrt((share * (kept - low_kept)) ** 2 + ((1 - share) * (missed - low_missed)) ** 2 + rows)
-    above = sqrt((share * (high_kept - kept)) ** 2 + ((1 - share) * (high_missed - missed)) ** 2 + rows)
+    sampled = _Z**2 * (kept - missed) ** 2 * share * (1 - share) / (rows or judged)
+    below = sqrt((share * (kept - low_kept)) ** 2 + ((1 - share) * (missed - low_missed)) ** 2 + sampled)
+    above = sqrt((share * (high_kept - kept)) ** 2 + ((1 - share) * (high_missed - missed)) ** 2 + sampled)
     return CorrectedRate(
         raw=share,
         corrected=corrected,

@@ -127,6 +127,8 @@ class RunScore:
         warnings: For people.
         corrected: The judge's pass rate, corrected by labels; None without labels of both verdicts.
         labelled: Some of the judge's verdicts were labelled.
+        corrected_points: The share of severity points, corrected by labels that were drawn by points; likewise.
+        points_labelled: There are such labels.
         sample: What the planned cases are of the benchmark; None for all that were selected.
         groups: Of a pack: its families, then its groups of metadata (`subject=algebra`); empty for a tree.
     """
@@ -142,6 +144,8 @@ class RunScore:
     groups: tuple[Score, ...] = ()
     corrected: CorrectedRate | None = None
     labelled: bool = False
+    corrected_points: CorrectedRate | None = None
+    points_labelled: bool = False
     sample: Sample | None = None
 
     @property

@@ -6,16 +6,27 @@ import csv
 import io
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.problem import HelmbenchError, Problem
-from pytest_helmbench.store.label_rows import JudgedRow, RowKey
+from pytest_helmbench.store.label_rows import JudgedRow, Label, RowKey
 
-__all__ = ["COLUMNS", "LabelError", "LabelRow", "drawn", "label_file", "question", "read_labels"]
+__all__ = [
+    "COLUMNS",
+    "LabelError",
+    "LabelRow",
+    "drawn",
+    "drawn_by_points",
+    "label_file",
+    "question",
+    "read_labels",
+]
 
+_DRAWS = "draws"
 COLUMNS = ("code", "repetition", "criterion", "question", "passes_when", "prompt", "reply", "label")
 
 _LABELS = {"pass": True, "passed": True, "yes": True, "1": True, "true": True} | {
@@ -43,6 +54,7 @@ class LabelRow:
         passes_when: The options that pass.
         prompt: What was sent to the model under test.
         reply: Its answer.
+        draws: How often a sample by points drew it; None in a sample of rows.
     """
 
     key: RowKey
@@ -50,11 +62,13 @@ class LabelRow:
     passes_when: str
     prompt: str
     reply: str
+    draws: int | None = None
 
     def cells(self) -> dict[str, object]:
         """Return the columns, with an empty label."""
         code, repetition, criterion = self.key
         return {
+            **({} if self.draws is None else {_DRAWS: self.draws}),
             **{"code": code, "repetition": repetition, "criterion": criterion, "question": self.question},
             **{"passes_when": self.passes_when, "prompt": self.prompt, "reply": self.reply, "label": ""},
         }
@@ -80,6 +94,30 @@ def drawn(rows: Sequence[JudgedRow], labels: int, seed: int) -> tuple[JudgedRow,
     return tuple(found)
 
 
+def drawn_by_points(rows: Sequence[JudgedRow], labels: int, seed: int) -> Mapping[JudgedRow, int]:
+    """Draw half of the labels from the passes and half from the fails, each with a probability of its points.
+
+    Drawn with replacement, so that the share of right labels is that of points, whatever a row weighs.
+
+    Args:
+        rows: The judge's verdicts.
+        labels: Draws; rows are fewer, since some are drawn again.
+        seed: The same rows and seed give the same sample.
+
+    Returns:
+        How often each row was drawn, in random order.
+    """
+    rng = random.Random(f"points {seed}")
+    passes = [row for row in rows if row.passed]
+    fails = [row for row in rows if not row.passed]
+    of_passes = labels - labels // 2 if passes and fails else labels * bool(passes)
+    found: list[JudgedRow] = []
+    for part, count in ((passes, of_passes), (fails, labels - of_passes)):
+        found += rng.choices(part, weights=[row.points for row in part], k=count) if part else []
+    rng.shuffle(found)
+    return Counter(found)
+
+
 def question(about: JsonObject, criterion: str, severity: int) -> tuple[str, str]:
     """Return the question of a criterion and what passes; empty texts where the record does not have them."""
     criteria = about.get("criteria")
@@ -102,7 +140,8 @@ def label_file(rows: Sequence[LabelRow], *, lines_of_json: bool) -> str:
     if lines_of_json:
         return "".join(json.dumps(row.cells(), ensure_ascii=False) + "\n" for row in rows)
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    columns = (*COLUMNS, _DRAWS) if any(row.draws is not None for row in rows) else COLUMNS
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _no_formula(value) for name, value in row.cells().items()} for row in rows)
     return stream.getvalue()
@@ -117,7 +156,7 @@ def _no_formula(value: object) -> object:
     )
 
 
-def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, bool]:
+def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, Label]:
     """Return the labels of a file by row.
 
     Args:
@@ -128,7 +167,7 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, bool]:
         LabelError: It cannot be read, or a row of it is unknown, has no label, or stands twice; all are named.
     """
     known = {row.key for row in rows}
-    found: dict[RowKey, bool] = {}
+    found: dict[RowKey, Label] = {}
     problems: list[Problem] = []
     for line, cells in _records(path):
         key = _key(cells)
@@ -144,8 +183,14 @@ def read_labels(path: Path, rows: Sequence[JudgedRow]) -> dict[RowKey, bool]:
             given = str(cells.get("label") or "")
             what = f"the label of {shown} is {given!r}" if given.strip() else f"{shown} has no label"
             problems.append(Problem(path, line, what, _HINT))
+        elif (draws := str(cells.get(_DRAWS) or "").strip()) and not (draws.isascii() and draws.isdigit()):
+            problems.append(
+                Problem(path, line, f"the draws of {shown} are {draws!r}", "leave them as they were")
+            )
         else:
-            found[key] = label
+            found[key] = Label(label, int(draws) if draws else None)
+    if len({label.draws is None for label in found.values()}) > 1:
+        problems.append(Problem(path, None, "some rows have draws and others none", _RUN))
     if not found and not problems:
         problems.append(
             Problem(path, None, "there is no row in it", "`helmbench judge-sample RUN` writes one")

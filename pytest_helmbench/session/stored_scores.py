@@ -13,7 +13,7 @@ from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.scoring.run_score import RunScore, run_score
-from pytest_helmbench.store.label_rows import LabelCounts, label_counts
+from pytest_helmbench.store.label_rows import LabelCounts, label_counts, point_counts
 from pytest_helmbench.store.plans import RunFacts, load_facts
 from pytest_helmbench.store.run_queries import configured_alike
 from pytest_helmbench.store.run_rows import RunTotals
@@ -59,16 +59,23 @@ def scored_run(path: Path, run_id: int) -> ScoredRun | None:
     counts = None if score is None else label_counts(path, run_id)
     if score is not None and counts is not None:
         score = replace(score, corrected=_corrected(counts), labelled=True)
+    if score is not None and (points := point_counts(path, run_id)) is not None:
+        score = replace(score, corrected_points=_corrected(points), points_labelled=True)
     return ScoredRun(facts, score)
 
 
-def stored_correction(path: Path, run_id: int) -> CorrectedRate | None:
+def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> CorrectedRate | None:
     """Return the judge's pass rate as the labels of a run correct it; None without labels of both verdicts.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        by_points: The share of severity points instead, by labels that were drawn so.
 
     Raises:
         StoreError: The file cannot be read.
     """
-    counts = label_counts(path, run_id)
+    counts = point_counts(path, run_id) if by_points else label_counts(path, run_id)
     return None if counts is None else _corrected(counts)
 
 
@@ -80,6 +87,7 @@ def _corrected(counts: LabelCounts) -> CorrectedRate | None:
         counts.right_passes,
         counts.labelled_fails,
         counts.wrong_fails,
+        counts.rows,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,20 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.named_rows import columns_of
 from pytest_helmbench.store.reading import has_table, reading
 
-__all__ = ["JudgedRow", "LabelCounts", "RowKey", "criteria_of", "judged_rows", "label_counts", "write_labels"]
+__all__ = [
+    "JudgedRow",
+    "Label",
+    "LabelCounts",
+    "RowKey",
+    "criteria_of",
+    "judged_rows",
+    "label_counts",
+    "point_counts",
+    "write_labels",
+]
 
 _TIMEOUT_S = 30.0
 
@@ -31,10 +42,30 @@ class JudgedRow:
     passed: bool
     severity: int
 
+    @property
+    def points(self) -> int:
+        """What it weighs in a severity score: |base|; 1 in a behaviour without severities."""
+        return abs(self.severity) or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a person says of a verdict.
+
+    Args:
+        passed: Whether he lets the reply pass.
+        draws: How often a sample by points drew the row; None for a sample of rows.
+    """
+
+    passed: bool
+    draws: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts:
     """Verdicts of the judge in a run, and what a person says of those that were labelled.
+
+    In a sample by points `passes` and `judged` are points, and a label counts as often as it was drawn.
 
     Args:
         passes: Judged to pass.
@@ -43,6 +74,7 @@ class LabelCounts:
         right_passes: Of them, those that a person lets pass too.
         labelled_fails: Labelled among the fails.
         wrong_fails: Of them, those that a person lets pass.
+        rows: How many rows of equal points `judged` is worth; None where each row is one.
     """
 
     passes: int
@@ -51,6 +83,7 @@ class LabelCounts:
     right_passes: int
     labelled_fails: int
     wrong_fails: int
+    rows: float | None = None
 
 
 _JUDGED = (
@@ -68,6 +101,20 @@ _COUNTS = """
         AND labels.repetition = results.repetition AND labels.criterion = evaluations.criterion
     WHERE results.run_id = :run_id AND results.outcome IN ('passed', 'failed') AND results.neutral = 0
         AND evaluations.rule = :rule
+"""
+_POINTS = """
+    SELECT evaluations.passed, max(1, abs(results.severity)), labels.passed, coalesce(labels.point_draws, 0)
+    FROM results JOIN evaluations ON evaluations.result_id = results.id
+    LEFT JOIN judge_labels AS labels ON labels.run_id = results.run_id AND labels.code = results.code
+        AND labels.repetition = results.repetition AND labels.criterion = evaluations.criterion
+    WHERE results.run_id = :run_id AND results.outcome IN ('passed', 'failed') AND results.neutral = 0
+        AND evaluations.rule = :rule
+"""
+_WRITE = """
+    INSERT INTO judge_labels (run_id, code, repetition, criterion, passed, labelled_at, of_rows, point_draws)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET passed = excluded.passed, labelled_at = excluded.labelled_at,
+        of_rows = max(of_rows, excluded.of_rows), point_draws = coalesce(excluded.point_draws, point_draws)
 """
 _CRITERIA = """
     SELECT DISTINCT results.code, scenarios.evaluation FROM results
@@ -103,7 +150,7 @@ def criteria_of(path: Path, run_id: int) -> Mapping[str, JsonObject]:
 
 
 def label_counts(path: Path, run_id: int) -> LabelCounts | None:
-    """Return how the labels of a run stand to its judge; None without a label.
+    """Return how the labels of a run's sample of rows stand to its judge; None without a label of one.
 
     Raises:
         StoreError: The file is missing or no results file.
@@ -111,13 +158,46 @@ def label_counts(path: Path, run_id: int) -> LabelCounts | None:
     with reading(path) as conn:
         if not has_table(conn, "judge_labels"):
             return None
-        if conn.execute("SELECT 1 FROM judge_labels WHERE run_id = ?", (run_id,)).fetchone() is None:
+        of_rows = "of_rows" in columns_of(conn, "judge_labels")  # an older file has samples of rows alone
+        wanted = "SELECT 1 FROM judge_labels WHERE run_id = ?" + (" AND of_rows = 1" if of_rows else "")
+        if conn.execute(wanted, (run_id,)).fetchone() is None:
             return None
-        return LabelCounts(*conn.execute(_COUNTS, {"run_id": run_id, "rule": JUDGED_RULE}).fetchone())
+        joined = "labels.run_id = results.run_id"
+        counts = _COUNTS.replace(joined, f"{joined} AND labels.of_rows = 1") if of_rows else _COUNTS
+        return LabelCounts(*conn.execute(counts, {"run_id": run_id, "rule": JUDGED_RULE}).fetchone())
 
 
-def write_labels(path: Path, run_id: int, labels: Iterable[tuple[RowKey, bool]], at: str) -> None:
-    """Keep what a person has said of verdicts; the last word on each stands.
+def point_counts(path: Path, run_id: int) -> LabelCounts | None:
+    """Return how the labels of a run's sample by points stand to its judge; None without a label of one.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        if "point_draws" not in columns_of(conn, "judge_labels"):
+            return None
+        rows = conn.execute(_POINTS, {"run_id": run_id, "rule": JUDGED_RULE}).fetchall()
+    if not any(draws for *_, draws in rows):
+        return None
+    points = sum(weight for _, weight, *_ in rows)
+    drawn = {
+        (verdict, label): sum(draws for passed, _, said, draws in rows if (passed, said) == (verdict, label))
+        for verdict in (0, 1)
+        for label in (0, 1)
+    }
+    return LabelCounts(
+        passes=sum(weight for passed, weight, *_ in rows if passed),
+        judged=points,
+        labelled_passes=drawn[1, 0] + drawn[1, 1],
+        right_passes=drawn[1, 1],
+        labelled_fails=drawn[0, 0] + drawn[0, 1],
+        wrong_fails=drawn[0, 1],
+        rows=points**2 / sum(weight**2 for _, weight, *_ in rows),
+    )
+
+
+def write_labels(path: Path, run_id: int, labels: Mapping[RowKey, Label], at: str) -> None:
+    """Keep what a person has said of verdicts; the last word on each stands, and the last sample by points.
 
     Raises:
         StoreError: They cannot be written.
@@ -125,10 +205,14 @@ def write_labels(path: Path, run_id: int, labels: Iterable[tuple[RowKey, bool]],
     try:
         with closing(open_database(path, _TIMEOUT_S).conn) as conn:
             conn.execute("BEGIN IMMEDIATE")
+            if any(label.draws is not None for label in labels.values()):
+                conn.execute("UPDATE judge_labels SET point_draws = NULL WHERE run_id = ?", (run_id,))
             conn.executemany(
-                "INSERT OR REPLACE INTO judge_labels (run_id, code, repetition, criterion, passed, labelled_at)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                [(run_id, *key, int(passed), at) for key, passed in labels],
+                _WRITE,
+                [
+                    (run_id, *key, int(label.passed), at, int(label.draws is None), label.draws)
+                    for key, label in labels.items()
+                ],
             )
             conn.execute("COMMIT")
     except sqlite3.Error as error:

@@ -229,3 +229,10 @@ def keep_judgements(db: Database) -> None:
     """Keep what each of several judges said, and which judge a call asked."""
     for statement in CREATE_JUDGEMENTS:
         db.conn.execute(statement)
+
+
+@_MIGRATIONS()
+def keep_weighted_labels(db: Database) -> None:
+    """Keep which labels are of a sample of rows, and how often a sample by points drew each."""
+    db.conn.execute("ALTER TABLE judge_labels ADD COLUMN of_rows INTEGER NOT NULL DEFAULT 1")
+    db.conn.execute("ALTER TABLE judge_labels ADD COLUMN point_draws INTEGER")
