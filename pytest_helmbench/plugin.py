@@ -228,6 +228,8 @@ def _may_be_in_benchmark(path: Path) -> bool:
     """Look at folder names first, so that a foreign session costs no import."""
     if not path.exists():
         return False
+    if path.name.lower().endswith((".tgz", ".tar.gz")) and path.is_file():
+        return True  # pytest itself has no use for an archive
     path = path.resolve()
     if not any((folder / name).exists() for folder in (path, *path.parents) for name in _SIGNS):
         return False

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.authoring import counted
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.places import absolute, benchmark_root, benchmarks_below
@@ -80,6 +81,7 @@ def command(path: Path | None, *, as_json: bool, unprotected: bool) -> int:
 def _places(path: Path | None) -> tuple[Path, ...]:
     if path is None:
         return Project.at(Path.cwd()).benchmarks(None)
+    path = opened(path, os.environ)
     place = absolute(path)
     root = benchmark_root(place)
     below = tuple(benchmarks_below(place)) if place.is_dir() else ()

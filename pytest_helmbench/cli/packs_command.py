@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.kind import Installer
 from pytest_helmbench.benchmarks.registry import authoring_at, places_of
 from pytest_helmbench.cli.output import (
@@ -32,6 +33,7 @@ def install(path: Path) -> None:
     These are the `dependencies` of its package.json, with zod and smol-toml, which hosts of Bench Packs offer. Nothing
     is written into the pack. Needs npm and its registry.
     """
+    path = opened(path, os.environ)
     root = path.parent if path.is_file() else path
     places = places_of(root)
     authoring = None if places is None else authoring_at(root)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from iniconfig import IniConfig, ParseError
 
+from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError, complain
 from pytest_helmbench.core.option import Option, declared_in
@@ -129,7 +130,7 @@ class Project:
             CommandError: There is none.
         """
         if given is not None:
-            paths = [self.start / given]
+            paths = [opened(self.start / given, os.environ)]
         elif benchmark_root(self.start) is not None:
             paths = [self.start]
         else:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_helmbench.benchmarks.archives import is_archive, opened
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.benchmarks.registry import meant_places
 from pytest_helmbench.core.option import Option
-from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.problem import HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.engine.closed_process import close_to_others
@@ -56,6 +57,7 @@ def register(config: pytest.Config) -> None:
         gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
+    _unpack_archives(config)
     _choose_paths(config, settings)
     if hasattr(config, "workerinput"):
         _register_worker(config, settings, template)
@@ -156,6 +158,22 @@ def _check_distribution(config: pytest.Config) -> None:
             f"helmbench cases run with --dist=load, not --dist={mode}\n"
             "  hint: add --dist=load: it goes over addopts; each worker gets an equal share"
         )
+
+
+def _unpack_archives(config: pytest.Config) -> None:
+    """Put the benchmark that an archive holds in its place among the paths to run."""
+    start = config.invocation_params.dir
+    if not any(is_archive(start / argument) for argument in config.args):
+        return
+    try:
+        config.args[:] = [
+            str(opened(start / argument, os.environ)) if is_archive(start / argument) else argument
+            for argument in config.args
+        ]
+    except UnreadableBenchmarkError as error:
+        raise pytest.UsageError(
+            scrub("\n".join(problem.text(start) for problem in error.problems))
+        ) from error
 
 
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:

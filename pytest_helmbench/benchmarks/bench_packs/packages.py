@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,6 +14,7 @@ from pathlib import Path
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.user_folders import user_cache
 
 __all__ = [
     "PackageNeeds",
@@ -84,7 +84,7 @@ def package_needs(root: Path) -> PackageNeeds:
 
 def packages_folder(needs: PackageNeeds, environ: Mapping[str, str]) -> Path:
     """Return the folder of the user whose `node_modules` holds what is needed, installed or not."""
-    return _user_cache(environ) / "helmbench" / "bench-packs" / needs.key
+    return user_cache(environ) / "helmbench" / "bench-packs" / needs.key
 
 
 def installed_packages(root: Path, environ: Mapping[str, str]) -> Path | None:
@@ -148,15 +148,3 @@ def _dependencies(path: Path) -> Mapping[str, str]:
 def _unreadable(path: Path, message: str) -> UnreadableBenchmarkError:
     hint = 'name each package with a range of versions, such as "zod": "^3.24.1"'
     return UnreadableBenchmarkError((Problem(path, None, message, hint),))
-
-
-def _user_cache(environ: Mapping[str, str]) -> Path:
-    stated = Path(environ.get("XDG_CACHE_HOME", ""))
-    if stated.is_absolute():
-        return stated
-    home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-    return home / ".cache"

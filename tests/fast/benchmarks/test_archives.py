@@ -1,0 +1,96 @@
+"""Archives of benchmarks: what is plain comes out once; what would lead elsewhere, or is too much, is refused whole."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.benchmarks import archives
+from pytest_helmbench.benchmarks.archives import is_archive, unpacked
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
+
+_MANIFEST = ("package/benchlocal.pack.json", b"{}")
+
+
+def _archive(path: Path, *members: tuple[str, bytes] | tarfile.TarInfo) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                archive.addfile(member)
+            else:
+                info = tarfile.TarInfo(member[0])
+                info.size = len(member[1])
+                archive.addfile(info, io.BytesIO(member[1]))
+    return path
+
+
+def _special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def test_an_archive_is_unpacked_once_by_its_content(tmp_path: Path) -> None:
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    path = _archive(tmp_path / "pack.tgz", _MANIFEST, ("package/dist/index.js", b"1"))
+    assert is_archive(path)
+    assert not is_archive(tmp_path / "other.tgz")
+
+    root = unpacked(path, environ)
+
+    assert root.name == "package"
+    assert (root / "dist" / "index.js").read_bytes() == b"1"
+    assert unpacked(path.rename(tmp_path / "again.tar.gz"), environ) == root
+    assert len(list((tmp_path / "cache" / "helmbench" / "archives").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ([("../evil", b"")], "the archive names '../evil', which does not lie inside of it"),
+        ([("/etc/evil", b"")], "the archive names '/etc/evil', which"),
+        ([("a\\..\\evil", b"")], "which does not lie inside of it"),
+        ([_special("out", tarfile.SYMTYPE, "/etc")], "the archive holds a link, 'out'"),
+        ([_special("out", tarfile.LNKTYPE, "/etc/passwd")], "the archive holds a link, 'out'"),
+        ([_special("null", tarfile.CHRTYPE)], "the archive holds what is no file, 'null'"),
+        ([_special("pipe", tarfile.FIFOTYPE)], "the archive holds what is no file, 'pipe'"),
+        ([("twice", b"1"), ("twice", b"2")], "the archive cannot be unpacked"),
+        ([(f"f{number}", b"") for number in range(12)], "the archive holds more than 10 files and folders"),
+        ([("large", b"0" * 3_000)], "the archive holds more than 2,000 bytes"),
+        ([("readme", b"")], "the archive holds no benchmark"),
+        ([("other/benchlocal.pack.json", b"{}")], "the archive holds 2 benchmarks"),
+    ],
+)
+def test_what_is_no_plain_benchmark_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    members: Sequence[tuple[str, bytes] | tarfile.TarInfo],
+    said: str,
+) -> None:
+    monkeypatch.setattr(archives, "_MOST_MEMBERS", 10)
+    monkeypatch.setattr(archives, "_MOST_BYTES", 2_000)
+    manifest = () if "no benchmark" in said else (_MANIFEST,)
+    path = _archive(tmp_path / "pack.tgz", *manifest, *members)
+
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        unpacked(path, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+
+    assert said in str(caught.value)
+    assert not [place for place in tmp_path.rglob("*") if "evil" in place.name]
+
+
+def test_what_is_no_archive_or_a_bomb_of_headers_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_MOST_BYTES", 2_000)
+    monkeypatch.setattr(archives, "_MOST_MEMBERS", 10)
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    (tmp_path / "pack.tgz").write_bytes(b"no gzip at all")
+    long = tarfile.TarInfo("a" * 60_000)  # a header that is read before any member is seen
+    for path in (tmp_path / "pack.tgz", _archive(tmp_path / "bomb.tgz", long)):
+        with pytest.raises(UnreadableBenchmarkError, match="the archive cannot be unpacked"):
+            unpacked(path, environ)
