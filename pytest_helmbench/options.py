@@ -294,6 +294,12 @@ class Options:
         name="heartbeat",
         use="ini",
     )
+    summary: str = _RESULT(
+        _text("PLACE"),
+        "auto",
+        "job summary in Markdown: auto (where GitHub Actions wants it), never, or a file",
+        use="ini",
+    )
     with_text: bool = _RESULT(_FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
     text: str = _RESULT(
         _choice("WHICH", "none", "failures", "all"),

@@ -20,6 +20,7 @@ from pytest_helmbench.engine.closed_process import close_to_others
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
+from pytest_helmbench.pytest_side.ci import in_github_actions
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.live_line import LiveLine
@@ -86,6 +87,10 @@ def register(config: pytest.Config) -> None:
     end = SessionEnd(config, role, coordinator, live, shown)
     for plugin, name in ((shown, "failures"), (end, "end"), (LastWords(config, end, shown), "last-words")):
         config.pluginmanager.register(plugin, f"helmbench-{name}")
+    if in_github_actions() or settings.summary not in ("auto", "never"):
+        from pytest_helmbench.pytest_side.job_end import JobEnd
+
+        config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:

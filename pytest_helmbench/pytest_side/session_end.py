@@ -49,6 +49,7 @@ class SessionEnd:
         self._broken = 0
         self._unjudged_failures = 0
         self.verdicts: list[str] = []
+        self.gated: GateReport | None = None
         self._view: JunitView | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -130,6 +131,7 @@ class SessionEnd:
         if status != exitstatus:
             session.exitstatus = status
         self.verdicts = rule.verdicts()
+        self.gated = rule.gated
         if self._config.getoption("xmlpath", None):
             add_suite_properties(self._config, coordinator)
             for run in rule.gated.runs if rule.gated is not None else ():

@@ -25,10 +25,10 @@ from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
 
-__all__ = ["LONGEST", "markdown_report"]
+__all__ = ["LONGEST", "failure_rows", "markdown_report"]
 
 LONGEST = 65_000
-"""Characters; GitHub takes 65,536."""
+"""Bytes; a comment on GitHub takes 65,536 characters."""
 
 _EVERYTHING = 1_000_000
 # What is left out of a report that would be too long: texts first, then rows of every table.
@@ -48,21 +48,22 @@ class _Extent:
     texts: int
 
 
-def markdown_report(reports: Sequence[RunReport], *, with_text: bool = False) -> str:
+def markdown_report(reports: Sequence[RunReport], *, with_text: bool = False, longest: int = LONGEST) -> str:
     """Return the report of some runs.
 
-    Texts, then tables, are shortened until the whole fits into a comment.
+    Texts, then tables, are shortened until the whole fits.
 
     Args:
         reports: In the order they are shown.
         with_text: Also prompts, replies and the judge's words of failures, cut.
+        longest: Bytes that it may have; a comment's unless given.
     """
     extents = [_Extent(_EVERYTHING, texts) for texts in _FEWER_TEXTS] if with_text else []
     extents += [_Extent(rows, 0) for rows in _FEWER_ROWS]
     text = ""
     for extent in extents:
         text = "\n".join(_lines(reports, extent)) + "\n"
-        if len(text) <= LONGEST:
+        if len(text.encode()) <= longest:
             break
     return text
 
@@ -255,7 +256,7 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     if not failures:
         return
     head = ("case", "severity", "rule", "reason", "expected", "observed", "reply")
-    rows = [cells for row in failures for cells in _failure_rows(row)]
+    rows = [cells for row in failures for cells in failure_rows(row)]
     left = ("case", "rule", "reason", "expected", "observed", "reply")
     lines = pipe_table(head, rows, left=left, most=extent.rows)
     for row in failures[: extent.texts]:
@@ -266,7 +267,8 @@ def _failures(report: RunReport, extent: _Extent) -> Iterator[str]:
     yield from folded(count, lines)
 
 
-def _failure_rows(row: ResultRow) -> Iterator[tuple[str, ...]]:
+def failure_rows(row: ResultRow) -> Iterator[tuple[str, ...]]:
+    """Yield a line per wrong evaluation: case, severity, rule, reason, expected, observed, reply (hash)."""
     severity = f"{row.severity} (neutral)" if row.neutral else str(row.severity)
     reply = code_span((row.reply_hash or "")[:12])
     for item in row.evaluations:

@@ -95,6 +95,7 @@ _LATE = {
     ("run_book", "pytest_helmbench.session.resume"),
     ("coordinator", "pytest_helmbench.session.recorded_replies"),
     ("session_end", "pytest_helmbench.pytest_side.report_files"),
+    ("composition", "pytest_helmbench.pytest_side.job_end"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
     ("inspect_export", "inspect_ai.log"),  # extras that need not be installed

@@ -1,0 +1,118 @@
+"""The end of a session in a CI job: the job's summary, and annotations in GitHub Actions."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.pytest_side.ci import in_github_actions
+from pytest_helmbench.pytest_side.session_end import SessionEnd
+from pytest_helmbench.reports.annotations import MOST_ANNOTATIONS, Annotation
+from pytest_helmbench.reports.job_summary import job_summary
+from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.run_report import run_report
+from pytest_helmbench.store.fault import StoreError
+
+__all__ = ["JobEnd"]
+
+_SAME_WORK = "pytest_github_actions_annotate_failures"
+
+
+class JobEnd:
+    """Writes the summary of a job and the lines that become annotations; in the process that prints.
+
+    Args:
+        config: pytest's.
+        coordinator: Of the session.
+        end: Knows the verdicts.
+    """
+
+    def __init__(self, config: pytest.Config, coordinator: Coordinator, end: SessionEnd) -> None:
+        self._config = config
+        self._coordinator = coordinator
+        self._end = end
+        self._seen = 0
+        self._worst: list[tuple[int, int, Annotation]] = []
+        self._broken: list[Annotation] = []
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep broken files and the worst failed cases, as many as are shown."""
+        carried: dict[str, Any] | None = getattr(report, "helmbench", None)
+        if carried is None or not report.failed or not in_github_actions():
+            return
+        path, line, _ = report.location
+        headline = str(report.longrepr).partition("\n")[0]
+        found = Annotation(_name(report), headline, self._in_repository(path), (line or 0) + 1)
+        if carried["verdict"] == "broken":
+            self._broken += [found] if len(self._broken) < MOST_ANNOTATIONS else []
+        elif carried["verdict"] == "failed":
+            self._seen += 1
+            keep = heapq.heappush if len(self._worst) < MOST_ANNOTATIONS else heapq.heappushpop
+            keep(self._worst, (int(carried["weight"]), -self._seen, found))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Write the summary: at the end of what the job has, or as a file of its own."""
+        coordinator = self._coordinator
+        place = self._place()
+        if place is None or not coordinator.book.tallies:
+            return
+        try:
+            found = [
+                run_report(coordinator.book.db, run_id, scored=coordinator.book.scored.get(run_id))
+                for run_id in coordinator.book.tallies
+            ]
+            reports = [report for report in found if report is not None]
+            text = job_summary(self._end.verdicts, tuple(coordinator.comparisons.values()), reports)
+            with place.open("a" if coordinator.settings.summary == "auto" else "w", encoding="utf-8") as file:
+                file.write(text)
+        except (OSError, StoreError) as error:
+            coordinator.note(f"no job summary: {error}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the annotations, each on a line of its own."""
+        lines = [found.command() for found in self._annotations()][:MOST_ANNOTATIONS]
+        if lines:
+            terminalreporter.ensure_newline()
+        for line in lines:
+            terminalreporter.write_line(scrub(line))
+
+    def _annotations(self) -> Iterator[Annotation]:
+        """Yield gates that do not hold, broken files, failed cases; these not where a gate holds."""
+        if not in_github_actions():
+            return
+        gated = self._end.gated
+        runs = () if gated is None else gated.runs
+        for run, verdict in zip(runs, self._end.verdicts, strict=False):
+            if not run.holds:
+                yield Annotation(f"gate {run.name}", verdict)
+        yield from self._broken
+        is_data = self._coordinator.gates.asked and gated is not None and gated.holds
+        if not is_data and not self._config.pluginmanager.has_plugin(_SAME_WORK):
+            yield from (found for *_, found in sorted(self._worst, key=lambda one: one[:2], reverse=True))
+
+    def _place(self) -> Path | None:
+        wanted = self._coordinator.settings.summary
+        if wanted == "auto":
+            named = os.environ.get("GITHUB_STEP_SUMMARY", "") if in_github_actions() else ""
+            return Path(named) if named else None
+        return None if wanted == "never" else self._config.invocation_params.dir / wanted
+
+    def _in_repository(self, path: str) -> str:
+        """Return a path of pytest's, which is relative to its rootdir, from the folder of the repository."""
+        repository = os.environ.get("GITHUB_WORKSPACE", "")
+        if not repository:
+            return path
+        return Path(os.path.relpath(self._config.rootpath / path, repository)).as_posix()
+
+
+def _name(report: pytest.TestReport) -> str:
+    return report.nodeid.rpartition("::")[2]

@@ -1,0 +1,73 @@
+"""The summary of a CI job in Markdown: the verdict first, what it rests on behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_helmbench.reports.comparison_markdown import comparison_markdown
+from pytest_helmbench.reports.markdown import failure_rows, markdown_report
+from pytest_helmbench.reports.markup import folded, pipe_table, plain
+from pytest_helmbench.session.comparing import RunComparison
+from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.store.result_queries import ResultRow
+
+__all__ = ["LONGEST_SUMMARY", "job_summary"]
+
+LONGEST_SUMMARY = 65_000
+"""Bytes. GitHub drops a step's summary of more than 1 MiB whole, and a comment of more than 65,536 characters."""
+
+_FAILURES = 5
+_HALF = LONGEST_SUMMARY // 2
+_HEAD = ("case", "model", "severity", "rule", "reason", "expected", "observed")
+
+
+def job_summary(
+    verdicts: Sequence[str], comparisons: Sequence[RunComparison], reports: Sequence[RunReport]
+) -> str:
+    """Return verdicts, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
+
+    Args:
+        verdicts: The last lines of the session, one per run.
+        comparisons: Of its runs with their baselines.
+        reports: Of its runs.
+
+    Returns:
+        At most `LONGEST_SUMMARY` bytes: tables are cut, and the breakdowns left out where even so there is no room.
+    """
+    lines = ["## helmbench", "", *(f"- {plain(line)}" for line in verdicts), ""]
+    compared = comparison_markdown(comparisons)
+    if len(compared.encode()) > _HALF:
+        compared = "The comparisons are too long for this page: `helmbench compare` prints them.\n"
+    lines += [compared] if comparisons else []
+    lines += _worst(reports)
+    first = "\n".join(lines)
+    room = LONGEST_SUMMARY - len(first.encode()) - 200
+    whole = markdown_report(reports, longest=room) if reports else ""
+    if not whole or len(whole.encode()) > room:
+        return first + "\n"
+    return (
+        "\n".join([first, *folded("Scores by part, all failures, costs, settings", whole.split("\n"))]) + "\n"
+    )
+
+
+def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
+    failed = [(report, row) for report in reports for row in report.failures if not row.neutral]
+    if not failed:
+        return
+    worst = sorted(failed, key=lambda one: -_weight(one[1]))[:_FAILURES]
+    rows = [
+        (case, plain(report.detail.summary.model), *cells)
+        for report, row in worst
+        for case, *cells, _ in failure_rows(row)
+    ]
+    count = f"{len(failed)} case{'' if len(failed) == 1 else 's'} failed"
+    yield f"**{count}**{', the worst' if len(failed) > _FAILURES else ''}:"
+    yield ""
+    yield from pipe_table(
+        _HEAD, rows, left=("case", "model", "rule", "reason", "expected", "observed"), most=len(rows)
+    )
+    yield ""
+
+
+def _weight(row: ResultRow) -> int:
+    return abs(row.severity)
