@@ -10,11 +10,27 @@ from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.paired_conditions import PairedCondition
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates
 
-__all__ = ["lost_sentences", "paired_table", "repetitions_sentence", "repetitions_table"]
+__all__ = [
+    "PAIRED_HEAD",
+    "PAIRED_NOTE",
+    "lost_sentences",
+    "paired_rows",
+    "paired_table",
+    "repetitions_sentence",
+    "repetitions_table",
+]
 
 _MOST = 20
 """Components shown, the surest losses first."""
-_HEAD = ("component", "compared with", "pairs", "change (points)", "changed", "p (Holm)")
+PAIRED_HEAD = ("component", "compared with", "pairs", "change (points)", "changed", "p (Holm)")
+"""Titles of the columns of `paired_rows`; the first two hold text."""
+
+PAIRED_NOTE = (
+    "The mean credit of cases with a component, minus that of the same cases without it, or with the mildest one."
+    " The test is that of docs/statistics.md, over perturbations (for perturbations: over conditions and user"
+    " contexts), one-sided for a loss, corrected over all components of an axis."
+)
+"""How `paired_rows` are read."""
 
 
 def lost_sentences(found: Sequence[PairedCondition]) -> list[str]:
@@ -24,6 +40,21 @@ def lost_sentences(found: Sequence[PairedCondition]) -> list[str]:
         f" {one.base or 'the same without it'}, {p_text(one.p_adjusted)})"
         for one in found
         if one.lost
+    ]
+
+
+def paired_rows(found: Sequence[PairedCondition]) -> list[tuple[str, ...]]:
+    """Return what every component did to the cases that have it, the surest losses first."""
+    return [
+        (
+            one.code,
+            one.base or "without",
+            str(one.pairs),
+            points(one.change),
+            f"{one.changed} of {one.units}",
+            p_text(one.p_adjusted),
+        )
+        for one in sorted(found, key=lambda one: one.p_adjusted)
     ]
 
 
@@ -39,25 +70,10 @@ def paired_table(found: Sequence[PairedCondition], most: int) -> Iterator[str]:
     yield from (f"- {plain(sentence)}" for sentence in lost_sentences(found))
     if any(one.lost for one in found):
         yield ""
-    rows = [
-        (
-            one.code,
-            one.base or "without",
-            str(one.pairs),
-            points(one.change),
-            f"{one.changed} of {one.units}",
-            p_text(one.p_adjusted),
-        )
-        for one in sorted(found, key=lambda one: one.p_adjusted)
-    ]
-    note = (
-        "The mean credit of cases with a component, minus that of the same cases without it, or with the mildest one."
-        " The test is that of docs/statistics.md, over perturbations (for perturbations: over conditions and user"
-        " contexts), one-sided for a loss, corrected over all components of an axis."
-    )
-    lines = pipe_table(_HEAD, rows, left=_HEAD[:2], most=min(most, _MOST))
+    rows = paired_rows(found)
+    lines = pipe_table(PAIRED_HEAD, rows, left=PAIRED_HEAD[:2], most=min(most, _MOST))
     yield from folded(
-        "What conditions, user contexts and perturbations did to the same cases", [*lines, "", note]
+        "What conditions, user contexts and perturbations did to the same cases", [*lines, "", PAIRED_NOTE]
     )
 
 

@@ -177,6 +177,18 @@ def test_without_javascript_all_but_the_table_of_cases_is_there(
     assert page.locator("table.forest").is_visible()
 
 
+def test_a_file_that_was_cut_off_says_so(
+    opened: Callable[..., Opened], files: Callable[[str], Path], tmp_path: Path
+) -> None:
+    text = files("1000").read_text("utf-8")
+    cut = tmp_path / "cut.html"
+    cut.write_text(re.sub(r'(id="c0">.{40})[^<]*', r"\1", text), encoding="utf-8")
+
+    page = opened().go(cut, ready=False)
+
+    page.wait_for_selector("#cases p:has-text('The table of all cases cannot be shown')")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(
     scheme: str, opened: Callable[..., Opened], files: Callable[[str], Path]
@@ -218,6 +230,9 @@ def test_links_keys_and_the_back_button_lead_where_they_say(
     page.wait_for_selector("#drawer", state="hidden")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "q"
+
+    one.go(files("1000"), "#/plot/heat")
+    assert page.evaluate("window.scrollY") > 0
 
     one.go(files("1000"), "#/cases?outcome=failed&behaviour=P1-B2&sort=-severity")
     expected = [row for row in report.results if row.outcome == "failed" and row.code.startswith("P1-B2-")]

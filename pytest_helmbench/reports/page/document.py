@@ -22,7 +22,13 @@ from pytest_helmbench.reports.comparison_lines import comparison_lines, points, 
 from pytest_helmbench.reports.page import plots, sections
 from pytest_helmbench.reports.page.columns import Block, run_blocks
 from pytest_helmbench.reports.page.parts import PagePart
-from pytest_helmbench.reports.paired_tables import repetitions_sentence
+from pytest_helmbench.reports.paired_tables import (
+    PAIRED_HEAD,
+    PAIRED_NOTE,
+    lost_sentences,
+    paired_rows,
+    repetitions_sentence,
+)
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share
@@ -214,6 +220,10 @@ def _environment() -> Environment:
         "heat_map": plots.heat_map,
         "histogram": plots.histogram,
         "interval_text": interval_text,
+        "lost_sentences": lost_sentences,
+        "paired_head": PAIRED_HEAD,
+        "paired_note": PAIRED_NOTE,
+        "paired_rows": paired_rows,
         "part_cautions": sections.part_cautions,
         "part_differences": sections.part_differences,
         "repetitions_sentence": repetitions_sentence,

@@ -244,9 +244,10 @@ async function copies(run, i) {
   const found = [
     ["link", () => location.href.split("#")[0] + address(run, i)],
     ["as JSON", () => JSON.stringify({ ...cells, code, model: run.model, run: run.run, ...more, ...texts }, null, 1)],
-    ["pytest …", () => `pytest -k ${shell(code)} --helmbench-model=${shell(run.model)}`],
     ["helmbench show …", () => `helmbench show ${run.run} ${shell(code)}`],
   ];
+  // The bracket ends the code, else PT1 would mean PT10 too; what `-k` cannot read gets no command.
+  if (/^[\w:+\-.[\]\\/]+$/.test(code)) found.push(["pytest …", () => `pytest benchmark -k ${shell(`${code}[`)} --helmbench-model=${shell(run.model)}`]);
   if (texts?.m?.length) found.push(["as curl", () => `curl "$BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' -d ${shell(JSON.stringify({ ...texts.q, messages: texts.m.map(([role, content]) => ({ role, content })) }))}`]);
   return found;
 }
@@ -293,6 +294,10 @@ function close() {
 }
 
 // Addresses
+function show(found) {
+  for (let fold = found?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  found?.scrollIntoView();
+}
 function told() {
   const asked = new URLSearchParams();
   if ($("q").value.trim()) asked.set("q", $("q").value.trim());
@@ -323,7 +328,8 @@ async function route() {
     $("cases").scrollIntoView();
   } else {
     if (opened !== null) { opened = null; $("drawer").hidden = true; draw(); }
-    if (path.startsWith("#/plot/")) document.querySelector(`[id^="plot-${CSS.escape(path.slice(7))}"]`)?.scrollIntoView();
+    if (path.startsWith("#/plot/")) show(document.querySelector(`[id^="plot-${CSS.escape(path.slice(7))}"]`));
+    else if (/^#[\w-]+$/.test(path)) show($(path.slice(1)));
   }
 }
 function key(event) {
@@ -362,5 +368,7 @@ function key(event) {
   await filter();
   await route();
   document.documentElement.dataset.ready = performance.now().toFixed(1);
-})();
+})().catch((fault) => {
+  $("cases").append(el("p", `The table of all cases cannot be shown (${fault}). It needs a browser of 2023 or later, and the whole file.`));
+});
 })();
