@@ -14,7 +14,7 @@ from pathlib import Path
 from pytest_helmbench.sandbox.box import Limits
 from pytest_helmbench.sandbox.owners import Owner, this_process
 
-__all__ = ["Group", "GroupPlace", "find_group_place"]
+__all__ = ["Group", "GroupPlace", "find_group_place", "possible_places"]
 
 _PREFIX = "helmbench-"
 _CONTROLLERS = ("memory", "pids")
@@ -145,16 +145,20 @@ class Group:
 
 def find_group_place() -> GroupPlace | None:
     """Return where groups can be made that bound memory, processes or both; None where that is nowhere."""
-    for place in _places():
+    for place in possible_places():
         if place.works():
             place.remove_leftovers()
             return place
     return None
 
 
-def _places() -> Iterator[GroupPlace]:
-    """Yield places to try: those of the unified hierarchy above us, the nearest first, then those of the older one."""
-    own = _own_folders()
+def possible_places(own_process: Path = Path("/proc/self")) -> Iterator[GroupPlace]:
+    """Yield places to try: those of the unified hierarchy above us, the nearest first, then those of the older one.
+
+    Args:
+        own_process: What the kernel tells of our own process.
+    """
+    own = _own_folders(own_process)
     unified = own.pop("", None)
     if unified is not None:
         folder, top = unified
@@ -171,15 +175,15 @@ def _places() -> Iterator[GroupPlace]:
         yield GroupPlace(older, unified=False)
 
 
-def _own_folders() -> dict[str, tuple[Path, Path]]:
+def _own_folders(process: Path) -> dict[str, tuple[Path, Path]]:
     """Return our own group and the top of its hierarchy by controller; that of the unified one by no name."""
     paths: dict[str, str] = {}
     found: dict[str, tuple[Path, Path]] = {}
     with suppress(OSError, ValueError):
-        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        for line in (process / "cgroup").read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             paths.update(dict.fromkeys(controllers.split(","), path))
-        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        for line in (process / "mountinfo").read_text(encoding="utf-8").splitlines():
             mounted, _, kind = line.partition(" - ")
             _, _, _, root, top, *_ = mounted.split(" ")
             system, _, options = kind.split(" ")
