@@ -113,7 +113,19 @@ class SessionPlugin:
 
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a closed benchmark as one thing, so that nothing in it is imported: no conftest, no tester file."""
-        return ClosedFolder.from_parent(parent, path=path) if is_closed(path) else None
+        if is_closed(path):
+            return ClosedFolder.from_parent(parent, path=path)
+        # A folder with an __init__.py would be a package to pytest, which imports that before what is in it.
+        is_package = (path / "__init__.py").is_file() and self._is_of_foreign_cases(path)
+        return pytest.Dir.from_parent(parent, path=path) if is_package else None
+
+    def _is_of_foreign_cases(self, folder: Path) -> bool:
+        """Return whether cases of a benchmark that is not trusted stand in a folder, or below it in its own folders."""
+        root = benchmark_root(folder)
+        places = None if root is None else places_of(root)
+        if root is None or places is None or str(root.resolve()) in self.settings.trusted.value:
+            return False
+        return folder == root or any(folder.is_relative_to(root / name) for name in places.own_folders)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect a file of a benchmark."""

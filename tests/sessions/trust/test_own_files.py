@@ -188,3 +188,22 @@ def test_a_conftest_among_the_data_of_a_pack_is_data(pytester: pytest.Pytester) 
         folder, [choice("q1")], files=dict.fromkeys(("assets/conftest.py", "tests/conftest.py"), "1 / 0")
     )
     run_pytest(pytester, "other", _ASKS).assert_outcomes(failed=1)
+
+
+def test_folders_of_a_benchmark_are_no_packages(pytester: pytest.Pytester, benchmark: Path) -> None:
+    """pytest imports the `__init__.py` of a folder before it runs what is in it."""
+    taken = pytester.path / "taken"
+    folders = [benchmark, *(path for path in benchmark.rglob("*") if path.is_dir())]
+    for folder in folders:
+        (folder / "__init__.py").write_text(f"open({str(taken)!r}, 'a').close()\n")
+
+    for options in ((_ASKS,), (_ASKS, "-n2"), (_ASKS, "--import-mode=importlib")):
+        assert "error" not in run_pytest(pytester, "downloads/other", *options).parseoutcomes()
+        assert not taken.exists()
+
+
+def test_the_packages_of_a_trusted_tree_are_imported(pytester: pytest.Pytester) -> None:
+    _tree(pytester.path / "benchmark")
+    (pytester.path / "benchmark" / "__init__.py").write_text("open('taken', 'a').close()\n")
+    run_pytest(pytester, "benchmark", _ASKS, "-o", "helmbench_trusted=benchmark")
+    assert (pytester.path / "taken").exists()
