@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.run_report import run_report
@@ -38,5 +40,9 @@ def write_report_files(coordinator: Coordinator) -> None:
     except StoreError as error:
         coordinator.note(f"no report: {error}")
         return
-    reports = [report for report in found if report is not None]
+    reports = [
+        replace(report, comparison=coordinator.comparisons.get(report.detail.summary.id))
+        for report in found
+        if report is not None
+    ]
     write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines, p_text, points
 from pytest_helmbench.reports.markup import plain
+from pytest_helmbench.scoring.comparison import BehaviourChange
 from pytest_helmbench.session.comparing import RunComparison
 
-__all__ = ["comparison_markdown"]
+__all__ = ["comparison_markdown", "comparison_section"]
 
 
 def comparison_markdown(comparisons: Iterable[RunComparison]) -> str:
     """Return comparisons as Markdown that pastes into a pull request."""
-    return "\n".join(line for found in comparisons for line in _markdown(found)) + "\n"
+    return "\n".join(line for found in comparisons for line in comparison_section(found, "###")) + "\n"
 
 
-def _markdown(found: RunComparison) -> Iterator[str]:
+def comparison_section(found: RunComparison, head: str) -> Iterator[str]:
+    """Yield a comparison as a section.
+
+    Args:
+        found: Of one run.
+        head: Marks of its headline.
+    """
     baseline = "its baseline" if found.baseline is None else found.baseline.name
-    yield f"### {plain(found.model)} with {plain(baseline)}: {found.verdict.value}"
+    yield f"{head} {plain(found.model)} with {plain(baseline)}: {found.verdict.value}"
     yield ""
     if found.scopes:
         yield "| | baseline | now | change (points) | 90 % | p | changed | verdict |"
@@ -46,10 +53,14 @@ def _markdown(found: RunComparison) -> Iterator[str]:
     for line in comparison_lines(found, found.model):
         yield f"- {plain(line)}"
     yield ""
-    if found.behaviours:
+    yield from _behaviours(found.behaviours)
+
+
+def _behaviours(behaviours: Sequence[BehaviourChange]) -> Iterator[str]:
+    if behaviours:
         yield "| behaviour | baseline | now | change (points) | pairs of replies | changed | p (Holm) | |"
         yield "|---|---:|---:|---:|---:|---:|---|---|"
-        for one in found.behaviours:
+        for one in behaviours:
             cells = (
                 one.code,
                 _share(one.baseline_score),

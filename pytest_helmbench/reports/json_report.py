@@ -22,6 +22,7 @@ from pytest_helmbench.scoring.paired_conditions import PairedCondition
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import Floor, RunScore, Score
+from pytest_helmbench.session.comparison_records import comparison_records
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
@@ -101,6 +102,7 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
             "flags_everything": _number(constants.flags_everything),
             "flags_nothing": _number(constants.flags_nothing),
         },
+        "comparisons": [] if report.comparison is None else comparison_records(report.comparison),
         "repetitions": None if report.repetitions is None else _repetitions(report.repetitions),
         "judging": {
             "judge": report.judge or None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.cautions import cautions
+from pytest_helmbench.reports.comparison_markdown import comparison_section
 from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
 from pytest_helmbench.reports.markup import code_span, fenced, folded, pipe_table, plain
 from pytest_helmbench.reports.paired_tables import paired_table, repetitions_table
@@ -78,6 +79,8 @@ def _lines(reports: Sequence[RunReport], extent: _Extent) -> Iterator[str]:
         yield f"### {code_span(run.model)} on {plain(run.benchmark)} (run {run.id})"
         yield ""
         yield from _cautions(report)
+        if report.comparison is not None:
+            yield from comparison_section(report.comparison, "####")
         if report.score is not None:
             yield from _scores(report, report.score, extent)
         if report.words is not None and report.words.section is not None:

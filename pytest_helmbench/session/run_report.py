@@ -14,6 +14,7 @@ from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakd
 from pytest_helmbench.scoring.paired_conditions import PairedCondition, paired_conditions
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.panels import PanelReport, panel_report
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.session.run_counts import RunCounts, recorded_counts
@@ -49,6 +50,7 @@ class RunReport:
         judges: Ids of the marking models, in order; empty where none was named.
         panel: What several of them said of the same replies; None where one alone has judged.
         held: How each stood to the anchors of the benchmark; empty where there were none.
+        comparison: With the baseline of the session that writes the report; None where it has none.
         judgements: Evaluation rows that a judge has decided.
         costs: By behaviour and purpose.
         is_flat: The benchmark has no behaviours: what rests on severities says nothing.
@@ -78,6 +80,7 @@ class RunReport:
     columns: OwnColumns = NO_COLUMNS
     panel: PanelReport | None = None
     held: tuple[JudgeHeld, ...] = ()
+    comparison: RunComparison | None = None
     results: tuple[ResultRow, ...] = ()
     calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

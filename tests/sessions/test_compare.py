@@ -61,15 +61,19 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     run_tree(pytester, mode, "--tb=no", url=provider.url)
     _wrong_on(provider, range(1, 7))
 
-    worse = run_tree(
-        pytester, mode, "--tb=no", "--helmbench-baseline=last", "--junitxml=junit.xml", url=provider.url
-    )
+    files = ("--junitxml=junit.xml", "--helmbench-json=out.json", "--helmbench-markdown=out.md")
+    worse = run_tree(pytester, mode, "--tb=no", "--helmbench-baseline=last", *files, url=provider.url)
 
     assert worse.ret == _FAILED
     assert "helmbench: compared with run 1" in worse.outlines
     (line,) = [line for line in _compared(worse) if "fell" not in line]
     assert line.startswith("compare test/good with run 1: 100.0 to ")
     assert "p = 0.016: regressed; 6 of 8 perturbations changed: 6 down, 0 up" in line
+    (reported,) = json.loads((pytester.path / "out.json").read_text())["runs"][0]["comparisons"]
+    assert (reported["baseline_run"], reported["verdict"], reported["p"]) == ("run 1", "regressed", 0.015625)
+    markdown = (pytester.path / "out.md").read_text()
+    assert "#### test/good with run 1: regressed" in markdown
+    assert "6 of 8: 6 down, 0 up | regressed |" in markdown
     properties = {
         found.get("name"): found.get("value")
         for found in ElementTree.parse(pytester.path / "junit.xml").iter("property")

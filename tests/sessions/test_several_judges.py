@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from packed import answer_rows, free, worded
+from packs import write_pack
 from provider import Answer, Provider, Request
 from trees import Tree, clear_environment, judged, rows, run_tree, write_tree
 
@@ -216,3 +218,57 @@ def test_judges_are_refused_that_cannot_be_what_was_meant(
         assert result.ret == 4
         result.stderr.fnmatch_lines([f"*{told}*"])
     assert not provider.requests
+
+
+def test_rows_of_packs_are_judged_by_all_also_those_that_a_model_only_reads(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    rubric = {"type": "contains_any", "accepted_answers": ["Paris"]}
+    write_pack(pytester.path / "benchmark", [worded("polite"), free("listed", **{"eval.rubric": rubric})])
+    answer_rows(provider, {"polite": "Hello!", "listed": "I would not say Paris"})
+    plain = provider.reply
+
+    def reply(request: Request) -> str | Answer | None:
+        if not request.is_judge:
+            return None if plain is None else plain(request)
+        word = "FAIL" if request.model == "test/b" else "PASS"
+        return json.dumps({"evidence": [], "justification": "So.", "judgment": word})
+
+    provider.reply = reply
+    result = run_tree(pytester, *_TWO, url=provider.url)
+
+    result.assert_outcomes(passed=2)
+    database = pytester.path / "helmbench.db"
+    assert rows(database, _SAID.format(1)) == [
+        ("listed", "test/a", 1, 1, 1),
+        ("listed", "test/b", 2, 0, 0),
+        ("polite", "test/a", 1, 1, 1),
+        ("polite", "test/b", 2, 0, 0),
+    ]
+    must = run_tree(pytester, *_TWO, "--helmbench-judges-must-agree", url=provider.url)
+    must.assert_outcomes(errors=2)
+
+
+def test_each_judge_of_models_yml_has_its_own_server_and_key(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = _bench(pytester, judged("fine"))
+    monkeypatch.setenv("FIRST_KEY", "first-secret")
+    monkeypatch.setenv("OTHER_KEY", "other-secret")
+    _judges(provider)
+    with Provider() as other:
+        _judges(other)
+        (pytester.path / "models.yml").write_text(
+            "models:\n"
+            f"  - {{id: test/good, base_url: '{provider.url}', api_key_env: FIRST_KEY}}\n"
+            "marking_models:\n"
+            f"  - {{id: test/a, base_url: '{provider.url}', api_key_env: FIRST_KEY, price: {{input: 1, output: 1}}}}\n"
+            f"  - {{id: test/b, base_url: '{other.url}', api_key_env: OTHER_KEY}}\n"
+        )
+        result = run_tree(pytester, "--helmbench-models-file=models.yml")
+        result.assert_outcomes(passed=1)
+        (only,) = other.requests
+        assert (only.model, only.headers["authorization"]) == ("test/b", "Bearer other-secret")
+    assert {request.headers["authorization"] for request in provider.requests} == {"Bearer first-secret"}
+    assert _asked(provider) == {"test/a": 1, "test/good": 1}
+    assert b"secret" not in database.read_bytes()
