@@ -156,6 +156,13 @@ class Installer(Protocol):
             HelmbenchError: It cannot be installed.
         """
 
+    def build(self, root: Path, environ: Mapping[str, str]) -> Iterable[str]:
+        """Run what builds the benchmark at a folder, fenced, and return what was done, line by line.
+
+        Raises:
+            HelmbenchError: It cannot be built.
+        """
+
 
 @runtime_checkable
 class SchemaOwner(Protocol):

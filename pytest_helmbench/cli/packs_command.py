@@ -26,12 +26,14 @@ def command() -> None:
 
 @command.command()
 @click.argument("path", type=click.Path(path_type=Path))
+@click.option("--build", is_flag=True, help="Then run the pack's build script, in a sandbox without network.")
 @no_db_option
-def install(path: Path) -> None:
+def install(path: Path, *, build: bool) -> None:
     """Install the npm packages of the Bench Pack at PATH into your cache folder, without running their scripts.
 
     These are the `dependencies` of its package.json, with zod and smol-toml, which hosts of Bench Packs offer. Nothing
-    is written into the pack. Needs npm and its registry.
+    is written into the pack. Needs npm and its registry. With --build the pack's own script `build` is run on a copy of
+    it, and what that makes beside the entry is put into the pack. Without it no script of a pack is ever run.
     """
     path = opened(path, os.environ)
     root = path.parent if path.is_file() else path
@@ -42,3 +44,5 @@ def install(path: Path) -> None:
             f"no Bench Pack at {path}\n  hint: a Bench Pack is a folder with benchlocal.pack.json"
         )
     say(*authoring.install(root, os.environ))
+    if build:
+        say(*authoring.build(root, os.environ))

@@ -10,6 +10,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import BenchPackOutline,
 from pytest_helmbench.benchmarks.bench_packs.format.manifest_schema import BENCH_PACK_SCHEMA
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
+from pytest_helmbench.benchmarks.bench_packs.package_build import build_pack
 from pytest_helmbench.benchmarks.bench_packs.package_install import install_packages
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.benchmarks.kind import SessionValues
@@ -152,6 +153,10 @@ class BenchPackAuthoring:
         yield f"  in {done.folder}" + (" (remove it to install anew)" if done.before else "")
         for name, source in done.needs.left_out:
             yield f"left out: {name} ({source}): only packages of a registry are installed; bundle it with the pack"
+
+    def build(self, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
+        """Run the pack's build script in a sandbox without network."""
+        yield from build_pack(root, environ)
 
     def schema(self, _name: str) -> JsonObject:
         """Return the schema of manifests."""

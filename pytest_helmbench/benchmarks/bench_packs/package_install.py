@@ -16,7 +16,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 
-__all__ = ["InstalledPackages", "NotInstalledError", "install_packages"]
+__all__ = ["InstalledPackages", "NotInstalledError", "install_packages", "npm_install"]
 
 _LONGEST_S = 600.0
 _SHOWN = 1_500
@@ -68,12 +68,7 @@ def install_packages(root: Path, environ: Mapping[str, str]) -> InstalledPackage
     folder = packages_folder(needs, environ)
     before = (folder / "node_modules").is_dir()
     if not before:
-        npm = shutil.which("npm", path=environ.get("PATH", os.defpath))
-        if npm is None:
-            raise NotInstalledError(
-                "there is no `npm` on PATH\n  hint: it comes with Node.js, from https://nodejs.org or your system's"
-                " packages; or ship the packages in the pack's node_modules"
-            )
+        npm = _npm(environ)
         try:
             _install(npm, needs, folder, environ)
         except OSError as error:
@@ -100,6 +95,28 @@ def _install(npm: str, needs: PackageNeeds, folder: Path, environ: Mapping[str, 
         except OSError:
             if not (folder / "node_modules").is_dir():  # else somebody was faster, with the same
                 raise
+
+
+def npm_install(folder: Path, wanted: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    """Install packages into an empty folder, with links to their programs; no script of theirs is run.
+
+    Raises:
+        NotInstalledError: There is no npm, or it fails.
+    """
+    asked = {"private": True, "dependencies": dict(wanted)}
+    (folder / "package.json").write_text(json.dumps(asked, indent=2), encoding="utf-8")
+    flags = [flag for flag in _FLAGS if flag != "--no-bin-links"]
+    _run([_npm(environ), "install", *flags], folder, {**environ, **_ENVIRONMENT})
+
+
+def _npm(environ: Mapping[str, str]) -> str:
+    npm = shutil.which("npm", path=environ.get("PATH", os.defpath))
+    if npm is None:
+        raise NotInstalledError(
+            "there is no `npm` on PATH\n  hint: it comes with Node.js, from https://nodejs.org or your system's"
+            " packages; or ship the packages in the pack's node_modules"
+        )
+    return npm
 
 
 def _run(argv: list[str], place: Path, environ: Mapping[str, str]) -> None:

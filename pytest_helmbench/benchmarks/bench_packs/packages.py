@@ -18,6 +18,7 @@ from pytest_helmbench.core.user_folders import user_cache
 
 __all__ = [
     "PackageNeeds",
+    "dependencies_of",
     "installed_packages",
     "missing_package",
     "package_hint",
@@ -66,7 +67,7 @@ def package_needs(root: Path) -> PackageNeeds:
         UnreadableBenchmarkError: The file cannot be read, or holds no names and versions.
     """
     path = root / _PACKAGE_FILE
-    stated = _dependencies(path)
+    stated = _dependencies(path, "dependencies")
     odd = next((name for name in stated if not _NAME.fullmatch(name)), None)
     if odd is not None:
         raise _unreadable(path, f"dependencies: {excerpt(odd, 80)!r} is no name of a package")
@@ -123,7 +124,17 @@ def package_hint(message: str, root: Path, environ: Mapping[str, str]) -> str:
     )
 
 
-def _dependencies(path: Path) -> Mapping[str, str]:
+def dependencies_of(root: Path, key: str = "dependencies") -> Mapping[str, str]:
+    """Return packages of a registry that a pack's `package.json` names under a key, with their versions.
+
+    Raises:
+        UnreadableBenchmarkError: The file cannot be read, or holds no names and versions.
+    """
+    stated = _dependencies(root / _PACKAGE_FILE, key)
+    return {name: text for name, text in stated.items() if _NAME.fullmatch(name) and _WANTED.fullmatch(text)}
+
+
+def _dependencies(path: Path, key: str) -> Mapping[str, str]:
     if not os.path.lexists(path):
         return {}
     try:
@@ -134,13 +145,13 @@ def _dependencies(path: Path) -> Mapping[str, str]:
         data: JsonValue = json.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path, f"this is no JSON that can be read: {excerpt(str(error))}") from error
-    stated = data.get("dependencies", {}) if isinstance(data, dict) else None
+    stated = data.get(key, {}) if isinstance(data, dict) else None
     if not isinstance(stated, dict):
-        raise _unreadable(path, "dependencies: this is no object")
+        raise _unreadable(path, f"{key}: this is no object")
     found = {}
     for name, version in stated.items():
         if not isinstance(version, str):
-            raise _unreadable(path, f"dependencies: the version of {excerpt(name, 80)!r} is no text")
+            raise _unreadable(path, f"{key}: the version of {excerpt(name, 80)!r} is no text")
         found[name] = version
     return found
 

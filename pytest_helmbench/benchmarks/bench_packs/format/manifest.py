@@ -220,7 +220,10 @@ def _module(sheet: Sheet, root: Path, entry: str) -> Path:
         return root
     if not place.is_file():
         what = "is a folder" if place.is_dir() else "does not exist"
-        hint = "build the pack (npm install, then npm run build), or take one that is built"
+        hint = (
+            "build the pack (npm install, then npm run build; or `helmbench packs install PATH --build`, in a sandbox),"
+            " or take one that is built"
+        )
         sheet.error(("entry",), f"the file {shown(entry)} {what}", _ENTRY_HINT if place.is_dir() else hint)
     return place
 
