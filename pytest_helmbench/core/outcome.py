@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORM_REASONS",
+    "STOPPED_EARLY",
     "AttemptRecord",
     "Evaluation",
     "Event",
@@ -26,6 +27,9 @@ __all__ = [
 
 FORM_REASONS = frozenset({"invalid_json", "schema_violation", "refusal", "truncated", "empty"})
 """Reasons that make a reply wrong for its form, whatever it says."""
+
+STOPPED_EARLY = "stopped_early"
+"""Reason of a repetition that was skipped since those before it had said enough; it is no part of its run."""
 
 
 class Verdict(StrEnum):

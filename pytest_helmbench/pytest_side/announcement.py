@@ -100,8 +100,9 @@ class Announcer:
         left = self._coordinator.book.left(plan)
         anchors = sum(planned.calls for planned in self._coordinator.anchors)
         is_replay = settings.cache_mode is CacheMode.ONLY
-        reuses = settings.cache_mode is CacheMode.REUSE
-        calls = PlannedCalls(0 if is_replay else left.calls + anchors, more=left.open_ended, fewer=reuses)
+        fewer = "where replies are on record" if settings.cache_mode is CacheMode.REUSE else ""
+        fewer = fewer or ("after an early stop" if settings.early_stop else "")
+        calls = PlannedCalls(0 if is_replay else left.calls + anchors, more=left.open_ended, fewer=fewer)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
         line = announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)

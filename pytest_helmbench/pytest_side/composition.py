@@ -32,6 +32,7 @@ from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.session.baselines import read_baseline_options
 from pytest_helmbench.session.coordinator import Coordinator
+from pytest_helmbench.session.early_stop import check_early_stop
 from pytest_helmbench.session.gates import read_gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
@@ -55,6 +56,7 @@ def register(config: pytest.Config) -> None:
         baseline = read_baseline_options(
             settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
         )
+        check_early_stop(settings)
         gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error

@@ -11,16 +11,31 @@ from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of
+from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
+from pytest_helmbench.session.settings import Settings
 
-__all__ = ["broken_cases", "group_local_models", "leave_out", "select"]
+__all__ = ["arrange", "broken_cases"]
 
 _NOT_SAMPLED = (
     "--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample: all of them run"
 )
 
 
-def select(items: list[pytest.Item], selection: Selection | None) -> list[pytest.Item]:
+def arrange(
+    items: list[pytest.Item], settings: Settings, library: Library, notes: Notes
+) -> list[pytest.Item]:
+    """Keep what is asked, in place and in the order in which it is asked, and return what was dropped."""
+    dropped = _select(items, settings.selection)
+    if settings.sample is not None:
+        dropped += _leave_out(items, library.samples, notes)
+    if settings.early_stop:
+        _put_repetitions_in_turn(items)
+    _group_local_models(items)
+    return dropped
+
+
+def _select(items: list[pytest.Item], selection: Selection | None) -> list[pytest.Item]:
     """Keep what `--helmbench-select` names, in place, and return what was dropped. Items of others stay.
 
     Args:
@@ -77,7 +92,7 @@ def _may_be_selected(case: BrokenCase, selection: Selection | None) -> bool:
     return selection.may_match((parts.pillar, parts.behaviour or "", parts.scenario or ""))
 
 
-def leave_out(
+def _leave_out(
     items: list[pytest.Item], samples: Mapping[Path, Sample | None], notes: Notes
 ) -> list[pytest.Item]:
     """Drop the cases that are in no sample, in place, and return them. What has no sample stays whole.
@@ -101,7 +116,12 @@ def leave_out(
     return dropped
 
 
-def group_local_models(items: list[pytest.Item]) -> None:
+def _put_repetitions_in_turn(items: list[pytest.Item]) -> None:
+    """Let a repetition of all cases end before the next begins, in place."""
+    items.sort(key=lambda item: 1 if (job := job_of(item)) is None else job.repetition)
+
+
+def _group_local_models(items: list[pytest.Item]) -> None:
     """Let local models run one after the other, in place, so that a server need not swap them."""
     order: dict[str, int] = {}
     for job in filter(None, map(job_of, items)):

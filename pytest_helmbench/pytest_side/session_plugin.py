@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -34,7 +35,7 @@ from pytest_helmbench.pytest_side.items import (
 )
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.selection import broken_cases, group_local_models, leave_out, select
+from pytest_helmbench.pytest_side.selection import arrange, broken_cases
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
@@ -152,12 +153,9 @@ class SessionPlugin:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Apply `--helmbench-select`; put the cases of local models together."""
-        dropped = select(items, self.settings.selection)
-        if self.settings.sample is not None:
-            dropped += leave_out(items, self._library.samples, self._notes)
+        dropped = arrange(items, self.settings, self._library, self._notes)
         if dropped:
             self._config.hook.pytest_deselected(items=dropped)
-        group_local_models(items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -180,7 +178,8 @@ class SessionPlugin:
         )
         if self._tests is not None:
             plan = replace(plan, adopted=self._tests.outline)
-        self._role.collected(jobs, plan)
+        ahead = Counter((job.target.key, job.repetition) for job in jobs if job is not None)
+        self._role.collected(jobs, replace(plan, ahead=ahead))
 
     # Running
 

@@ -109,6 +109,8 @@ class XdistController(SessionRole):
         crash_report(report, again=again)
         if again:
             sched.mark_test_pending(crashitem)
+        elif self._coordinator.early_stop is not None:
+            self._loop.soon(self._coordinator.early_stop.give_up)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pytest_helmbench.scoring.changes import Verdict, about
+from pytest_helmbench.scoring.changes import ALPHA, Verdict, about
 from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
 from pytest_helmbench.session.comparing import RunComparison
 
@@ -103,6 +103,8 @@ def _notes(found: RunComparison) -> Iterator[str]:
                 " by those of now)"
             )
         yield ", ".join(parts)
+    if found.alpha != ALPHA:
+        yield f"early stop: a regression is called at p = 0.01 after one repetition, at {found.alpha:g} at the end"
     if found.much_recorded:
         yield f"{found.recorded} of {found.replies} replies came from the record and cannot differ"
 

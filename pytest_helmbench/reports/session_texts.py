@@ -39,12 +39,12 @@ class PlannedCalls:
     Args:
         number: As far as they can be told.
         more: There may be more: what agents and packs ask cannot be told.
-        fewer: There may be fewer: replies on record stand for calls.
+        fewer: Where there may be fewer, `where replies are on record`; empty where there are not.
     """
 
     number: int
     more: bool = False
-    fewer: bool = False
+    fewer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def announcement(
     )
     return (
         f"helmbench: {_listed(models)}: {_count(cases, 'case')}, {least}{_count(calls.number, 'call')}"
-        f"{', fewer where replies are on record' if calls.fewer and calls.number else ''}"
+        f"{f', fewer {calls.fewer}' if calls.fewer and calls.number else ''}"
         f" ({concurrency} at a time), {cost}{_bounds_text(bounds)}; results in {db}"
     )
 

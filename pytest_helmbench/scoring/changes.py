@@ -86,7 +86,11 @@ def flip_p(changes: Sequence[Fraction], shares: Sequence[Fraction], margin: Frac
 
 
 def change_of(
-    changes: Sequence[Fraction], shares: Sequence[Fraction], margin: Fraction, p: float | None = None
+    changes: Sequence[Fraction],
+    shares: Sequence[Fraction],
+    margin: Fraction,
+    p: float | None = None,
+    alpha: float = ALPHA,
 ) -> Change:
     """Return what some changes say of the score; the interval never contradicts the test.
 
@@ -95,6 +99,7 @@ def change_of(
         shares: See `flip_p`.
         margin: Drop that is allowed.
         p: Where it was adjusted for other tests; None to compute it.
+        alpha: At what p a regression is called.
 
     Source:
         `docs/statistics.md`, the test and the size of a change.
@@ -106,8 +111,8 @@ def change_of(
     low, high = _interval(changes, shares, total) if down or up else (None, None)
     least = -float(margin)
     if high is not None:
-        high = max(high, least) if p > ALPHA else min(high, least)
-    if p <= ALPHA:
+        high = max(high, least) if p > alpha else min(high, least)
+    if p <= alpha:
         verdict = Verdict.REGRESSED
     elif low is not None and low >= least:
         verdict = Verdict.NOT_WORSE

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from pytest_helmbench.scoring.changes import LEAST_CHANGED, Verdict
+from pytest_helmbench.scoring.changes import ALPHA, LEAST_CHANGED, Verdict
 from pytest_helmbench.scoring.comparison import (
     BehaviourChange,
     ComparedCase,
@@ -15,6 +15,7 @@ from pytest_helmbench.scoring.comparison import (
     ScopeChange,
     compare_scopes,
 )
+from pytest_helmbench.scoring.looks import LAST_ALPHA
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.stored_scores import one_row_each
@@ -61,6 +62,7 @@ class RunComparison:
         replies: Of the candidate, all that were compared.
         reason: Why nothing is concluded; empty where something is.
         other_sample: That the baseline was asked another sample; empty where it was not.
+        alpha: At what p a regression is called.
     """
 
     model: str
@@ -78,6 +80,7 @@ class RunComparison:
     replies: int = 0
     reason: str = ""
     other_sample: str = ""
+    alpha: float = ALPHA
 
     @property
     def collapsed(self) -> tuple[BehaviourChange, ...]:
@@ -165,6 +168,7 @@ def compare_runs(
     paired = _paired(facts, candidate, baseline, despite_changes=despite_changes)
     weights = _weights(facts, paired.planned)
     common = _common(paired, weights)
+    alpha = LAST_ALPHA if candidate.settings.get("early_stop") else ALPHA
     other_sample = _other_sample(candidate, baseline)
     counts = replace(
         empty,
@@ -177,10 +181,11 @@ def compare_runs(
         replies=sum(len(case.candidate) for case in paired.cases),
         reason=f"nothing in common with {baseline.ref.name}{other_sample}",
         other_sample=other_sample,
+        alpha=alpha,
     )
     if not any(weights[case.behaviour] for case in paired.cases):
         return counts
-    scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts))
+    scopes, behaviours = compare_scopes(paired.cases, weights, limits, unit_of(facts), alpha)
     if facts.rows is not None:
         behaviours = ()
     return replace(counts, scopes=scopes, behaviours=behaviours, reason="")

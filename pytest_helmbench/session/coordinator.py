@@ -17,6 +17,7 @@ from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.session.baselines import Baselines
 from pytest_helmbench.session.commits import Commits
 from pytest_helmbench.session.comparing import RunComparison
+from pytest_helmbench.session.early_stop import EarlyStop
 from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.held_judges import PlannedAnchors, hold_planned, planned_anchors
 from pytest_helmbench.session.judge_check import held_sentence
@@ -24,7 +25,7 @@ from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_book import RunBook
-from pytest_helmbench.session.session_comparisons import compared_with, keep_comparisons
+from pytest_helmbench.session.session_comparisons import compared_with, keep_comparisons, p_so_far
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.targets import model_limits, session_concurrency
 from pytest_helmbench.store.benchmark_sizes import Shrunk
@@ -61,6 +62,7 @@ class Coordinator:
         asked = gates.baseline
         self.baselines = None if asked is None else Baselines(asked, settings.db, Path.cwd())
         self.anchors: tuple[PlannedAnchors, ...] = ()
+        self.early_stop: EarlyStop | None = None
         self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
@@ -133,6 +135,9 @@ class Coordinator:
                 commits.add_reply()
 
         backend = LocalBackend(limiter, record_attempt, record_result, self._reply_cache(), commits)
+        if commits is not None and self.baselines is not None and self.settings.early_stop:
+            self.early_stop = self._early_stop(plan, commits, self.baselines)
+            backend.hold_repetitions(self.early_stop)
         self.started = time.perf_counter()
         return backend
 
@@ -148,6 +153,21 @@ class Coordinator:
             )
             for held in found:
                 self.note(held_sentence(held))
+
+    def _early_stop(self, plan: Plan, commits: Commits, baselines: Baselines) -> EarlyStop:
+        run_ids = self.book.run_ids()
+        expected = {
+            (run_ids[key], repetition): number
+            for (key, repetition), number in plan.ahead.items()
+            if key in run_ids
+        }
+        return EarlyStop(
+            self.settings.repeat,
+            expected,
+            commits.stored,
+            lambda run_id: p_so_far(baselines, self.book, run_id),
+            self.note,
+        )
 
     @property
     def judged(self) -> Mapping[CaseKey, RecordedCase]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -110,12 +110,14 @@ class Plan:
         dry: Nothing will be called.
         scope: `whole`, `selected` or `by_outcome`.
         adopted: The cases that pytest itself has collected; None for none.
+        ahead: Cases that are asked ahead of their items, by run and repetition.
     """
 
     runs: tuple[PlannedRun, ...]
     dry: bool
     scope: str
     adopted: RowOutline | None = None
+    ahead: Mapping[tuple[tuple[str, str], int], int] = field(default_factory=dict)
 
     @property
     def tests(self) -> int:

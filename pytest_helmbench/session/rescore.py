@@ -307,8 +307,8 @@ def _write(path: Path, record: RunRecord, judged: Sequence[_Judged]) -> int:
                 store.record_attempt(attempt)
             store.record_result(_result(run_id, case))
         store.flush()
-        done = sum(case.outcome.judged for case in judged)
-        status = "complete" if done == record.total_tests else "partial"
+        facts = load_facts(path, run_id)
+        status = "complete" if facts is not None and facts.complete else "partial"
         store.close_run(run_id, run_totals(status, iso_time(time.time()), stored_score(path, run_id)))
     finally:
         store.close()

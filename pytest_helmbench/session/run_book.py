@@ -233,7 +233,8 @@ class RunBook:
         if self.resumption is None or self.plan is None:
             return True
         planned = sum(run.tests for run in self.plan.runs if self._run_ids.get(run.key) == run_id)
-        return self.tallies[run_id].judged >= planned
+        tally = self.tallies[run_id]
+        return tally.judged + tally.stopped_early >= planned
 
     def _settings_of(self, run: PlannedRun) -> dict[str, object]:
         target, loaded = self.targets[run.key], self._loaded[run.benchmark]

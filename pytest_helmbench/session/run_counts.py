@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pytest_helmbench.core.outcome import FORM_REASONS, AttemptRecord, Outcome, Parse, ResultRecord, Verdict
+from pytest_helmbench.core.outcome import (
+    FORM_REASONS,
+    STOPPED_EARLY,
+    AttemptRecord,
+    Outcome,
+    Parse,
+    ResultRecord,
+    Verdict,
+)
 from pytest_helmbench.store.cost_queries import CostRow
 from pytest_helmbench.store.result_queries import ResultRow
 
@@ -29,6 +37,7 @@ class RunCounts:
         form_faults: Judged cases that fell for the form of their reply.
         in_process: Judged cases whose verdict what was judged might have forged.
         neutral_wrong: Failed cases that scores ignore.
+        stopped_early: Repetitions that were not asked, after an early stop.
         calls: Requests sent, by purpose.
         replays: Answers taken from the record.
         prompt_tokens: As far as known.
@@ -49,6 +58,7 @@ class RunCounts:
     form_faults: int = 0
     in_process: int = 0
     neutral_wrong: int = 0
+    stopped_early: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
     answered_by: Counter[str] = field(default_factory=Counter)
@@ -74,6 +84,7 @@ class RunCounts:
             total.form_faults += part.form_faults
             total.in_process += part.in_process
             total.neutral_wrong += part.neutral_wrong
+            total.stopped_early += part.stopped_early
             total.replays += part.replays
             total.prompt_tokens += part.prompt_tokens
             total.completion_tokens += part.completion_tokens
@@ -163,7 +174,10 @@ class RunCounts:
     def take_back(self, outcome: Outcome) -> None:
         """Count an error or a skip no more: the case has run again."""
         self.verdicts[outcome.verdict] -= 1
-        self.reasons[outcome.reason or ""] -= 1
+        if outcome.reason != STOPPED_EARLY:
+            self.reasons[outcome.reason or ""] -= 1
+        else:
+            self.stopped_early -= 1
         if outcome.message in self.skips:
             self.skips[outcome.message] -= 1
 
@@ -173,9 +187,10 @@ class RunCounts:
         self.verdicts[verdict] += 1
         if verdict in (Verdict.PASSED, Verdict.FAILED):
             self.form_faults += reason in FORM_REASONS
-        elif reason is not None:
+        elif reason is not None and reason != STOPPED_EARLY:
             self.reasons[reason] += 1
         self.parses.update(parse for parse in parses if parse is not None)
+        self.stopped_early += reason == STOPPED_EARLY
         self.neutral_wrong += neutral and verdict is Verdict.FAILED
 
 

@@ -14,6 +14,7 @@ from sys import intern
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.outcome import STOPPED_EARLY
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.broken_cases import read_broken
@@ -53,7 +54,7 @@ class RunFacts:
     Args:
         scope: `whole`, `selected`, `shard` or `by_outcome`.
         codes: Planned cases.
-        repeat: Repetitions per case.
+        repeat: Repetitions per case; those before an early stop.
         scoring: Weights, floors and cap of the benchmark when it ran; None without scoring.yaml.
         weights: Severity of every perturbation and user context, difficulty of every condition of the whole
             benchmark, by full code.
@@ -144,7 +145,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
     return RunFacts(
         scope=scope,
         codes=tuple(code for code in codes if code),
-        repeat=int(settings.get("repeat") or 1),
+        repeat=_repetitions_asked(conn, run_id, int(settings.get("repeat") or 1)),
         scoring=_scoring(settings.get("scoring")),
         weights=weights,
         criteria=_criteria(conn, benchmark_id),
@@ -157,6 +158,12 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         broken=read_broken(conn, run_id),
         sample=read_sample(conn, run_id),
     )
+
+
+def _repetitions_asked(conn: sqlite3.Connection, run_id: int, planned: int) -> int:
+    """Return how many repetitions a run was asked: fewer than planned after an early stop."""
+    (first,) = conn.execute(_FIRST_STOPPED, (run_id, STOPPED_EARLY)).fetchone()
+    return planned if first is None else first - 1
 
 
 def _verdicts(conn: sqlite3.Connection, run_id: int) -> dict[tuple[str, int, str], Verdict]:
@@ -213,6 +220,7 @@ _TITLES = (
     " SELECT pillars.code || '-' || behaviours.code, behaviours.title FROM behaviours"
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
+_FIRST_STOPPED = "SELECT min(repetition) FROM results WHERE run_id = ? AND outcome = 'skipped' AND reason = ?"
 _VERDICTS = (
     "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"
     " FROM results JOIN evaluations ON evaluations.result_id = results.id"
