@@ -240,9 +240,7 @@ class Options:
         SAMPLE, None, "ask a sample: a share (0.2), a number of cases (200), or pairwise", absent="all"
     )
     sample_seed: int = _CASES(_whole("N"), 1, "another seed draws another sample", name="sample-seed")
-    early_stop: bool = _CASES(
-        _FLAG, False, "with --helmbench-repeat and a baseline: no more repetitions than the comparison needs"
-    )
+    early_stop: bool = _CASES(_FLAG, False, "no more repetitions than the comparison with a baseline needs")
     add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context", use="judges")
     strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text", use="judges")
     concurrency: int | None = _LIMITS(
