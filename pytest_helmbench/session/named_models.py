@@ -19,6 +19,7 @@ from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded
+from pytest_helmbench.gateway.relay.known_fields import refusals_of_stated
 from pytest_helmbench.session.settings import Settings
 
 __all__ = ["NamedModels", "judge_options", "named_models", "odd_models"]
@@ -153,14 +154,19 @@ def _refused(
     file: Path, options: list[tuple[StatedModel, Word, Word]], settings: Settings
 ) -> Iterator[Problem]:
     """Yield addresses and names of variables that a benchmark states, and the user has not."""
+    allows = f"if you want that, --helmbench-models-file={file} allows it, or helmbench_trusted of your own ini file"
     for stated, base_url, key_env in options:
+        for name, why in refusals_of_stated(stated.entry.sampling.extra_body or {}):
+            message = (
+                f"a benchmark does not decide who answers what: extra_body.{name} of {stated.entry.id} {why}"
+            )
+            yield Problem(file, stated.line, message, allows)
         if not _is_users(stated, base_url, key_env, settings):
             yield Problem(
                 file,
                 stated.line,
                 f"a benchmark does not decide where prompts and keys go: {_statement(stated, base_url)}",
-                f"if you want that, --helmbench-models-file={file} allows it,"
-                " or helmbench_trusted of your own ini file",
+                allows,
             )
 
 

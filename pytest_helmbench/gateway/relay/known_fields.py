@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
-__all__ = ["Refusal", "refusals", "refusals_of_trusted"]
+__all__ = ["Refusal", "refusals", "refusals_of_stated", "refusals_of_trusted"]
 
 Refusal = tuple[str, str]
 """A field, and why it is not passed on."""
@@ -120,6 +120,14 @@ def refusals_of_trusted(stated: JsonObject, known: KnownFields) -> Iterator[Refu
     for name, why in _DECIDED.items():
         if stated.get(name) is not None and name not in known.allowed:
             yield name, why
+
+
+def refusals_of_stated(extra_body: JsonObject) -> Iterator[Refusal]:
+    """Yield what a benchmark may not have merged into every request: what changes address, key, model or prompt."""
+    decided = {**_DECIDED, "model": _OTHER_MODEL, "messages": "would have another prompt answered"}
+    for name in extra_body:
+        if name in decided:
+            yield name, decided[name]
 
 
 def _fetched_parts(name: str, contents: JsonValue) -> Iterator[Refusal]:

@@ -193,3 +193,19 @@ def test_the_name_of_a_floor_hides_no_address(
         pytester, "benchmark", f"--helmbench-model={asked}", f"--helmbench-base-url={provider.url}"
     )
     _is_refused(result, provider, "models.yml:3: ", f"{name} at {provider.url}/chat/completions")
+
+
+@pytest.mark.parametrize("field", ["api_base", "model", "fallbacks", "messages"])
+def test_what_a_benchmark_adds_to_requests_names_nobody_else(
+    pytester: pytest.Pytester, provider: Provider, field: str
+) -> None:
+    models = f"- id: a/b\n  extra_body: {{{field}: x, provider: {{sort: price}}}}\n"
+    file = _write(pytester.path / "benchmark", models)
+    run = ("benchmark", f"--helmbench-base-url={provider.url}")
+
+    said = f"a benchmark does not decide who answers what: extra_body.{field} of a/b would have"
+    _is_refused(run_pytest(pytester, *run), provider, "models.yml:1: ", said)
+    run_pytest(pytester, *run, "--helmbench-model=c/d").assert_outcomes(passed=1)
+    file.write_text("- id: a/b\n  extra_body: {provider: {sort: price}, top_k: 3}\n")
+    run_pytest(pytester, *run).assert_outcomes(passed=1)
+    assert provider.requests[-1].body["provider"] == {"sort": "price"}
