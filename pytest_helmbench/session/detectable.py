@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, detectable_drop
+from pytest_helmbench.scoring.inner_spread import inner_square
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import compare_runs
-from pytest_helmbench.session.stored_scores import scored_run
+from pytest_helmbench.session.stored_scores import planned_rows, scored_run
 from pytest_helmbench.store.comparison_rows import earlier_detectable
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import configured_alike, run_detail
@@ -36,7 +37,7 @@ def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> 
     """Return what drop below a baseline can be found; None where nothing on record tells.
 
     The first of these that there is: earlier comparisons on this content, another run of the baseline's configuration,
-    the baseline's repetitions, the spread of cases inside its perturbations.
+    the baseline's repetitions, the spread of cases inside its perturbations; else the number of its cases.
 
     Args:
         own: The session's results file.
@@ -70,6 +71,12 @@ def detectable_before(own: Path, baseline: ComparedRun, benchmark_hash: str) -> 
         return Detectable(detectable_drop(2 * total.rerun.sd**2), f"from the repetitions of {ref.name}")
     if total.interval is None or total.score is None:
         return None
+    weights = (
+        {} if facts.scoring is None else {code: float(one) for code, one in facts.scoring.weights.items()}
+    )
+    spread = inner_square(planned_rows(facts), weights)
+    if spread is not None:
+        return Detectable(detectable_drop(spread), f"an upper guess from the cases of {ref.name}")
     # Nothing is known of the model itself: as if each case were a yes/no draw of its own.
     share = float(total.score)
     square = 2 * share * (1 - share) / total.interval.effective_cases
