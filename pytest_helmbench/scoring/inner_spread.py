@@ -1,4 +1,4 @@
-"""The spread of cases inside perturbations: from one run alone, an upper guess of what another run of it would change."""
+"""The spread of cases inside perturbations: an upper guess, from one run, of what another would change."""
 
 from __future__ import annotations
 
