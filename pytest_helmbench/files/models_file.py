@@ -36,8 +36,12 @@ _MOST_JUDGES = 3
 MODELS_SCHEMA = shipped_schema("models", __name__)
 
 
-def load_models(path: Path) -> ModelsFile:
+def load_models(path: Path, root: Path | None = None) -> ModelsFile:
     """Read a models file, a mapping or a bare list.
+
+    Args:
+        path: The file.
+        root: The folder of the benchmark that brings it; None for a file of the user's.
 
     Raises:
         UnreadableBenchmarkError: With all that is wrong with it.
@@ -46,7 +50,7 @@ def load_models(path: Path) -> ModelsFile:
         Scenario trees, section 7.
     """
     findings = Findings()
-    text = Reader(findings).text(path)
+    text = Reader(findings, root).text(path)
     document = parse_yaml(text) if text is not None else Document(None)
     findings.add(path, *validate(document, MODELS_SCHEMA))
     if not findings.problems:

@@ -52,11 +52,14 @@ def named_models(root: Path, settings: Settings) -> NamedModels:
         UnreadableBenchmarkError: models.yml is broken, or states addresses or variables that the user has not.
     """
     file = _models_file(root, settings)
-    stated = ModelsFile() if file is None else load_models(file)
+    is_users = file is not None and _is_trusted(file, settings)
+    stated = (
+        ModelsFile() if file is None else load_models(file, None if is_users else benchmark_root(file.parent))
+    )
     known = {model.entry.id: model for model in stated.models}
     wanted = [_stated(name, known) for name in settings.models.value or known]
     judges = _judges(stated, wanted, settings)
-    if file is None or _is_trusted(file, settings):
+    if file is None or is_users:
         return NamedModels(tuple(map(_as_stated, wanted)), tuple(map(_as_stated, judges)))
     options = [(one, settings.base_url, settings.api_key_env) for one in wanted]
     options += [(judge, *judge_options(settings)) for judge in judges]
@@ -72,7 +75,7 @@ def odd_models(file: Path) -> Iterator[Problem]:
     Raises:
         UnreadableBenchmarkError: It is broken.
     """
-    stated = load_models(file)
+    stated = load_models(file, benchmark_root(file.parent))
     for model in (*stated.models, *stated.marking_models):
         try:
             resolve_endpoint(_as_stated(model), default_base_url=None, default_key_env=None, environ={})

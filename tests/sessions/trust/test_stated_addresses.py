@@ -209,3 +209,19 @@ def test_what_a_benchmark_adds_to_requests_names_nobody_else(
     file.write_text("- id: a/b\n  extra_body: {provider: {sort: price}, top_k: 3}\n")
     run_pytest(pytester, *run).assert_outcomes(passed=1)
     assert provider.requests[-1].body["provider"] == {"sort": "price"}
+
+
+def test_a_link_in_a_benchmark_quotes_nothing_of_the_users_file(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    file = _write(pytester.path / "benchmark", "")
+    file.unlink()
+    file.symlink_to(pytester.path / "private")
+    (pytester.path / "private").write_text(f"{_TOKEN}: x\n")
+    run = ("benchmark", f"--helmbench-base-url={provider.url}", "--helmbench-model=a/b")
+
+    _is_refused(
+        run_pytest(pytester, *run), provider, "models.yml: the file cannot be read: a link leads out of"
+    )
+    (pytester.path / "private").write_text("- id: a/b\n")
+    run_pytest(pytester, *run, "--helmbench-models-file=benchmark/models.yml").assert_outcomes(passed=1)
