@@ -18,7 +18,7 @@ class GarbagePace:
 
     def __init__(self) -> None:
         self._thresholds = gc.get_threshold()
-        self._was_on = gc.isenabled()
+        self._was_on = True
 
     def begin(self) -> None:
         """Set aside what is loaded; what an earlier session in this process set aside is garbage by now."""
@@ -28,6 +28,7 @@ class GarbagePace:
 
     def before_items(self) -> None:
         """Collect nothing while items are made: they all stay."""
+        self._was_on = gc.isenabled()  # not before: nothing is collected while the session is put together
         gc.disable()
 
     def after_items(self) -> None:

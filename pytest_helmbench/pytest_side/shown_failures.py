@@ -16,7 +16,7 @@ from pytest_helmbench.reports.failure_lines import PartCounts, failure_table, sa
 __all__ = ["ShownFailures"]
 
 _IN_FULL_QUIETLY = 3
-_PARTS_QUIETLY = 5
+_PARTS_QUIETLY = 3
 
 
 class ShownFailures:

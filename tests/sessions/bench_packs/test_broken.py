@@ -138,7 +138,7 @@ def test_a_broken_pack_is_one_error_and_its_neighbours_run(
     unread.parent.mkdir()
     unread.write_text('{\n  "schemaVersion": 1,\n  "id": "m"\n')
 
-    result = run_packs(pytester, url=provider.url, paths=("packs",))
+    result = run_packs(pytester, url=provider.url, paths=("packs", "--helmbench-show=all"))
 
     result.assert_outcomes(passed=2, errors=len(sentences) + 2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
