@@ -37,6 +37,7 @@ _COMMANDS = (
     "rescore",
     "report",
     "export",
+    "import",
     "schema",
     "packs",
 )

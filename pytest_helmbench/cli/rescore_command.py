@@ -20,7 +20,8 @@ from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.session.comparison_records import comparison_records
-from pytest_helmbench.session.rescore import Rescored, RescoreError, refuse_kind, rescore
+from pytest_helmbench.session.rescorable import refuse_run
+from pytest_helmbench.session.rescore import Rescored, RescoreError, rescore
 from pytest_helmbench.store.run_queries import RunDetail
 
 __all__ = ["command"]
@@ -41,7 +42,7 @@ def command(run: str, path: Path | None, db: Path | None, *, as_json: bool) -> N
     detail = run_of(database, run)
     settings = Project.at(Path.cwd()).settings()
     try:
-        refuse_kind(detail.summary.id, detail.kind)
+        refuse_run(detail)
         with kept_values(settings) as session:
             found = rescore(database, detail, _root_of(detail, path), session, settings)
     except RescoreError as error:

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded, Loader, SessionValues
-from pytest_helmbench.benchmarks.registry import kind_of, places_named, places_of
+from pytest_helmbench.benchmarks.registry import kind_of, places_of
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
@@ -31,6 +31,7 @@ from pytest_helmbench.judging.judge import load_template
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import RunComparison, compare_runs
+from pytest_helmbench.session.rescorable import refuse_kind
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.stored_answers import (
     NEEDS_JUDGE,
@@ -47,7 +48,7 @@ from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
 from pytest_helmbench.store.run_rows import RunRecord, iso_time
 from pytest_helmbench.store.writer import Store
 
-__all__ = ["NOT_RESCORED", "RescoreError", "Rescored", "refuse_kind", "rescore"]
+__all__ = ["NOT_RESCORED", "RescoreError", "Rescored", "rescore"]
 
 NOT_RESCORED = "not_rescored"
 """Reason of a case whose reply cannot be judged again."""
@@ -99,17 +100,6 @@ class _Judged:
     job: CaseJob
     outcome: Outcome
     answers: StoredAnswers
-
-
-def refuse_kind(run_id: int, kind: str) -> None:
-    """Refuse a run of a kind whose replies cannot be judged by anybody but itself.
-
-    Raises:
-        HelmbenchError: It is of such a kind, or its kind is not installed.
-    """
-    sentence = places_named(kind).not_rescored
-    if sentence:
-        raise HelmbenchError(f"run {run_id} cannot be judged anew: {sentence}")
 
 
 def rescore(

@@ -24,7 +24,6 @@ _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {
     "aiohttp": "gateway",
     "genai_prices": "gateway",
-    "inspect_ai": "reports",
     "jinja2": "reports",
     "pyarrow": "reports",
     "re2": "core",
@@ -98,6 +97,7 @@ _LATE = {
     ("composition", "pytest_helmbench.pytest_side.job_end"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),
+    ("readers", "pytest_helmbench.imports.inspect_logs"),
     ("inspect_export", "inspect_ai.log"),  # extras that need not be installed
     ("inspect_export", "pytest_helmbench.reports.exports.inspect_log"),
     ("parquet_export", "pyarrow"),

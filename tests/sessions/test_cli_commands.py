@@ -252,7 +252,7 @@ def test_exports_hold_hashes_and_texts_only_when_asked_for(project: Project) -> 
         ("check nix", "no benchmark at nix\n  hint: a benchmark is a folder with scenarios/P1-B1-S1/…;"),
         ("costs --model nix/x", "helmbench.db has no run of nix/x\n  hint: did you mean baseline/lexical?"),
         ("costs --run-id x", "Invalid value for '--run-id': 'x' is not a valid integer."),
-        ("schema nix", "Invalid value for 'NAME': 'nix' is not one of 'bench_pack', 'benchmark'"),
+        ("schema nix", "Invalid value for 'NAME': 'nix' is not one of 'anchors', 'bench_pack', 'benchmark'"),
         ("export --format excel", "'excel' is not one of 'csv', 'parquet', 'inspect', 'eee', 'json', "),
         (
             "export --format csv --output no/such.csv",
@@ -350,9 +350,11 @@ def test_the_console_script_and_a_bare_call_show_the_commands(project: Project) 
             "compare",
             "judge-sample",
             "judge-labels",
+            "judge-check",
             "rescore",
             "report",
             "export",
+            "import",
             "schema",
             "packs",
         ),
@@ -421,7 +423,8 @@ def test_check_reports_every_problem_by_file_and_line(tmp_path: Path) -> None:
         "benchmark/models.yml:3: error: unknown key 'temprature'\n  hint: did you mean 'temperature'?",
         "benchmark/scenarios/P1-B1-S1/S1.json:1: warning: the schema is sent with strict: false,",
         "benchmark/scenarios/P1-B1-S1/S1.md:2: warning: constant answer: one reply passes every scored case",
-        "benchmark: 1 healthy scenario, 1 case; 2 cases of 2 broken scenarios cannot run; 3 errors, 4 warnings",
+        "benchmark: 1 healthy scenario, 1 case; 3 errors, 4 warnings",
+        "2 cases of 2 broken scenarios cannot run: they count as planned and not judged",
     ):
         assert line in done.stdout
     assert "  hint: did you mean 'list_includes'?" in done.stdout

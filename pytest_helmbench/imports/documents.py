@@ -1,0 +1,107 @@
+"""JSON files of other tools, read with bounds; what is not there is said with its place."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.imports.foreign_run import ImportFileError
+
+__all__ = ["entries", "number", "objects", "read_json", "read_lines", "text", "time_text", "whole"]
+
+_MOST_BYTES = 1 << 30
+
+
+def read_json(path: Path) -> JsonObject:
+    """Return the object that a JSON file holds.
+
+    Raises:
+        ImportFileError: It cannot be read, is too large, or holds something else.
+    """
+    found = _loaded(_content(path), str(path))
+    if not isinstance(found, dict):
+        raise ImportFileError(f"{path}: no JSON object\n  hint: name a file of results")
+    return found
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the objects of a JSON Lines file with their lines, from 1.
+
+    Raises:
+        ImportFileError: As `read_json`, with the line.
+    """
+    for line, content in enumerate(_content(path).split("\n"), 1):
+        if content.strip():
+            found = _loaded(content, f"{path}:{line}")
+            if not isinstance(found, dict):
+                raise ImportFileError(f"{path}:{line}: no JSON object")
+            yield line, found
+
+
+def _content(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > _MOST_BYTES:
+            raise ImportFileError(f"{path}: {size:,} bytes; results of up to {_MOST_BYTES:,} are read")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ImportFileError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ImportFileError(f"{path}: no UTF-8 text") from error
+
+
+def _loaded(content: str, place: str) -> JsonValue:
+    try:
+        found: JsonValue = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ImportFileError(f"{place}: no JSON: {error}") from error
+    return found
+
+
+def entries(value: JsonValue) -> JsonObject:
+    """Return an object, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: JsonValue) -> list[JsonObject]:
+    """Return the objects of a list; nothing for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: JsonValue) -> str:
+    """Return a value for people: a text as it is, nothing for null, all else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def number(value: JsonValue) -> float | None:
+    """Return a finite number; None for anything else, truth values too."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def whole(value: JsonValue) -> int | None:
+    """Return a count; None for anything else."""
+    found = number(value)
+    return None if found is None or found < 0 else int(found)
+
+
+def time_text(value: JsonValue, otherwise: float) -> str:
+    """Return a time as ISO 8601 UTC, given so or in seconds since 1970.
+
+    Args:
+        otherwise: Seconds since 1970, where there is no time.
+    """
+    seconds = number(value)
+    try:
+        if seconds is None and isinstance(value, str):
+            seconds = datetime.fromisoformat(value).timestamp()
+        return datetime.fromtimestamp(otherwise if seconds is None else seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(otherwise, UTC).isoformat()

@@ -1,0 +1,208 @@
+"""Results of other tools become runs that are shown, scored, compared and reported like ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trees import rows
+
+from pytest_helmbench.cli.main import main
+
+_TIME = "2026-11-20T10-00-00.5"
+
+
+@pytest.fixture(autouse=True)
+def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _promptfoo(path: Path, verdicts: Mapping[str, Sequence[bool | None]]) -> Path:
+    """Write what promptfoo 0.123 writes: a row per provider × test; a repetition is another test of the same words."""
+    found = []
+    for provider, said in verdicts.items():
+        for number, passed in enumerate(said):
+            question = f"question {number // 2}"  # --repeat 2
+            found.append(
+                {
+                    "cost": 0.001,
+                    "gradingResult": None
+                    if passed is None
+                    else {
+                        "pass": passed,
+                        "componentResults": [
+                            {"pass": passed, "assertion": {"type": "contains", "value": "Paris"}}
+                        ],
+                    },
+                    "latencyMs": 27,
+                    "promptIdx": 0,
+                    "provider": {"id": provider, "label": ""},
+                    "response": {
+                        "output": "Paris" if passed else "Rome",
+                        "tokenUsage": {"prompt": 10, "completion": 2},
+                    },
+                    "success": passed is True,
+                    "testCase": {"vars": {"q": question}, "assert": [{"type": "contains", "value": "Paris"}]},
+                    "testIdx": number,
+                    "vars": {"q": question},
+                    "failureReason": 2 if passed is None else 0 if passed else 1,
+                    "error": None if passed else "why",
+                }
+            )
+    document = {
+        "evalId": "eval-1",
+        "results": {"version": 3, "timestamp": "2026-11-20T10:00:00.114Z", "results": found},
+        "config": {"description": "capitals"},
+        "metadata": {"promptfooVersion": "0.123.1"},
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def _lm_eval(folder: Path, samples: list[dict[str, Any]]) -> Path:
+    """Write what lm-eval 0.4.13 writes with --log_samples."""
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({"target": "4", "filtered_resps": ["4"], "filter": "none", **one}) for one in samples]
+    (folder / f"samples_sums_{_TIME}.jsonl").write_text("\n".join(lines) + "\n")
+    document = {
+        "results": {"sums": {"exact_match,none": 0.5}},
+        "configs": {"sums": {}},
+        "versions": {"sums": 1.0},
+        "n-shot": {"sums": 0},
+        "date": 1795411951.7,
+        "lm_eval_version": "0.4.13",
+        "model_name": "org/small",
+    }
+    path = folder / f"results_{_TIME}.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_promptfoo_gives_a_run_per_provider_with_repetitions_errors_and_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = [True, True, True, False, None, True] * 3, [False, False, True, False, False, True] * 3
+    _promptfoo(tmp_path / "out.json", {"openai:a": good, "openai:b": bad})
+
+    assert main(["import", "out.json"]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        "run 1: openai:a on capitals: 18 cases, 3 without a verdict (from out.json)",
+        "run 2: openai:b on capitals: 18 cases (from out.json)",
+    ]
+    assert said.err == f"2 runs in {tmp_path / 'helmbench.db'}\n"
+    found = rows(
+        tmp_path / "helmbench.db",
+        "SELECT outcome, reason, COUNT(*), MAX(repetition), SUM(prompt_tokens), ROUND(SUM(cost_usd), 6)"
+        " FROM results WHERE run_id = 1 GROUP BY outcome ORDER BY outcome",
+    )
+    assert found == [
+        ("error", "provider", 3, 1, 30, 0.003),
+        ("failed", None, 3, 2, 30, 0.003),
+        ("passed", None, 12, 2, 120, 0.012),
+    ]
+    assert main(["score", "1", "--json"]) == 0
+    score = json.loads(capsys.readouterr().out)
+    assert score["judged_rows"] == 15
+    assert main(["compare", "1", "2"]) in (0, 1)
+    compared = capsys.readouterr().out
+    assert "points" in compared
+    assert main(["report", "1", "2", "--format", "html", "-o", "page.html"]) == 0
+    assert "openai:b" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert main(["rescore", "1"]) == 2
+    assert "run 1 cannot be judged anew: another tool has run it" in capsys.readouterr().err
+
+
+def test_lm_eval_gives_a_run_per_task_and_filter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    samples = [
+        {
+            "doc_id": number,
+            "metrics": ["bleu", "exact_match"],
+            "bleu": 0.3,
+            "exact_match": number % 2,
+            "filter": name,
+        }
+        for number in range(4)
+        for name in ("strict", "flexible")
+    ]
+    samples.append({"doc_id": 4, "metrics": ["bleu"], "bleu": 0.7, "filter": "strict"})
+    _lm_eval(tmp_path / "out", samples)
+
+    assert main(["import", f"out/results_{_TIME}.json"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"run 1: org/small on sums (strict): 5 cases, 1 without a verdict (from results_{_TIME}.json)",
+        f"run 2: org/small on sums (flexible): 4 cases (from results_{_TIME}.json)",
+    ]
+    found = rows(
+        tmp_path / "helmbench.db",
+        "SELECT status, score, passed_tests, failed_tests, error_tests FROM evaluation_runs",
+    )
+    assert found == [("partial", 0.5, 2, 2, 1), ("complete", 0.5, 2, 2, 0)]
+    assert main(["show", "1", "0"]) == 0
+    assert "exact_match" in capsys.readouterr().out
+
+
+def test_a_log_of_inspect_comes_back_as_it_went(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
+    _promptfoo(tmp_path / "out.json", {"openai:a": [True, False, None, True]})
+    assert main(["import", "out.json"]) == 0
+    assert main(["export", "1", "--format", "inspect", "-o", "log.eval"]) == 0
+    assert main(["import", "log.eval"]) == 0
+    columns = "SELECT code, repetition, outcome, score, prompt_tokens, cost_usd FROM results WHERE run_id ="
+    database = tmp_path / "helmbench.db"
+    assert sorted(rows(database, f"{columns} 1"), key=str) == sorted(rows(database, f"{columns} 2"), key=str)
+    capsys.readouterr()
+
+
+def test_what_cannot_be_read_is_told_at_once_and_stores_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _promptfoo(tmp_path / "good.json", {"a": [True]})
+    _promptfoo(tmp_path / "empty.json", {})
+    (tmp_path / "torn.json").write_text('{"evalId": ')
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    alone = _lm_eval(tmp_path / "alone", [])
+    broken = _lm_eval(tmp_path / "broken", [{"doc_id": 1, "metrics": []}, {"metrics": []}])
+    names = ("good", "empty", "torn", "other", "list", "deep", "none")
+    files = [*(f"{name}.json" for name in names), str(alone), str(broken)]
+
+    assert main(["import", *files]) == 2
+    said = capsys.readouterr().err
+    for sentence in (
+        "empty.json: no results in it\n  hint: promptfoo eval -o FILE.json",
+        "torn.json: no JSON: ",
+        "other.json: of no tool that is known here\n  hint: a log of Inspect AI",
+        "list.json: no JSON object",
+        "deep.json: no JSON: ",
+        "none.json: cannot be read: No such file or directory",
+        f"no samples beside it (samples_TASK_{_TIME}.jsonl)\n  hint: lm_eval writes them with --log_samples",
+        f"samples_sums_{_TIME}.jsonl:2: no doc_id",
+    ):
+        assert sentence in said
+    assert not (tmp_path / "helmbench.db").exists()
+
+
+def test_hostile_values_are_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _promptfoo(tmp_path / "out.json", {"\x1b[31mred\n::error::x": [True]})
+    document = json.loads(path.read_text())
+    row = document["results"]["results"][0]
+    row |= {
+        "cost": "NaN",
+        "latencyMs": -1,
+        "promptIdx": 10**30,
+        "testIdx": "\n",
+        "response": ["\ud800"],
+        "vars": 7,
+    }
+    document["results"]["timestamp"] = 1e300
+    path.write_text(json.dumps(document).replace('"NaN"', "NaN"))
+    assert main(["import", "out.json"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert len(said.splitlines()) == 1
+    assert rows(tmp_path / "helmbench.db", "SELECT outcome, cost_usd FROM results") == [("passed", None)]
