@@ -18,8 +18,11 @@ from pytest_helmbench.session.coordinator import Coordinator
 
 __all__ = ["EndingHooks", "Interruptions", "end_with_parent"]
 
-_ENDING = ("SIGTERM", "SIGHUP")
+_ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
+"""The signals, with what nobody else has taken them for."""
+
 _ONE_STROKE_S = 0.5  # whoever ends a group of processes may send several signals, to several of them, at once
+_UNHEARD_S = 2.0  # after so long somebody has caught the exception, and the next signal raises it again
 _LOOK_S = 0.4
 _ORDERLY_END_S = 1.0
 
@@ -27,13 +30,15 @@ _ORDERLY_END_S = 1.0
 class Interruptions:
     """The signals that end a session, from its beginning to its end.
 
-    SIGTERM and SIGHUP become what Ctrl-C is: `KeyboardInterrupt` in the main thread. A session that is not run there,
-    and a signal that somebody else handles or ignores (`nohup`), are left alone.
+    SIGTERM and SIGHUP become what Ctrl-C is: `KeyboardInterrupt` in the main thread, once: a second one in the middle
+    of the first would leave locks of others unlocked. A session that is not run there, and a signal that somebody else
+    handles or ignores (`nohup`), are left alone.
     """
 
     def __init__(self) -> None:
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
         self._raised_at: float | None = None
+        self._again = False
         self._hurry: Callable[[], None] | None = None
         self._of_worker: str | None = None
 
@@ -41,9 +46,9 @@ class Interruptions:
         """Begin to hear signals."""
         if threading.current_thread() is not threading.main_thread():
             return
-        for name in _ENDING:
+        for name, untaken in _ENDING.items():
             number: signal.Signals | None = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            if number is not None and signal.getsignal(number) is untaken:
                 self._before[number] = signal.signal(number, self._end)
 
     def stop_listening(self) -> None:
@@ -67,7 +72,10 @@ class Interruptions:
             self._restore(signal.SIGINT)
             hurry()
 
-        self._before[signal.SIGINT] = signal.signal(signal.SIGINT, heard)
+        self._before.setdefault(signal.SIGINT, signal.getsignal(signal.SIGINT))
+        signal.signal(signal.SIGINT, heard)
+        if self._again:
+            heard(signal.SIGINT, None)
 
     def worker_ends(self, sentence: str) -> None:
         """End the session because one of its workers was sent a signal. From any thread.
@@ -103,10 +111,13 @@ class Interruptions:
                 self._hurry()
             return
         now = time.monotonic()
-        if self._raised_at is not None and now - self._raised_at < _ONE_STROKE_S:
+        since = None if self._raised_at is None else now - self._raised_at
+        if since is not None and (self._of_worker is not None or since < _UNHEARD_S):
+            self._again |= number == signal.SIGINT and since >= _ONE_STROKE_S
             return
         self._raised_at = now
-        raise KeyboardInterrupt(self._of_worker or signal.Signals(number).name)
+        name = "" if number == signal.SIGINT else signal.Signals(number).name
+        raise KeyboardInterrupt(*filter(None, [self._of_worker or name]))
 
 
 class EndingHooks:

@@ -1,0 +1,73 @@
+"""Signals that end a session: one exception for all of them, and what comes later cuts the wait short."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_helmbench.pytest_side import interruption
+from pytest_helmbench.pytest_side.interruption import Interruptions
+
+
+@pytest.fixture
+def heard() -> Iterator[Interruptions]:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    interruptions = Interruptions()
+    interruptions.listen()
+    yield interruptions
+    interruptions.stop_listening()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("then", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_raises_nothing_in_the_middle_of_the_first(
+    heard: Interruptions, first: signal.Signals, then: signal.Signals
+) -> None:
+    hurried: list[bool] = []
+    with pytest.raises(KeyboardInterrupt) as raised:
+        signal.raise_signal(first)
+    assert str(raised.value) == ("" if first == signal.SIGINT else "SIGTERM")
+    signal.raise_signal(then)  # of the same stroke
+    heard.begun(lambda: hurried.append(True))
+    assert hurried == []
+    signal.raise_signal(then)
+    assert hurried == [True]
+
+
+def test_a_second_ctrl_c_before_the_end_has_begun_cuts_it_short(
+    heard: Interruptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruption, "_ONE_STROKE_S", 0.0)
+    hurried: list[bool] = []
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
+    heard.begun(lambda: hurried.append(True))
+    assert hurried == [True]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)  # as before us
+
+
+def test_news_of_a_worker_raise_nothing_once_the_session_was_interrupted(
+    heard: Interruptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruption, "_ONE_STROKE_S", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    heard.worker_ends("gw0 was sent SIGINT")
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join()
+
+
+def test_an_exception_that_somebody_caught_is_raised_again(
+    heard: Interruptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruption, "_UNHEARD_S", 0.0)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
