@@ -76,8 +76,7 @@ class LiveLine:
         elif self._printer() is not None and 0 < coordinator.settings.heartbeat_s <= now - self._said_at:
             self._said_at = now
             line = self._progress(coordinator, in_flight=False)
-            self._reporter.ensure_newline()
-            self._write(lambda _width: scrub(line) + "\n")
+            self._write(lambda _width: scrub(line) + "\n", on_its_own=True)
 
     def _progress(self, coordinator: Coordinator, *, in_flight: bool) -> str:
         plan = coordinator.book.plan
@@ -118,7 +117,7 @@ class LiveLine:
         """Print a line that stays, on a terminal and in a log."""
         self.clear()
         if self._printer() is not None:
-            self._write(lambda _width: f"\nhelmbench: {scrub(sentence)}\n")
+            self._write(lambda _width: f"helmbench: {scrub(sentence)}\n", on_its_own=True)
 
     def _printer(self) -> Any:
         if self._reporter is None:
@@ -128,8 +127,18 @@ class LiveLine:
     def _on_a_terminal(self) -> bool:
         return self._printer() is not None and not in_ci() and bool(getattr(self._reporter, "isatty", False))
 
-    def _write(self, text: Callable[[int], str]) -> None:
-        """Write past the capture; the width can be asked only there, where standard output is the terminal."""
+    def _write(self, text: Callable[[int], str], *, on_its_own: bool = False) -> None:
+        """Write past the capture; the width can be asked only there, where standard output is the terminal.
+
+        Args:
+            text: What, by the terminal's width.
+            on_its_own: On a new line, wherever pytest's own stands: its letters under xdist are no line to it.
+        """
         capture = self._config.pluginmanager.get_plugin("capturemanager")
         with self._lock, capture.global_and_fixture_disabled() if capture else nullcontext():
-            self._reporter.write(text(self._config.get_terminal_writer().fullwidth), flush=True)
+            writer = self._config.get_terminal_writer()
+            if on_its_own:
+                self._reporter.ensure_newline()
+                if writer.width_of_current_line:
+                    self._reporter.write("\n")
+            self._reporter.write(text(writer.fullwidth), flush=True)

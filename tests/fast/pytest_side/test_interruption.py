@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,17 @@ from pytest_helmbench.pytest_side.interruption import Interruptions
 
 @pytest.fixture
 def heard() -> Iterator[Interruptions]:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    untaken: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, what) for number, what in untaken.items()}
     interruptions = Interruptions()
     interruptions.listen()
     yield interruptions
     interruptions.stop_listening()
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    after = {number: signal.signal(number, what) for number, what in before.items()}
+    assert after == untaken
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])

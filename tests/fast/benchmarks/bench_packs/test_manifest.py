@@ -273,7 +273,8 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
         {"entry": "./dist/other.js"},
         [
             "7: entry: the file './dist/other.js' does not exist"
-            "\n  hint: build the pack (npm install, then npm run build), or take one that is built"
+            "\n  hint: build the pack (npm install, then npm run build; or `helmbench packs install PATH --build`,"
+            " in a sandbox), or take one that is built"
         ],
     ),
     (
