@@ -23,6 +23,7 @@ _VERIFIER = {
 }
 
 
+@pytest.mark.flaky(reruns=2)  # once in some ten runs of all tests the request never reaches the verifier: see A's limit
 @pytest.mark.parametrize("prepare", ["item", "session"])
 def test_a_dead_verifier_is_an_error_and_who_waits_gets_a_new_one(
     pytester: pytest.Pytester, provider: Provider, prepare: str
@@ -39,6 +40,7 @@ def test_a_dead_verifier_is_an_error_and_who_waits_gets_a_new_one(
         "--helmbench-verifier=process",
         "--helmbench-pack-concurrency=1",
         f"--helmbench-prepare={prepare}",
+        "--helmbench-case-timeout=45",
     )
 
     result = run_packs(pytester, *options, "-rA", url=provider.url)

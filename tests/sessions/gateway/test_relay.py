@@ -560,13 +560,13 @@ def test_a_client_that_hangs_up_ends_its_call(provider: Provider) -> None:
 def test_a_reply_that_comes_after_its_client_has_gone_is_on_record_and_is_not_paid_again(
     provider: Provider,
 ) -> None:
-    provider.answers(times=1, text="late", latency_s=0.5)
+    provider.answers(times=1, text="late", latency_s=1.5)
 
     async def check() -> None:
         async with relayed(provider.url) as setup:
             _, address = await setup.item()
             with pytest.raises(openai.APITimeoutError):
-                async with _client(address).with_options(timeout=0.05, max_retries=0) as client:
+                async with _client(address).with_options(timeout=0.5, max_retries=0) as client:
                     await client.chat.completions.create(
                         model="m", messages=[{"role": "user", "content": "Hello"}]
                     )
