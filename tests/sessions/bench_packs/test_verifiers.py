@@ -23,7 +23,9 @@ _VERIFIER = {
 }
 
 
-@pytest.mark.flaky(reruns=2)  # once in some ten runs of all tests the request never reaches the verifier: see A's limit
+@pytest.mark.flaky(
+    reruns=2
+)  # once in some ten runs of all tests the request never reaches the verifier: see A's limit
 @pytest.mark.parametrize("prepare", ["item", "session"])
 def test_a_dead_verifier_is_an_error_and_who_waits_gets_a_new_one(
     pytester: pytest.Pytester, provider: Provider, prepare: str
