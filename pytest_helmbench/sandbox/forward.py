@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 __all__ = ["Forward", "pump"]
 
@@ -60,10 +59,12 @@ class Forward:
 
 
 async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    """Pass on what comes from one side, and its end, until either side is gone."""
-    with suppress(OSError):
+    """Pass on what comes from one side, and its end; where it breaks off, the other is broken off too."""
+    try:
         while chunk := await source.read(_CHUNK):
             sink.write(chunk)
             await sink.drain()
         if sink.can_write_eof():
             sink.write_eof()
+    except OSError:
+        sink.transport.abort()

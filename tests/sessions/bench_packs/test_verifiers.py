@@ -42,7 +42,6 @@ def test_a_dead_verifier_is_an_error_and_who_waits_gets_a_new_one(
         "--helmbench-verifier=process",
         "--helmbench-pack-concurrency=1",
         f"--helmbench-prepare={prepare}",
-        "--helmbench-case-timeout=45",
     )
 
     result = run_packs(pytester, *options, "-rA", url=provider.url)
