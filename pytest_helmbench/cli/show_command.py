@@ -18,6 +18,7 @@ from pytest_helmbench.cli.output import (
     say_json,
 )
 from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.core.codes import CaseCode, Selection
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.reports.paired_tables import repetitions_sentence
@@ -224,7 +225,7 @@ def _show_outcomes(
             or ((own := CaseCode.parse(row.code)) is not None and selection.matches(own.parts()))
         )
     ]
-    rows.sort(key=lambda row: -abs(row.severity) * (10 - row.difficulty))
+    rows.sort(key=lambda row: -at_risk(row.severity, row.difficulty))
     if rows or as_json:
         _say_verdicts(rows, as_json=as_json)
     else:

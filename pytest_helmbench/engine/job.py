@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.outcome import Outcome, Reply
 from pytest_helmbench.core.rule import CaseRule
@@ -202,7 +203,7 @@ class CaseJob(ABC):
             "model": self.model_id,
             "verdict": verdict,
             "part": self.part,
-            "weight": abs(self.severity) * (10 - self.difficulty),
+            "weight": at_risk(self.severity, self.difficulty),
         }
 
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:

@@ -12,11 +12,11 @@ import pytest
 
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.pytest_side.ci import in_github_actions
+from pytest_helmbench.pytest_side.report_files import session_reports
 from pytest_helmbench.pytest_side.session_end import SessionEnd
 from pytest_helmbench.reports.annotations import MOST_ANNOTATIONS, Annotation
 from pytest_helmbench.reports.job_summary import job_summary
 from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.run_report import run_report
 from pytest_helmbench.store.fault import StoreError
 
 __all__ = ["JobEnd"]
@@ -65,12 +65,7 @@ class JobEnd:
         if place is None or not coordinator.book.tallies:
             return
         try:
-            found = [
-                run_report(coordinator.book.db, run_id, scored=coordinator.book.scored.get(run_id))
-                for run_id in coordinator.book.tallies
-            ]
-            reports = [report for report in found if report is not None]
-            text = job_summary(self._end.verdicts, tuple(coordinator.comparisons.values()), reports)
+            text = job_summary(self._end.verdicts, session_reports(coordinator))
             with place.open("a" if coordinator.settings.summary == "auto" else "w", encoding="utf-8") as file:
                 file.write(text)
         except (OSError, StoreError) as error:

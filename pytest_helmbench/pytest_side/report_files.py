@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
 from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.run_report import run_report
+from pytest_helmbench.session.run_report import RunReport, run_report
 from pytest_helmbench.store.fault import StoreError
 
-__all__ = ["write_report_files"]
+__all__ = ["session_reports", "write_report_files"]
 
 
 def write_report_files(coordinator: Coordinator) -> None:
@@ -27,22 +27,32 @@ def write_report_files(coordinator: Coordinator) -> None:
         coordinator.note(f"{names}: not written, since nothing was run")
         return
     try:
-        found = [
-            run_report(
-                book.db,
-                run_id,
-                with_text=settings.shown_texts.any,
-                all_cases=any(form.all_cases for form in wanted.values()),
-                scored=book.scored.get(run_id),
-            )
-            for run_id in book.tallies
-        ]
+        reports = session_reports(
+            coordinator,
+            with_text=settings.shown_texts.any,
+            all_cases=any(form.all_cases for form in wanted.values()),
+        )
     except StoreError as error:
         coordinator.note(f"no report: {error}")
         return
-    reports = [
+    write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
+
+
+def session_reports(
+    coordinator: Coordinator, *, with_text: bool = False, all_cases: bool = False
+) -> list[RunReport]:
+    """Return the runs of a session as reports, with their comparisons; see `run_report`.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    book = coordinator.book
+    found = [
+        run_report(book.db, run_id, with_text=with_text, all_cases=all_cases, scored=book.scored.get(run_id))
+        for run_id in book.tallies
+    ]
+    return [
         replace(report, comparison=coordinator.comparisons.get(report.detail.summary.id))
         for report in found
         if report is not None
     ]
-    write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.reports.comparison_markdown import comparison_markdown
 from pytest_helmbench.reports.markdown import failure_rows, markdown_report
 from pytest_helmbench.reports.markup import folded, pipe_table, plain
-from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.run_report import RunReport
-from pytest_helmbench.store.result_queries import ResultRow
 
 __all__ = ["LONGEST_SUMMARY", "job_summary"]
 
@@ -21,20 +21,18 @@ _HALF = LONGEST_SUMMARY // 2
 _HEAD = ("case", "model", "severity", "rule", "reason", "expected", "observed")
 
 
-def job_summary(
-    verdicts: Sequence[str], comparisons: Sequence[RunComparison], reports: Sequence[RunReport]
-) -> str:
+def job_summary(verdicts: Sequence[str], reports: Sequence[RunReport]) -> str:
     """Return verdicts, comparisons, the worst failures, then everything else behind a click; no prompts or replies.
 
     Args:
         verdicts: The last lines of the session, one per run.
-        comparisons: Of its runs with their baselines.
-        reports: Of its runs.
+        reports: Of its runs, with their comparisons.
 
     Returns:
         At most `LONGEST_SUMMARY` bytes: tables are cut, and the breakdowns left out where even so there is no room.
     """
     lines = ["## helmbench", "", *(f"- {plain(line)}" for line in verdicts), ""]
+    comparisons = [report.comparison for report in reports if report.comparison is not None]
     compared = comparison_markdown(comparisons)
     if len(compared.encode()) > _HALF:
         compared = "The comparisons are too long for this page: `helmbench compare` prints them.\n"
@@ -42,7 +40,8 @@ def job_summary(
     lines += _worst(reports)
     first = "\n".join(lines)
     room = LONGEST_SUMMARY - len(first.encode()) - 200
-    whole = markdown_report(reports, longest=room) if reports else ""
+    rest = [replace(report, comparison=None) for report in reports]
+    whole = markdown_report(rest, longest=room) if rest else ""
     if not whole or len(whole.encode()) > room:
         return first + "\n"
     return (
@@ -54,7 +53,7 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
     failed = [(report, row) for report in reports for row in report.failures if not row.neutral]
     if not failed:
         return
-    worst = sorted(failed, key=lambda one: -_weight(one[1]))[:_FAILURES]
+    worst = sorted(failed, key=lambda one: -at_risk(one[1].severity, one[1].difficulty))[:_FAILURES]
     rows = [
         (case, plain(report.detail.summary.model), *cells)
         for report, row in worst
@@ -67,7 +66,3 @@ def _worst(reports: Sequence[RunReport]) -> Iterator[str]:
         _HEAD, rows, left=("case", "model", "rule", "reason", "expected", "observed"), most=len(rows)
     )
     yield ""
-
-
-def _weight(row: ResultRow) -> int:
-    return abs(row.severity)

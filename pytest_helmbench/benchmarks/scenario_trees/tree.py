@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
@@ -116,10 +117,8 @@ class Scenario:
             add_no_context: Also the combinations without a user context, where the scenario has some.
         """
         contexts = _contexts(self.user_contexts, add_no_context=add_no_context)
-        for condition in self.conditions or (None,):
-            for context in contexts:
-                for perturbation in self.perturbations:
-                    yield Combination(self, condition, context, perturbation)
+        for parts in product(self.conditions or (None,), contexts, self.perturbations):
+            yield Combination(self, *parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,10 +216,8 @@ class BrokenScenario:
             add_no_context: Also the combinations without a user context, where the scenario has some.
         """
         contexts = _contexts(self.user_contexts, add_no_context=add_no_context)
-        for condition in self.conditions or (None,):
-            for context in contexts:
-                for perturbation in self.perturbations or (None,):
-                    yield self._case(condition, context, perturbation)
+        for parts in product(self.conditions or (None,), contexts, self.perturbations or (None,)):
+            yield self._case(*parts)
 
     def _case(
         self, condition: Component | None, context: Component | None, perturbation: Component | None
