@@ -198,7 +198,7 @@ def score_notes(run: RunScore) -> Sequence[str]:
     """Return what must be known to read a score."""
     notes = []
     total = run.total
-    if run.sample is not None:
+    if run.sample is not None and run.sample.cases < run.sample.of:
         notes.append(f"of a sample, {sample_text(run.sample)}: the interval counts the cases left out")
     if total.coverage is not None and total.coverage < 1 and total.bounds is not None:
         low, high = share(total.bounds.low), share(total.bounds.high)
