@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import captured
 from packed import free, worded
 from packs import write_pack
 from provider import Provider, Request
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
-
-from pytest_helmbench.cli.main import main
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _ANCHORS = """allowed: 0
@@ -165,13 +164,6 @@ def test_rows_of_packs_are_rubrics_too_also_where_a_model_only_reads_what_words_
     ]
 
 
-def _command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main([str(word) for word in words])
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
 def test_judge_check_asks_the_judge_alone(
     pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,14 +172,14 @@ def test_judge_check_asks_the_judge_alone(
     asked = ("judge-check", pytester.path / "benchmark", "--marking-model", "test/judge")
     url = ("--base-url", provider.url)
 
-    code, text, _ = _command(capsys, *asked, *url)
+    code, text, _ = captured(capsys, *asked, *url)
     assert (code, _asked(provider)) == (0, (0, 2))
     lines = [line.split() for line in text.splitlines()]
     assert ["test/judge", "kind", "pass", "pass", "So."] in lines
     assert "the judge test/judge was right on 2 of 2 anchors" in text
 
     _judges(provider, "Hello there")
-    code, text, _ = _command(capsys, *asked, *url, "--json")
+    code, text, _ = captured(capsys, *asked, *url, "--json")
     found = json.loads(text)
     assert (code, found[0]["judges"][0]["wrong"], found[0]["judges"][0]["holds"]) == (
         1,
@@ -197,7 +189,7 @@ def test_judge_check_asks_the_judge_alone(
     assert not (pytester.path / "helmbench.db").exists()
 
     (pytester.path / "benchmark" / "anchors.yml").unlink()
-    code, _, said = _command(capsys, *asked, *url)
+    code, _, said = captured(capsys, *asked, *url)
     assert (code, "has no anchors.yml" in said) == (2, True)
 
 
@@ -228,7 +220,7 @@ def test_broken_anchors_are_told_by_line_and_nothing_is_asked(
     told: str,
 ) -> None:
     _bench(pytester, text)
-    code, shown, _ = _command(capsys, "check", pytester.path / "benchmark")
+    code, shown, _ = captured(capsys, "check", pytester.path / "benchmark")
     assert code == 1
     assert told.replace(": ", ": error: ", 1) in shown.replace("\n", " ")
     result = run_tree(pytester, _JUDGE, "--helmbench-dry-run", url=provider.url)

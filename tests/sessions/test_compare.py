@@ -10,11 +10,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from commands import captured
 from pages import blocks_of, cells_of, shown_text
 from provider import Answer, Provider, Request
 from trees import category, clear_environment, rows, run_tree, write_tree
 
-from pytest_helmbench.cli.main import main
 from pytest_helmbench.reports.comparison_lines import points
 
 _OK, _FAILED, _USAGE = 0, 1, 4
@@ -43,13 +43,6 @@ def _wrong_on(provider: Provider, numbers: Collection[int]) -> None:
 
 def _compared(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if line.startswith("compare ")]
-
-
-def _command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main([str(word) for word in words])
-    found = capsys.readouterr()
-    return code, found.out, found.err
 
 
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
@@ -170,12 +163,12 @@ def test_stored_runs_are_compared_by_number_file_and_baseline_file(
     _wrong_on(provider, ())
     run_tree(pytester, "--tb=no", url=provider.url)
     shutil.copy(database, "old.db")
-    assert _command(capsys, "export", "1", "--format", "baseline", "-o", "main.json")[0] == _OK
+    assert captured(capsys, "export", "1", "--format", "baseline", "-o", "main.json")[0] == _OK
     _wrong_on(provider, range(1, 7))
     run_tree(pytester, "--tb=no", url=provider.url)
 
     texts = [
-        _command(capsys, "compare", address, "2")
+        captured(capsys, "compare", address, "2")
         for address in ("1", "last~1", "old.db#1", "old.db", "main.json")
     ]
 
@@ -188,16 +181,16 @@ def test_stored_runs_are_compared_by_number_file_and_baseline_file(
     assert len({line.split(": ", 1)[1] for line in lines}) == 1
     assert len(Path("main.json").read_bytes()) < 1_500
 
-    (record,) = json.loads(_command(capsys, "compare", "1", "2", "--json")[1])
+    (record,) = json.loads(captured(capsys, "compare", "1", "2", "--json")[1])
     assert (record["verdict"], record["scope"], record["unit"], record["common"]) == (
         *("regressed", "", "perturbation", 1.0),
     )
     assert record["change"] == pytest.approx(record["score"] - record["baseline_score"])
     assert record["behaviours"][0]["word"] == "fell" or record["behaviours"][0]["word"] == "collapsed"
-    markdown = _command(capsys, "compare", "1", "2", "--format", "markdown")[1]
+    markdown = captured(capsys, "compare", "1", "2", "--format", "markdown")[1]
     assert "| run | 100.0 % |" in markdown
     _page_holds(capsys, record, database)
-    back: list[Any] = json.loads(_command(capsys, "compare", "2", "1", "--json")[1])
+    back: list[Any] = json.loads(captured(capsys, "compare", "2", "1", "--json")[1])
     assert back[0]["change"] == -record["change"]
     assert back[0]["verdict"] == "not worse"
     for words, said in (
@@ -206,7 +199,7 @@ def test_stored_runs_are_compared_by_number_file_and_baseline_file(
         (("what", "1"), "'what' names no run: there is no file"),
         (("1", "main.json"), "'main.json' is a baseline file"),
     ):
-        code, _, error = _command(capsys, "compare", *words)
+        code, _, error = captured(capsys, "compare", *words)
         assert code == 2
         assert said in error
 
@@ -220,7 +213,7 @@ _FLIPPED = """
 
 def _page_holds(capsys: pytest.CaptureFixture[str], record: dict[str, Any], database: Path) -> None:
     """The page of a comparison says what its JSON says, which cases flipped, and holds the cases of both runs."""
-    code, page, _ = _command(capsys, "compare", "1", "2", "--format", "html", "--text=all")
+    code, page, _ = captured(capsys, "compare", "1", "2", "--format", "html", "--text=all")
     assert code == _FAILED
     seen = shown_text(page)
     assert f"regressed {points(record['change'])} points" in seen
@@ -232,9 +225,9 @@ def _page_holds(capsys: pytest.CaptureFixture[str], record: dict[str, Any], data
     assert "What has become worse" in seen
     assert cells_of(page, "outcome", "0b") == ["passed"] * _NUMBER
     assert '"category": "RISK"' in blocks_of(page)["t0b-0"]["0"]["r"]
-    bare = _command(capsys, "compare", "main.json", "2", "--format", "html")[1]
+    bare = captured(capsys, "compare", "main.json", "2", "--format", "html")[1]
     assert "The baseline's cases are not at hand" in shown_text(bare)
-    assert _command(capsys, "compare", "1", "2", "--open")[2].startswith("helmbench: --open shows no text\n")
+    assert captured(capsys, "compare", "1", "2", "--open")[2].startswith("helmbench: --open shows no text\n")
 
 
 def test_what_has_changed_is_left_out_and_too_little_in_common_concludes_nothing(
@@ -248,7 +241,7 @@ def test_what_has_changed_is_left_out_and_too_little_in_common_concludes_nothing
     perturbations.write_text(text.replace("Message 1.", "Message 1, with one thing more."))
     run_tree(pytester, "--tb=no", url=provider.url)
 
-    code, text, _ = _command(capsys, "compare", "1", "2", "--db", database)
+    code, text, _ = captured(capsys, "compare", "1", "2", "--db", database)
 
     assert code == _OK
     assert "inconclusive: only " in text
@@ -269,7 +262,7 @@ def test_two_models_of_one_session_and_models_of_two_sessions(
         "compare test/one with run 1: no verdict differs in 8 cases",
         "compare test/two with run 2: no verdict differs in 8 cases",
     ]
-    code, text, _ = _command(capsys, "compare", "1", "2", "--db", database)
+    code, text, _ = captured(capsys, "compare", "1", "2", "--db", database)
     assert (code, text.splitlines()[1]) == (0, "compare test/two with run 1: no verdict differs in 8 cases")
     single = run_tree(
         pytester,
@@ -315,7 +308,7 @@ def test_the_last_session_that_is_not_complete_is_named_with_what_it_lacks(
     provider.answers(text='{"response": "So.", "category": "RISK"}')
     run_tree(pytester, "--tb=no", url=provider.url)
 
-    code, _, said = _command(capsys, "compare", "last", "1", "--db", pytester.path / "helmbench.db")
+    code, _, said = captured(capsys, "compare", "last", "1", "--db", pytester.path / "helmbench.db")
 
     assert code == 2
     assert "has no complete session for 'last': 0 found; of the newest, run 1 is partial" in said
@@ -336,20 +329,20 @@ def test_flaky_cases_are_listed_and_pass_at_k_stands_in_reports(
     provider.reply = reply
     run_tree(pytester, "--tb=no", "--helmbench-repeat=2", url=provider.url)
 
-    code, text, _ = _command(capsys, "show", "1", "--flaky", "--db", database)
+    code, text, _ = captured(capsys, "show", "1", "--flaky", "--db", database)
     assert code == _OK
     assert text.splitlines()[0].startswith("pass@2 100.0 %, pass^2 87.5 %; 1 of 8 cases are flaky")
     assert "PT2" in text
     assert "1 of 2" in text
-    shown = json.loads(_command(capsys, "show", "1", "--flaky", "--json", "--db", database)[1])
+    shown = json.loads(captured(capsys, "show", "1", "--flaky", "--json", "--db", database)[1])
     assert [(case["passed"], case["repetitions"]) for case in shown] == [(1, 2)]
-    report = json.loads(_command(capsys, "report", "1", "--format", "json", "--db", database)[1])["runs"][0]
+    report = json.loads(captured(capsys, "report", "1", "--format", "json", "--db", database)[1])["runs"][0]
     assert report["repetitions"]["pass_hat"] == [0.9375, 0.875]
     assert {one["axis"] for one in report["beside"]["paired"]} == {"perturbation"}
-    markdown = _command(capsys, "report", "1", "--db", database)[1]
+    markdown = captured(capsys, "report", "1", "--db", database)[1]
     assert "Over repetitions: pass@2 100.0 %, pass^2 87.5 %" in markdown
     run_tree(pytester, "--tb=no", url=provider.url)
-    refused = _command(capsys, "show", "2", "--flaky", "--db", database)
+    refused = captured(capsys, "show", "2", "--flaky", "--db", database)
     assert (refused[0], "has no case with two judged repetitions" in refused[2]) == (2, True)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from commands import captured
 from pages import blocks_of, cells_of, shown_text
 from provider import Answer, Provider, Request
 from trees import (
@@ -27,7 +28,6 @@ from trees import (
     write_tree,
 )
 
-from pytest_helmbench.cli.main import main
 from pytest_helmbench.reports.markdown import LONGEST
 from pytest_helmbench.reports.tables import share
 
@@ -40,16 +40,9 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
 
 
-def _command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main([str(word) for word in words])
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
 def _valid(text: str, capsys: pytest.CaptureFixture[str]) -> Any:
     """Return a JSON report that fits the published schema."""
-    schema = json.loads(_command(capsys, "schema", "report")[1])
+    schema = json.loads(captured(capsys, "schema", "report")[1])
     document = json.loads(text)
     jsonschema.Draft202012Validator(schema).validate(document)
     return document
@@ -241,8 +234,8 @@ def test_texts_come_only_when_asked_for_and_cannot_break_out(
     run_tree(pytester, "--helmbench-marking-model=test/judge", "--tb=no", url=provider.url)
     database = pytester.path / "helmbench.db"
 
-    plain = _command(capsys, "report", "--format", "markdown", "--db", database)
-    full = _command(capsys, "report", "last", "--format", "markdown", "--with-text", "--db", database)
+    plain = captured(capsys, "report", "--format", "markdown", "--db", database)
+    full = captured(capsys, "report", "last", "--format", "markdown", "--with-text", "--db", database)
     assert (plain[0], full[0]) == (0, 0)
     assert "SECRET" not in plain[1]
     lines = full[1].split("\n")
@@ -251,7 +244,7 @@ def test_texts_come_only_when_asked_for_and_cannot_break_out(
     assert lines[start + 1 : start + 4] == ["</details>", "# SECRET-REPLY\\x1b[2J", "``````"]
     assert "SECRET-JUDGE" in lines
     out = pytester.path / "out.json"
-    code, shown, said = _command(
+    code, shown, said = captured(
         capsys, "report", "1", "--format", "json", "--with-text", "-o", out, "--db", database
     )
     assert (code, shown, said) == (0, "", f"report of run 1 in {out}\n")
@@ -260,7 +253,7 @@ def test_texts_come_only_when_asked_for_and_cannot_break_out(
     assert "Message 1." in run["failures"][0]["messages"][0]["content"]
     assert run["failures"][-1]["evaluations"][0]["justification"] == "SECRET-JUDGE"
     _page_texts_hold(capsys, database)
-    assert _command(capsys, "report", "--format", "json", "-o", "no/such", "--db", database)[::2] == (
+    assert captured(capsys, "report", "--format", "json", "-o", "no/such", "--db", database)[::2] == (
         2,
         "helmbench: no/such: cannot be written: No such file or directory\n  hint: name another file\n",
     )
@@ -270,7 +263,7 @@ def _page_texts_hold(capsys: pytest.CaptureFixture[str], database: Path) -> None
     """Texts stand in blocks of their own, of the cases that they were asked for; the same run gives the same bytes."""
     page = ("report", "--format", "html", "--db", database)
     bare, failures, again, full = (
-        _command(capsys, *page, *words)[1]
+        captured(capsys, *page, *words)[1]
         for words in ((), ("--text=failures",), ("--text", "failures"), ("--with-text",))
     )
     assert failures == again
@@ -283,9 +276,9 @@ def _page_texts_hold(capsys: pytest.CaptureFixture[str], database: Path) -> None
     assert "Message 1." in texts[str(failed)]["m"][0][1]
     assert ["judge CR1", "SECRET-JUDGE"] in texts[max(texts, key=int)]["w"]
     assert len(blocks_of(full)["t0-0"]) == len(cells_of(full, "outcome"))
-    code, _, said = _command(capsys, *page, "--with-text", "--text=none")
+    code, _, said = captured(capsys, *page, "--with-text", "--text=none")
     assert (code, said.splitlines()[0]) == (2, "helmbench: --with-text and --text=none are not the same")
-    assert _command(capsys, "report", "--open", "--db", database)[2].startswith(
+    assert captured(capsys, "report", "--open", "--db", database)[2].startswith(
         "helmbench: --open shows no markdown\n"
     )
 
@@ -353,7 +346,7 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     run_tree(pytester, "--helmbench-model=baseline/first", "--tb=no")
     run_tree(pytester, "--helmbench-model=baseline/first", "--tb=no", "--lf")
 
-    first = _valid(_command(capsys, "report", "1", "--format", "json", "--db", database)[1], capsys)["runs"][
+    first = _valid(captured(capsys, "report", "1", "--format", "json", "--db", database)[1], capsys)["runs"][
         0
     ]
     assert first["warnings"] == [
@@ -366,12 +359,12 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     ]
     assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]
-    second = _valid(_command(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"][0]
+    second = _valid(captured(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"][0]
     assert second["score"] is None
     assert second["warnings"][0].startswith("the cases were selected by earlier outcomes (--lf, --sw)")
-    refused = _command(capsys, "score", "--db", database)
+    refused = captured(capsys, "score", "--db", database)
     assert (refused[0], refused[2].split(":")[1]) == (2, " run 2 has no score")
-    assert _command(capsys, "gate", "--min-score", "0", "--db", database)[0] == 2
+    assert captured(capsys, "gate", "--min-score", "0", "--db", database)[0] == 2
 
 
 def test_score_and_gate_read_a_stored_run(
@@ -381,25 +374,25 @@ def test_score_and_gate_read_a_stored_run(
     run_tree(pytester, "--helmbench-model=baseline/first", "-q")
     database = pytester.path / "helmbench.db"
 
-    table = _command(capsys, "score", "--db", database)[1].splitlines()
+    table = captured(capsys, "score", "--db", database)[1].splitlines()
     assert [line.split()[0] for line in table[1:6]] == ["baseline/first", "P1", "P1-B1", "P2", "P2-B1"]
     assert "100.0 %" in table[1]
-    shown = json.loads(_command(capsys, "score", "1", "--json", "--db", database)[1])
+    shown = json.loads(captured(capsys, "score", "1", "--json", "--db", database)[1])
     assert (shown["run"], shown["model"], shown["score"], shown["pillars"][1]["code"]) == (
         *(1, "baseline/first", 1.0),
         "P2",
     )
-    held = _command(capsys, "gate", "--min-score", "P1=1,0.5", "--db", database)
+    held = captured(capsys, "gate", "--min-score", "P1=1,0.5", "--db", database)
     assert held[0] == 0
     assert (
         held[1]
         .splitlines()[-1]
         .startswith("gate baseline/first: score 1.0000 [0.3424 to 1.0000], threshold 0.5")
     )
-    missed = _command(capsys, "gate", "1", "--min-score", "P5=0.1", "--min-coverage", "0.5", "--db", database)
+    missed = captured(capsys, "gate", "1", "--min-score", "P5=0.1", "--min-coverage", "0.5", "--db", database)
     assert missed[0] == 1
     assert missed[1].endswith("does not hold: P5 is not part of the run\n")
-    wrong = _command(capsys, "gate", "--min-score", "80", "--db", database)
+    wrong = captured(capsys, "gate", "--min-score", "80", "--db", database)
     assert (wrong[0], wrong[2].splitlines()[0]) == (
         2,
         "helmbench: --min-score: '80' is no number from 0 to 1",
@@ -417,7 +410,7 @@ def test_a_file_from_before_plans_were_kept_is_read_and_rescored(
         connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'keep_plans'")
 
     for line in ("score", "gate --min-score 1", "report --format markdown", "rescore 1"):
-        code, shown, said = _command(capsys, *line.split(), "--db", database)
+        code, shown, said = captured(capsys, *line.split(), "--db", database)
         assert (code, said) == (0, ""), line
         assert "100.0 %" in shown or "1.0000" in shown
 
@@ -435,13 +428,13 @@ def test_an_inversion_beyond_chance_is_named_and_others_are_counted(
     run_tree(pytester, "--tb=no", "-q", url=provider.url)
     database = pytester.path / "helmbench.db"
 
-    text = _command(capsys, "report", "--format", "markdown", "--db", database)[1]
+    text = captured(capsys, "report", "--format", "markdown", "--db", database)[1]
     (row,) = [line for line in _section(text, "Detection by severity") if line.startswith("| P1-B1-S1 |")]
     assert row == (
         "| P1-B1-S1 | 3: 8/8, 4: 8/8, 6: 7/8, 9: 0/8 | PT2 0/8 below PT1 8/8 (p = 0.047);"
         " PT2 0/8 below PT3 8/8 (p = 0.047) | 3 |"
     )
-    (run,) = _valid(_command(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"]
+    (run,) = _valid(captured(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"]
     curve = run["beside"]["curves"][0]
     assert [(found["harsher"], found["milder"]) for found in curve["inversions"]] == [
         ("PT2", "PT1"),
@@ -459,7 +452,7 @@ def test_a_long_report_still_fits_into_a_comment(
     run_tree(pytester, "--helmbench-model=baseline/first", "--tb=no", "-q", "--no-summary")
     database = pytester.path / "helmbench.db"
     for texts in ((), ("--with-text",)):
-        code, text, _ = _command(capsys, "report", "--format", "markdown", *texts, "--db", database)
+        code, text, _ = captured(capsys, "report", "--format", "markdown", *texts, "--db", database)
         assert code == 0
         assert len(text) <= LONGEST
         assert "<summary>400 cases failed</summary>" in text

@@ -14,15 +14,18 @@ from pytest_helmbench.benchmarks.scenario_trees.format.tree_loader import load_t
 from pytest_helmbench.cli.main import main
 
 
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_a_benchmark_that_has_fewer_cases_than_in_its_last_run_is_told_with_their_codes(
     pytester: pytest.Pytester,
     provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     mode: str,
 ) -> None:
-    clear_environment(monkeypatch)
     folder = write_tree(
         pytester.path / "benchmark",
         {"P1-B1-S1": category(*["RISK"] * 3), "P1-B1-S2": category(*["RISK"] * 12)},
@@ -52,11 +55,9 @@ def test_a_benchmark_that_has_fewer_cases_than_in_its_last_run_is_told_with_thei
 def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherever_coverage_stands(
     pytester: pytest.Pytester,
     provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     mode: str,
 ) -> None:
-    clear_environment(monkeypatch)
     folder = write_tree(
         pytester.path / "benchmark",
         {

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_helmbench.cli.main import main
 
-__all__ = ["environment", "helmbench", "run_command"]
+__all__ = ["captured", "environment", "helmbench", "run_command"]
 
 _SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI", "PYTEST_ADDOPTS")
 
@@ -21,6 +21,14 @@ _SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY",
 def environment(**more: str) -> dict[str, str]:
     """Return this process's environment without what a machine may have set, and with more."""
     return {name: value for name, value in os.environ.items() if name not in _SET_BY_MACHINES} | more
+
+
+def captured(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Run the command in this process; return its exit code, output and errors."""
+    capsys.readouterr()
+    code = main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
 
 
 def helmbench(cwd: Path, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
