@@ -1,185 +1,48 @@
 """Every option of `pytest` and every ini key, declared once: name, type, default, help, group, and whose it is.
 
 The command line, the ini keys, the values of a session (`Options`) and `docs/options.md` are made from this.
+What one kind of benchmark alone is told stands in `core/kind_options.py`.
 pytest imports the module whenever it starts, so it imports nothing of ours but modules of `core/` that are as small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Literal
 
-from pytest_helmbench.core.option import Group, Type, declared_in, users
-from pytest_helmbench.core.option_types import (
-    CONTENT,
-    FOLDER,
-    JSON_OBJECT,
-    LEAST_SCORE,
-    OUTPUT_FILE,
-    SAMPLE,
-    SHOWN,
+from pytest_helmbench.core.kind_options import (
+    BENCH_PACKS,
+    PACKS,
+    SAMPLING,
+    BenchPackOptions,
+    PackOptions,
+    SamplingOptions,
 )
+from pytest_helmbench.core.option import Group, Type, declared_in, users
+from pytest_helmbench.core.option_types import CONTENT, FILE, FLAG, OUTPUT_FILE, SAMPLE, SHOWN
 from pytest_helmbench.core.option_types import choice as _choice
-from pytest_helmbench.core.option_types import decimal as _decimal
 from pytest_helmbench.core.option_types import names as _names
 from pytest_helmbench.core.option_types import positive as _positive
 from pytest_helmbench.core.option_types import text as _text
 from pytest_helmbench.core.option_types import texts as _texts
 from pytest_helmbench.core.option_types import whole as _whole
-from pytest_helmbench.core.users_word import NOT_ALLOWED, NOTHING_NAMED, UsersWord
+from pytest_helmbench.core.users_word import NOTHING_NAMED, UsersWord
 
 __all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOptions"]
 
-
-# Types of values
-
-_FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
-_LEAVE: Type[UsersWord[bool]] = users(_FLAG)
-_COMMAND: Type[str] = Type("a command that can be started", str, "COMMAND", bool, blank=False)
 _SECONDS: Type[float] = Type("seconds, 0 or more", float, "S", lambda number: 0 <= number < inf, record=None)
 _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
-_FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
-
-# The options of every kind of benchmark, then those of one
 
 _MODELS = Group("models and judge")
 _CASES = Group("cases")
-_SAMPLING = Group("sampling", sparse=True)
 _LIMITS = Group("limits, retries and money")
 _RECORD = Group("record, cache and resume")
 _RESULT = Group("gates and reports")
-_PACKS = Group("question packs", "packs")
-_BENCH_PACKS = Group("Bench Packs", "bench_packs")
-_GROUPS = (_MODELS, _CASES, _SAMPLING, _LIMITS, _RECORD, _RESULT, _PACKS, _BENCH_PACKS)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SamplingOptions:
-    """Overrides for the models under test; None is "as models.yml says"."""
-
-    temperature: float | None = _SAMPLING(_decimal("T"), None, "sampling temperature; never the judge's")
-    top_p: float | None = _SAMPLING(_decimal("P"), None, "nucleus sampling")
-    top_k: int | None = _SAMPLING(_whole("K", 0), None, "top-k sampling")
-    min_p: float | None = _SAMPLING(_decimal("P"), None, "min-p sampling")
-    repetition_penalty: float | None = _SAMPLING(_decimal("X"), None, "repetition penalty")
-    seed: int | None = _SAMPLING(_whole("N"), None, "seed; repetition n is sent seed + n - 1")
-    max_tokens: int | None = _SAMPLING(_whole("N", 1), None, "most tokens of a reply")
-    reasoning_effort: str | None = _SAMPLING(
-        _text("LEVEL"), None, "low, medium or high, where a model knows it"
-    )
-    extra_body: Mapping[str, object] | None = _SAMPLING(
-        JSON_OBJECT, None, "JSON object merged into the body of every request"
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PackOptions:
-    """What question packs alone are told."""
-
-    pack_rules: Literal["default", "parity"] = _PACKS(
-        _choice("RULES", "default", "parity"),
-        "default",
-        "rules that judge: default reads what models really write, parity judges as published",
-        use="judges",
-    )
-    answer_form: Literal["text", "line", "json"] | None = _PACKS(
-        _choice("FORM", "text", "line", "json"),
-        None,
-        "how multiple_choice and short_answer rows ask for their answer: text, a last line ANSWER: …, or a JSON object",
-        absent="answer_form of row or manifest, else text",
-        use="judges",
-    )
-    sandbox: UsersWord[str] = _PACKS(
-        users(_choice("MODE", "auto", "gvisor", "docker", "podman", "bwrap", "none")),
-        UsersWord("auto"),
-        "where foreign code runs: auto, gvisor, docker, podman, bwrap, or none: then it does not",
-    )
-    unprotected: UsersWord[bool] = _PACKS(
-        _LEAVE, NOT_ALLOWED, "without a sandbox run Bench Packs and agents with your rights"
-    )
-    pull: UsersWord[bool] = _PACKS(_LEAVE, NOT_ALLOWED, "fetch container images that are not here")
-    allow_commands: UsersWord[tuple[str, ...]] = _PACKS(
-        users(_names("NAME", "chroot")),
-        NOTHING_NAMED,
-        "a dangerous command that a row may need: chroot",
-        name="allow-command",
-    )
-    show_hidden: bool = _PACKS(_FLAG, False, "show hidden values (answers) in failures and reports")
-    self_check: bool = _PACKS(_FLAG, False, "check the rows against their own answers; no model is asked")
-    cluster: str | None = _PACKS(
-        _text("KEY"),
-        None,
-        "metadata key whose rows stand or fall together (a passage): intervals count its values, not rows",
-        absent="the manifest's `cluster`",
-        use="judges",
-    )
-    agent: UsersWord[str] | None = _PACKS(
-        users(_COMMAND),
-        None,
-        "external agent for repo_patch and terminal_task rows",
-        absent="the built-in one",
-    )
-    agent_env: UsersWord[tuple[str, ...]] = _PACKS(
-        users(_names("NAME")), NOTHING_NAMED, "a variable of yours that the agent gets"
-    )
-    agent_mount: UsersWord[tuple[str, ...]] = _PACKS(
-        users(_texts("PATH")), NOTHING_NAMED, "a file or folder of yours that the agent may read"
-    )
-    agent_host: UsersWord[tuple[str, ...]] = _PACKS(
-        users(_names("HOST")), NOTHING_NAMED, "a machine that the agent may reach by HTTP(S)"
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BenchPackOptions:
-    """What Bench Packs alone are told.
-
-    Args:
-        partial: The score from which a partial result passes; minus infinity: always; None: never.
-        pack_concurrency: Scenarios of one Bench Pack at a time; None for 1 with local servers and verifiers.
-    """
-
-    node: UsersWord[Path] | None = _BENCH_PACKS(
-        users(_FILE), None, "Node.js to run them with", absent="HELMBENCH_NODE, else node on PATH"
-    )
-    verifiers: UsersWord[tuple[str, ...]] = _BENCH_PACKS(
-        users(_texts("[ID=]MODE")),
-        NOTHING_NAMED,
-        "how verifiers run: docker, podman, process or a URL",
-        absent="as the Bench Pack says",
-        name="verifier",
-    )
-    verifier_env: UsersWord[tuple[str, ...]] = _BENCH_PACKS(
-        users(_names("NAME")), NOTHING_NAMED, "a variable of yours that verifier processes get"
-    )
-    build: UsersWord[bool] = _BENCH_PACKS(
-        _LEAVE, NOT_ALLOWED, "build the images that Bench Packs bring a Dockerfile for"
-    )
-    build_network: UsersWord[bool] = _BENCH_PACKS(
-        _LEAVE, NOT_ALLOWED, "let what those Dockerfiles run reach the network (apt-get, pip, npm)"
-    )
-    prepare: Literal["item", "session"] = _BENCH_PACKS(
-        _choice("WHEN", "item", "session"),
-        "item",
-        "have the Bench Pack prepare for every item, or once per session",
-    )
-    pack_concurrency: int | None = _BENCH_PACKS(
-        _whole("N", 1),
-        None,
-        "scenarios of a Bench Pack at a time",
-        absent="1 for local servers and with verifiers, else as many as calls",
-    )
-    partial: float | None = _BENCH_PACKS(
-        LEAST_SCORE, None, "partial results: fail, pass, or pass from this score on", absent="fail"
-    )
-    benchlocal_dir: Path | None = _BENCH_PACKS(
-        FOLDER, None, "folder to write runs to as the BenchLocal app stores them"
-    )
+_GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, PACKS, BENCH_PACKS)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -204,9 +67,9 @@ class Options:
         absent="models.yml",
         name="marking-model",
     )
-    judges_must_agree: bool = _MODELS(_FLAG, False, "what two judges disagree on is an error", use="judges")
+    judges_must_agree: bool = _MODELS(FLAG, False, "what two judges disagree on is an error", use="judges")
     models_file: UsersWord[Path] | None = _MODELS(
-        users(_FILE), None, "models.yml to use", absent="the benchmark's own"
+        users(FILE), None, "models.yml to use", absent="the benchmark's own"
     )
     base_url: UsersWord[str] | None = _MODELS(
         users(_text("URL")),
@@ -228,21 +91,21 @@ class Options:
     )
     system_prompt: str | None = _CASES(CONTENT, None, "file with a system message to send before every case")
     judge_template: Path | None = _MODELS(
-        _FILE, None, "wording of the judge's prompt", absent="built in", use="judges"
+        FILE, None, "wording of the judge's prompt", absent="built in", use="judges"
     )
-    dry_run: bool = _CASES(_FLAG, False, "compose and price every case, call nothing")
-    require_run: bool = _RESULT(_FLAG, False, "a run in which nothing was judged is a failure")
+    dry_run: bool = _CASES(FLAG, False, "compose and price every case, call nothing")
+    require_run: bool = _RESULT(FLAG, False, "a run in which nothing was judged is a failure")
     allow_skipped: bool = _RESULT(
-        _FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
+        FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
     )
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
     sample: str | None = _CASES(
         SAMPLE, None, "ask a sample: a share (0.2), a number of cases (200), or pairwise", absent="all"
     )
     sample_seed: int = _CASES(_whole("N"), 1, "another seed draws another sample", name="sample-seed")
-    early_stop: bool = _CASES(_FLAG, False, "no more repetitions than the comparison with a baseline needs")
-    add_no_context: bool = _CASES(_FLAG, False, "add the cases without user context", use="judges")
-    strict_json: bool = _CASES(_FLAG, False, "no recovery of JSON from surrounding text", use="judges")
+    early_stop: bool = _CASES(FLAG, False, "no more repetitions than the comparison with a baseline needs")
+    add_no_context: bool = _CASES(FLAG, False, "add the cases without user context", use="judges")
+    strict_json: bool = _CASES(FLAG, False, "no recovery of JSON from surrounding text", use="judges")
     concurrency: int | None = _LIMITS(
         _whole("N", 1),
         None,
@@ -301,7 +164,7 @@ class Options:
         "job summary in Markdown: auto (where GitHub Actions wants it), never, or a file",
         use="ini",
     )
-    with_text: bool = _RESULT(_FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
+    with_text: bool = _RESULT(FLAG, False, "prompt and reply texts in JUnit, reports and CI logs")
     text: str = _RESULT(
         _choice("WHICH", "none", "failures", "all"),
         "none",
@@ -313,22 +176,22 @@ class Options:
         "recorded replies: off, reuse, refresh, or only, which replays without network",
     )
     replay_times: bool = _RECORD(
-        _FLAG, False, "streams on record are replayed at the times at which their events came; else at once"
+        FLAG, False, "streams on record are replayed at the times at which their events came; else at once"
     )
     resume: bool = _RECORD(
-        _FLAG,
+        FLAG,
         False,
         "continue the last unfinished session; nothing answered is asked again; exit 4 where none is unfinished",
     )
     resume_or_start: bool = _RECORD(
-        _FLAG,
+        FLAG,
         False,
         "as --helmbench-resume; a fresh session where none is unfinished",
         name="resume-or-start",
     )
     resume_run: int | None = _RECORD(_whole("RUN", 1), None, "continue the unfinished session of this run")
     take_over: bool = _RECORD(
-        _FLAG,
+        FLAG,
         False,
         "with --helmbench-resume-run: though another process holds it (a container that is gone)",
     )

@@ -16,6 +16,8 @@ from pytest_helmbench.core.option import Type
 
 __all__ = [
     "CONTENT",
+    "FILE",
+    "FLAG",
     "FOLDER",
     "JSON_OBJECT",
     "LEAST_SCORE",
@@ -98,6 +100,8 @@ OUTPUT_FILE: Type[Path] = Type(
     lambda path: not path.is_dir() and path.parent.is_dir(),
     record=None,
 )
+FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
+FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
 FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
 SAMPLE: Type[str] = Type("a share (0.2), a number of cases (200), or pairwise", _sample, "SIZE")
 

@@ -50,12 +50,22 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pytest_helmbench.core.option",
         "typing",
     },
-    "options": {
+    "core/kind_options": {
         "__future__",
         "collections",
         "dataclasses",
+        "pathlib",
+        "pytest_helmbench.core.option",
+        "pytest_helmbench.core.option_types",
+        "pytest_helmbench.core.users_word",
+        "typing",
+    },
+    "options": {
+        "__future__",
+        "dataclasses",
         "math",
         "pathlib",
+        "pytest_helmbench.core.kind_options",
         "pytest_helmbench.core.option",
         "pytest_helmbench.core.option_types",
         "pytest_helmbench.core.users_word",

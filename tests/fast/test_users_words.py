@@ -19,7 +19,7 @@ from pytest_helmbench.options import OPTIONS, Options
 
 _MADE_IN = {
     "core/users_word.py": "where nobody has said anything",
-    "options.py": "defaults of ours",
+    "core/kind_options.py": "defaults of ours",
     "session/settings.py": "the command line and the user's own ini file",
     "session/named_models.py": "a models.yml that the user has named or trusts, or of which he has said the same",
     "session/resume.py": "the user's words when the session began, in his results file",

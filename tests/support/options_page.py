@@ -21,7 +21,7 @@ _INTRODUCTION = """\
 # Options
 
 What helmbench adds to `pytest --help`: {count} options, all named `--helmbench-…`, and the ini key of each. This page
-is made from their declaration in `pytest_helmbench/options.py`.
+is made from their declaration in `pytest_helmbench/options.py` and `core/kind_options.py`.
 
 * **The command line wins**, pytest's `addopts` and `PYTEST_ADDOPTS` included; then comes the ini key, then the default.
 * **Ini keys** stand in pytest's own configuration file. A repeatable option is given once for each value on the command
