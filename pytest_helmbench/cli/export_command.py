@@ -9,11 +9,7 @@ from pathlib import Path
 import click
 
 from pytest_helmbench.benchmarks.kind_record import own_exports
-from pytest_helmbench.cli.output import (
-    CommandError,
-    complain,
-    db_option,
-)
+from pytest_helmbench.cli.output import CommandError, complain, db_option, write_file
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
@@ -55,7 +51,7 @@ def command(
     session are one. Without --with-text its summaries, notes, raw logs, outputs and progress are empty.
     """
     path = database_of(db)
-    details = [run_of(path, name) for name in dict.fromkeys(named or ("last",))]
+    details = _named(path, named, form)
     wish = ExportWish(with_text=with_text, name="" if output is None else output.name)
     try:
         found = _exported(path, details, form, wish)
@@ -65,23 +61,33 @@ def command(
         _print(found)
         return
     for name, content in found.items():
-        _write(output, name, content)
+        write_file(output / name if name else output, content)
     count = sum(count for detail in details for count in detail.outcomes.values())
     runs = ", ".join(str(detail.summary.id) for detail in details)
     complain(f"{count} results of run {runs} in {output}")
+
+
+def _named(path: Path, named: tuple[str, ...], form: str) -> Sequence[RunDetail]:
+    """Return the runs that were named; for a baseline, which stands for a session, all runs of that."""
+    details = [run_of(path, name) for name in dict.fromkeys(named or ("last",))]
+    if form == _BASELINE and len({detail.summary.session_id for detail in details}) == 1:
+        return [run_of(path, str(run.id)) for run in run_summary(path, details[0].summary.session_id)]
+    return details
 
 
 def _exported(path: Path, details: Sequence[RunDetail], form: str, wish: ExportWish) -> Exported:
     if form in EXPORTS:
         runs = [recorded_run(path, detail, with_text=wish.with_text) for detail in details]
         return EXPORTS[form](runs, wish)
+    sessions = {detail.summary.session_id for detail in details}
+    if form == _BASELINE and len(sessions) == 1:
+        found = [ComparedRun.stored(RunRef.of(path, detail.summary, path)) for detail in details]
+        return {MAIN: baseline_text([run for run in found if run is not None])}
+    if form == _BASELINE:
+        raise ExportError("a baseline is of one session\n  hint: export them one by one")
     if len(details) != 1:
         raise ExportError(f"{form} takes one run\n  hint: export them one by one")
     (detail,) = details
-    if form == _BASELINE:
-        refs = [RunRef.of(path, run, path) for run in run_summary(path, detail.summary.session_id)]
-        found = [ComparedRun.stored(ref) for ref in refs]
-        return {MAIN: baseline_text([run for run in found if run is not None])}
     document = own_exports()[form].export(path, detail.summary.id, with_text=wish.with_text)
     return {MAIN: readable_json(document, indent=2) + "\n"}
 
@@ -96,16 +102,3 @@ def _print(found: Exported) -> None:
         raise CommandError("this is no text for a terminal\n  hint: name a file with -o")
     else:
         sys.stdout.buffer.write(content)
-
-
-def _write(named: Path, below: str, content: str | bytes) -> None:
-    """Write a file: the one that was named, or one below the folder that was."""
-    path = named / below if below else named
-    try:
-        if below:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        raise CommandError(
-            f"{path}: cannot be written: {error.strerror}\n  hint: name another file"
-        ) from error

@@ -17,6 +17,7 @@ from pytest_helmbench.cli.output import (
     say,
 )
 from pytest_helmbench.cli.project import Project
+from pytest_helmbench.core.whole_file import put_in_place
 
 __all__ = ["command"]
 
@@ -82,5 +83,5 @@ def _ignore_results(path: Path) -> Path:
     text = ignore.read_text(encoding="utf-8") if ignore.is_file() else ""
     if _IGNORED not in text.split():
         text += "" if not text or text.endswith("\n") else "\n"
-        ignore.write_text(f"{text}{_IGNORED}\n", encoding="utf-8", newline="\n")
+        put_in_place(ignore, f"{text}{_IGNORED}\n")
     return ignore

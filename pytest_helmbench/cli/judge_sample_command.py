@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.output import CommandError, complain, db_option
+from pytest_helmbench.cli.output import CommandError, complain, db_option, write_file
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.reports.cards import prompt_lines
@@ -61,12 +61,7 @@ def command(run: str, labels: int, by: str, seed: int, output: Path | None, db: 
     if output is None:
         sys.stdout.write(text)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandError(
-            f"{output}: cannot be written: {error.strerror}\n  hint: name another file"
-        ) from error
+    write_file(output, text)
     passes = sum(row.passed for row in known)
     complain(
         f"{len(rows)} of {len(known)} verdicts of run {detail.summary.id} in {output}, drawn from {passes} passes and"

@@ -10,6 +10,7 @@ import click
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.reports.readable_json import readable_json
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "say",
     "say_json",
     "unprotected_option",
+    "write_file",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -55,6 +57,21 @@ def complain(lines: Iterable[str] | str) -> None:
     """Print lines to stderr, without control characters."""
     for line in [lines] if isinstance(lines, str) else lines:
         click.echo(scrub(line), err=True)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write what a command made, as a whole; folders above it are made.
+
+    Raises:
+        CommandError: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        put_in_place(path, content)
+    except OSError as error:
+        raise CommandError(
+            f"{path}: cannot be written: {error.strerror}\n  hint: name another file"
+        ) from error
 
 
 def as_json_option(command: _Command) -> _Command:

@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.cli.output import CommandError, complain, say
+from pytest_helmbench.cli.output import CommandError, complain, say, write_file
 from pytest_helmbench.core.shown_texts import ShownTexts
-from pytest_helmbench.reports.report_file import put_in_place, size_note
+from pytest_helmbench.reports.session_reports import size_note
 
 __all__ = ["ReportOutput", "report_options"]
 
@@ -62,12 +62,7 @@ class ReportOutput:
         if file is None:
             say(text.removesuffix("\n"))
             return
-        try:
-            put_in_place(file, text)
-        except OSError as error:
-            raise CommandError(
-                f"{file}: cannot be written: {error.strerror}\n  hint: name another file"
-            ) from error
+        write_file(file, text)
         complain(f"{name} in {file}{size_note(text)}")
         if self.opens and (os.environ.get("CI") or not sys.stdout.isatty()):
             complain("not opened: --open needs a terminal, and no CI")

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.reports.formats import FORMATS, ReportFormat
-from pytest_helmbench.reports.report_file import put_in_place, size_note
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.session.settings import Settings
 
-__all__ = ["wanted_reports", "write_reports"]
+__all__ = ["size_note", "wanted_reports", "write_reports"]
+
+_LARGE_BYTES = 50_000_000
 
 
 def wanted_reports(settings: Settings) -> Mapping[Path, ReportFormat]:
@@ -48,3 +50,10 @@ def write_reports(
             note(f"{path}: not written: {error}")
         else:
             note(f"report in {path}{size_note(text)}")
+
+
+def size_note(text: str) -> str:
+    """Return a warning about a report that is too large to be sent; empty for others."""
+    if len(text) < _LARGE_BYTES:
+        return ""
+    return f" ({len(text) / 1_000_000:.0f} MB: without the texts of all cases it is smaller)"

@@ -53,8 +53,22 @@ def test_several_runs_go_into_one_table_or_list(project: Path, capsys: pytest.Ca
     assert {row["run"] for row in table} == {"1", "2"}
     _export("1", "2", "1", "--format", "json")
     assert [one["run"]["id"] for one in json.loads(capsys.readouterr().out)] == [1, 2]
-    assert main(["export", "1", "2", "--format", "baseline"]) == 2
-    assert "baseline takes one run" in capsys.readouterr().err
+
+
+def test_a_baseline_is_of_the_session_of_a_run_and_says_so(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = ("baseline/lexical", "baseline/random")
+    pair = ("--models", ",".join(models), "--db", "pair.db")
+    assert helmbench(project, "run-single", *pair, "--", "-q", "-p", "no:cacheprovider").stdout
+    _export("last", "--format", "baseline", "-o", "below/main.json", "--db=pair.db")
+    assert capsys.readouterr().err.endswith(" results of run 1, 2 in below/main.json\n")
+    assert [run["model"] for run in json.loads(Path("below/main.json").read_text())["runs"]] == pair[1].split(
+        ","
+    )
+
+    assert main(["export", "1", "3", "--format", "baseline"]) == 2
+    assert "a baseline is of one session" in capsys.readouterr().err
 
 
 def test_parquet_has_the_rows_of_the_table_with_their_types() -> None:

@@ -16,7 +16,6 @@ from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page import document
 from pytest_helmbench.reports.page.document import PageTooLargeError, run_page
 from pytest_helmbench.reports.page.plots import heat_map, histogram
-from pytest_helmbench.reports.report_file import put_in_place
 from pytest_helmbench.scoring.paired_conditions import PairedCondition
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.session.settings import SettingsError, resolve_settings
@@ -144,21 +143,6 @@ def test_a_page_that_no_browser_opens_is_not_written(
     monkeypatch.setattr(document, "LARGEST_BYTES", 2_000)
     with pytest.raises(PageTooLargeError, match="hint: --text=failures or fewer runs make it smaller"):
         run_page([report], ShownTexts.ALL)
-
-
-def test_a_report_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
-    file, link = tmp_path / "report.html", tmp_path / "link.html"
-    file.write_text("old")
-    link.symlink_to(file)
-
-    with pytest.raises(UnicodeEncodeError):
-        put_in_place(file, "half \ud800")
-    assert file.read_text() == "old"
-    put_in_place(link, "new\n")
-
-    assert file.read_text() == "new\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.html", "report.html"]
-    assert link.is_symlink()
 
 
 @pytest.mark.parametrize(

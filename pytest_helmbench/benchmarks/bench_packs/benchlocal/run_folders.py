@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.app_run import DesktopRun, desktop_run
+from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.store.fault import StoreError
 
 __all__ = ["write_benchlocal"]
@@ -43,19 +41,6 @@ def _write(folder: Path, run: DesktopRun) -> Path:
     """Write a run; its summary comes last, since the app lists only folders that have one."""
     place = folder / run.pack / run.id
     place.mkdir(parents=True, exist_ok=True)
-    _replace(place / "events.jsonl", "".join(f"{json.dumps(event)}\n" for event in run.events))
-    _replace(place / "summary.json", json.dumps(run.summary, indent=2))
+    put_in_place(place / "events.jsonl", "".join(f"{json.dumps(event)}\n" for event in run.events))
+    put_in_place(place / "summary.json", json.dumps(run.summary, indent=2))
     return place
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a file in place at once: nobody sees half of it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_helmbench.core.whole_file import put_in_place
+
+
+def test_a_report_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
+    file, link = tmp_path / "report.html", tmp_path / "link.html"
+    file.write_text("old")
+    link.symlink_to(file)
+
+    with pytest.raises(UnicodeEncodeError):
+        put_in_place(file, "half \ud800")
+    assert file.read_text() == "old"
+    put_in_place(link, "new\n")
+
+    assert file.read_text() == "new\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.html", "report.html"]
+    assert link.is_symlink()
