@@ -12,21 +12,34 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import TypeAlias
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.parts import Flip
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 
-__all__ = ["BLOCK", "Block", "run_blocks", "told_evaluation"]
+__all__ = [
+    "BLOCK",
+    "Block",
+    "Cells",
+    "case_cells",
+    "packed_cells",
+    "run_blocks",
+    "told_case",
+    "told_evaluation",
+]
 
 BLOCK = 256
 """Cases per block of texts."""
 
 _LEVEL = 9
 _Flips = Mapping[tuple[str, int], Flip]
+Cells: TypeAlias = tuple[Mapping[str, Sequence[str | None]], Mapping[str, Sequence[float | None]]]
+"""Labels and numbers by the names of their columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,9 @@ class Block:
         return cls(block_id, base64.b64encode(gzip.compress(raw, _LEVEL, mtime=0)).decode("ascii"))
 
 
-def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -> Iterator[Block]:
+def run_blocks(
+    name: str, report: RunReport, texts: ShownTexts, flips: _Flips, *, alone: bool = False
+) -> Iterator[Block]:
     """Yield the blocks of a run: its columns first.
 
     Args:
@@ -56,12 +71,20 @@ def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -
         report: With every case.
         texts: Whose texts are shown.
         flips: How its cases came out in the run that this one is compared with; empty without one.
+        alone: Only its columns, for a page that asks for a case when it is opened.
     """
     rows = report.results
-    yield Block.of(f"c{name}", {"n": len(rows), "c": _columns(report, flips)})
+    yield Block.of(f"c{name}", {"n": len(rows), "c": packed_cells(case_cells(report, flips))})
+    if alone:
+        return
+    calls = report.calls
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
-        details = {index: found for index, row in enumerate(part) if (found := _details(row, report, texts))}
+        details = {
+            index: found
+            for index, row in enumerate(part)
+            if (found := _details(row, calls.get((row.code, row.repetition), ()), report.columns, texts))
+        }
         if details:
             yield Block.of(f"d{name}-{start // BLOCK}", details)
         told = {index: _texts(row) for index, row in enumerate(part) if texts.of(row.outcome)}
@@ -76,7 +99,13 @@ def told_evaluation(row: ResultRow) -> EvaluationRow | None:
     )
 
 
-def _columns(report: RunReport, flips: _Flips) -> dict[str, object]:
+def case_cells(report: RunReport, flips: _Flips) -> Cells:
+    """Return every column of the cases of a run, labels and numbers, each as long as there are cases.
+
+    Args:
+        report: With every case.
+        flips: See `run_blocks`.
+    """
     labels = {**_place_labels(report), **_verdict_labels(report.results)}
     numbers = _case_numbers(report.results)
     if flips:
@@ -85,8 +114,22 @@ def _columns(report: RunReport, flips: _Flips) -> dict[str, object]:
         labels["flip"] = (one.word or None for one in found)
         # How far its place there is from its place here: mostly 0, which takes no room.
         numbers["at"] = [one.index - here if one.index >= 0 else None for here, one in enumerate(found)]
+    return {name: list(values) for name, values in labels.items()}, numbers
+
+
+def packed_cells(cells: Cells) -> dict[str, object]:
+    """Return columns as the page reads them."""
+    labels, numbers = cells
     packed: dict[str, object] = {name: _labels(values) for name, values in labels.items()}
     return packed | {name: _numbers(values) for name, values in numbers.items()}
+
+
+def told_case(
+    row: ResultRow, calls: Sequence[CallRow], columns: OwnColumns, texts: ShownTexts
+) -> dict[str, object]:
+    """Return what the columns do not say of a case (`d`), and its texts where they are shown (`t`)."""
+    told: dict[str, object] = {"d": _details(row, calls, columns, texts)}
+    return told | {"t": _texts(row)} if texts.of(row.outcome) else told
 
 
 def _place_labels(report: RunReport) -> dict[str, Iterable[str | None]]:
@@ -162,7 +205,9 @@ def _shortened(value: float | None, digits: int) -> float | None:
     return int(short) if short.is_integer() else short
 
 
-def _details(row: ResultRow, report: RunReport, texts: ShownTexts) -> dict[str, object]:
+def _details(
+    row: ResultRow, calls: Sequence[CallRow], columns: OwnColumns, texts: ShownTexts
+) -> dict[str, object]:
     """Return what the columns do not say of a case; nothing for most."""
     found: dict[str, object] = {}
     with_text = texts.of(row.outcome)
@@ -170,11 +215,10 @@ def _details(row: ResultRow, report: RunReport, texts: ShownTexts) -> dict[str, 
         found["e"] = [_evaluation(one) for one in row.evaluations]
     elif row.evaluations and row.evaluations[0].in_process:
         found["e"] = [_evaluation(row.evaluations[0])]
-    calls = report.calls.get((row.code, row.repetition), ())
     if calls:
         found["c"] = [_call(call, with_text=with_text) for call in calls]
     if row.words is not None:
-        cells = report.columns.cells(row.words, with_text=with_text)
+        cells = columns.cells(row.words, with_text=with_text)
         told = {name: _cell(value) for name, value in cells.items() if value is not None}
         if told:
             found["w"] = told

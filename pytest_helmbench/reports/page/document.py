@@ -1,19 +1,13 @@
-"""The page around its parts: one HTML file that asks nobody for anything and runs no code but its own.
-
-The only user of `jinja2`, which escapes whatever stands in a template.
-"""
+"""The page around its parts: one HTML file that asks nobody for anything and runs no code but its own."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.resources import files
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
@@ -22,6 +16,7 @@ from pytest_helmbench.reports.comparison_lines import comparison_lines, points, 
 from pytest_helmbench.reports.page import plots, sections
 from pytest_helmbench.reports.page.columns import Block, run_blocks
 from pytest_helmbench.reports.page.parts import PagePart
+from pytest_helmbench.reports.page.templates import code_hash, code_of, plain_environment
 from pytest_helmbench.reports.paired_tables import (
     PAIRED_HEAD,
     PAIRED_NOTE,
@@ -40,7 +35,6 @@ __all__ = ["LARGEST_BYTES", "PageTooLargeError", "page_of", "run_page"]
 LARGEST_BYTES = 200_000_000
 """No page is larger."""
 
-_ASSETS = files("pytest_helmbench.reports.page") / "assets"
 _BLANK = re.compile(r"\n\s*\n")
 _BADGES = {
     ShownTexts.NONE: "codes and verdicts only",
@@ -105,7 +99,7 @@ def page_of(parts: Sequence[PagePart], texts: ShownTexts) -> str:
             f"the page would have {size / 1_000_000:.0f} MB, and no browser opens more than"
             f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --text=failures or fewer runs make it smaller"
         )
-    css, script = _code("page.css"), _code("page.js")
+    css, script = code_of("page.css"), code_of("page.js")
     page = (
         _environment()
         .get_template("page.html.jinja")
@@ -115,8 +109,8 @@ def page_of(parts: Sequence[PagePart], texts: ShownTexts) -> str:
             blocks=blocks,
             css=css,
             script=script,
-            css_hash=_hash(css),
-            script_hash=_hash(script),
+            css_hash=code_hash(css),
+            script_hash=code_hash(script),
             badge=_BADGES[texts],
             has_comparison=any(view.comparison is not None for view in views),
             title=_title(views),
@@ -178,28 +172,8 @@ def _version(views: Sequence[_View]) -> str:
     return next((view.report.detail.plugin_version for view in views if view.report is not None), "")
 
 
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
-
-
-def _asset(name: str) -> str:
-    return (_ASSETS / name).read_text(encoding="utf-8").strip()
-
-
-def _code(name: str) -> str:
-    """Return a script or style sheet without indentation and comments of a line."""
-    lines = (line.strip() for line in _asset(name).splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
-
-
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = plain_environment()
     environment.filters |= {
         "share": share,
         "seconds": sections.seconds,
