@@ -7,7 +7,7 @@ pytest imports the module whenever it starts, so it imports nothing of ours but 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from pytest_helmbench.core.kind_options import (
     SamplingOptions,
 )
 from pytest_helmbench.core.option import Group, Type, declared_in, users
-from pytest_helmbench.core.option_types import CONTENT, FILE, FLAG, OUTPUT_FILE, SAMPLE, SHOWN
+from pytest_helmbench.core.option_types import CONTENT, FILE, FLAG, OUTPUT_FILE, SAMPLE, SHARD, SHOWN
 from pytest_helmbench.core.option_types import choice as _choice
 from pytest_helmbench.core.option_types import names as _names
 from pytest_helmbench.core.option_types import positive as _positive
@@ -42,7 +42,9 @@ _CASES = Group("cases")
 _LIMITS = Group("limits, retries and money")
 _RECORD = Group("record, cache and resume")
 _RESULT = Group("gates and reports")
-_GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, PACKS, BENCH_PACKS)
+_SCALE = Group("more than one machine", sparse=True)
+_GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, _SCALE, PACKS, BENCH_PACKS)
+_SHARD_BY = replace(_choice("RULE", "hash", "history"), record=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -138,7 +140,10 @@ class Options:
         use="ini",
     )
     db: Path = _RECORD(
-        _PATH, Path("helmbench.db"), "results database", absent="helmbench.db in pytest's rootdir"
+        _PATH,
+        Path("helmbench.db"),
+        "results database",
+        absent="helmbench.db in pytest's rootdir; of a shard helmbench-2of8.db",
     )
     show: int | None = _RESULT(
         SHOWN,
@@ -233,6 +238,19 @@ class Options:
     )
     html_report: Path | None = _RESULT(
         OUTPUT_FILE, None, "the same report as one page for a browser, with all cases", name="html"
+    )
+    shard: str | None = _SCALE(
+        SHARD, None, "run the K-th of N shares of the cases; `helmbench merge` joins their results files"
+    )
+    shard_by: str = _SCALE(
+        _SHARD_BY,
+        "hash",
+        "how cases are shared out: by a hash, or by what each has taken (--helmbench-shard-history)",
+    )
+    shard_history: Path | None = _SCALE(
+        replace(FILE, record=None),
+        None,
+        "results file whose latencies make shares equally long, the same in every shard",
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()

@@ -23,6 +23,7 @@ __all__ = [
     "LEAST_SCORE",
     "OUTPUT_FILE",
     "SAMPLE",
+    "SHARD",
     "SHOWN",
     "choice",
     "decimal",
@@ -67,6 +68,19 @@ def _sample(text: str) -> str:
     return text
 
 
+def _shard(text: str) -> str:
+    """Return what names a shard as it is recorded."""
+    if text == "auto":
+        return text
+    parts = text.split("/")
+    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and len(part) <= 9 for part in parts):
+        raise ValueError(text)
+    index, of = map(int, parts)
+    if not 1 <= index <= of:
+        raise ValueError(text)
+    return f"{index}/{of}"
+
+
 JSON_OBJECT: Type[Mapping[str, object]] = Type(
     'a JSON object, for example {"provider": {"sort": "price"}}',
     json.loads,
@@ -103,6 +117,7 @@ OUTPUT_FILE: Type[Path] = Type(
 FLAG: Type[bool] = Type("", bool, action="store_true", ini="bool")
 FILE: Type[Path] = Type("a file that exists", Path, "PATH", Path.is_file)
 FOLDER: Type[Path] = Type("a folder that files can be written to", Path, "PATH", _can_be_written, record=None)
+SHARD: Type[str] = Type("K/N with K from 1 to N, for example 2/8, or auto", _shard, "K/N")
 SAMPLE: Type[str] = Type("a share (0.2), a number of cases (200), or pairwise", _sample, "SIZE")
 
 

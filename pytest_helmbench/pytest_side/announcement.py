@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pytest_side.gate_warnings import gate_warnings
-from pytest_helmbench.reports.session_texts import PlannedCalls, announcement, panel_text, places_text
+from pytest_helmbench.reports.session_texts import (
+    PlannedCalls,
+    announcement,
+    cost_text,
+    panel_text,
+    places_text,
+)
 from pytest_helmbench.session.budget import budget_bounds, least_call, rounded_up
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
 from pytest_helmbench.session.plan import Plan, PlannedRun
+from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY
 from pytest_helmbench.session.targets import session_concurrency
 
 __all__ = ["Announcer", "plan_price", "run_price"]
@@ -50,23 +59,49 @@ class Announcer:
         for anchors in coordinator.anchors:
             price = anchors.price
             span = None if span is None or price is None else span + price
+        share = () if plan.shard is None else (self._share_line(plan, plan.shard),)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            for line in self._lines(plan, span):
+            for line in (*share, *self._lines(plan, span)):
                 reporter.ensure_newline()
                 reporter.write_line(scrub(line))
         settings = coordinator.settings
         if plan.dry:
             return
-        if settings.max_cost_usd is not None:
-            self._check_budget(plan, settings.max_cost_usd)
+        budget_usd = coordinator.budget_usd(plan)
+        if budget_usd is not None:
+            self._check_budget(plan, budget_usd)
             return
+        if plan.shard is not None:
+            span = plan_price(replace(plan, runs=plan.whole), coordinator)
         if span is None or span.expected <= settings.ask_above_usd or coordinator.book.resumption is not None:
             return  # a session that goes on was agreed to when it began
         raise pytest.UsageError(
             f"this run may cost {span.expected:.2f} USD ({span.low:.2f} to {span.high:.2f}),"
             f" more than helmbench_ask_above ({settings.ask_above_usd:g} USD); nothing was called\n"
             f"  hint: agree to a bound: --helmbench-max-cost={_rounded_up(span.high)}"
+        )
+
+    def _share_line(self, plan: Plan, shard: Shard) -> str:
+        """Return which share this is: cases, money, rates and calls in flight, each of how many in all."""
+        settings = self._coordinator.settings
+        parts = [f"helmbench: {shard.name}: {plan.tests:,} of {plan.whole_tests:,} cases"]
+        budget_usd = self._coordinator.budget_usd(plan)
+        if plan.dry:
+            return parts[0]
+        if budget_usd is not None and settings.max_cost_usd is not None:
+            parts.append(f"{cost_text(budget_usd, 0)} of {cost_text(settings.max_cost_usd, 0)} USD")
+        in_all = settings.concurrency or DEFAULT_CONCURRENCY
+        parts.append(f"{session_concurrency(settings)} of {in_all} calls at a time")
+        for most, what in (
+            (settings.requests_per_minute, "requests"),
+            (settings.tokens_per_minute, "tokens"),
+        ):
+            if most is not None:
+                parts.append(f"{settings.rate(most):,.6g} of {most:,.6g} {what} a minute")
+        asked = settings.min_score is not None or settings.baselines
+        return ", ".join(parts) + (
+            "; no gate here: `helmbench merge --gate` holds all of them to it" if asked else ""
         )
 
     def _check_budget(self, plan: Plan, budget_usd: float) -> None:

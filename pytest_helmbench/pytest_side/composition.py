@@ -33,10 +33,11 @@ from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.session.baselines import read_baseline_options
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.early_stop import check_early_stop
-from pytest_helmbench.session.gates import read_gates
+from pytest_helmbench.session.gates import Gates, read_gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.settings import Settings, resolve_settings
+from pytest_helmbench.session.shares import check_shard
 from pytest_helmbench.session.targets import session_concurrency
 from pytest_helmbench.session.trust import results_folder
 
@@ -53,11 +54,7 @@ def register(config: pytest.Config) -> None:
     try:
         settings = _settings(config)
         template = load_template(settings.judge_template)
-        baseline = read_baseline_options(
-            settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
-        )
-        check_early_stop(settings)
-        gates = read_gates(settings.min_score, settings.min_coverage, baseline)
+        gates = _gates(config, settings)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
     _unpack_archives(config)
@@ -93,6 +90,21 @@ def register(config: pytest.Config) -> None:
         from pytest_helmbench.pytest_side.job_end import JobEnd
 
         config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")
+
+
+def _gates(config: pytest.Config, settings: Settings) -> Gates:
+    """Return what the scores must reach: nothing in a shard, since `helmbench merge --gate` asks it of all of them.
+
+    Raises:
+        HelmbenchError: Options that cannot be read, or do not go together.
+    """
+    baseline = read_baseline_options(
+        settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
+    )
+    check_early_stop(settings)
+    check_shard(settings, by_outcome=config.getoption("lf", False) or config.getoption("stepwise", False))
+    gates = read_gates(settings.min_score, settings.min_coverage, baseline)
+    return gates if settings.shard is None else Gates((), None)
 
 
 def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
@@ -137,6 +149,7 @@ def _settings(config: pytest.Config) -> Settings:
         start,
         results_folder(config.rootpath, start, named=named),
         config.inipath,
+        environ=os.environ,
     )
     if config.getoption("setuponly", False) or config.getoption("setupplan", False):
         # Their bodies do not run, so nothing is asked for them.

@@ -53,6 +53,8 @@ class ExitRule:
         for reason in reasons:
             self._coordinator.note(reason)
         plan = self._coordinator.book.plan
+        if plan is not None and plan.shard is not None:
+            return _FAILED if reasons else self._settle_share(plan, status, unjudged_failures)
         if plan is None or not (self._gates.asked or self._gates.min_coverage is not None):
             return _FAILED if reasons else status
         if plan.dry:
@@ -70,13 +72,28 @@ class ExitRule:
             return _FAILED if reasons or not report.holds or status == _FAILED else status
         return _OK if self._gates.asked else status
 
+    def _settle_share(self, plan: Plan, status: int, unjudged_failures: int) -> int:
+        """Return the exit code of a shard: what was judged wrong is data, as it is for a gate that holds."""
+        if plan.dry or status == _NO_TESTS:
+            return _OK if status == _NO_TESTS else status
+        counts = RunCounts.sum(self._coordinator.book.tallies.values())
+        left = plan.tests - counts.results
+        if left > 0:
+            self._coordinator.note(f"{left} of {plan.tests} cases of this shard have no result: it ends 1")
+            return _FAILED
+        if unjudged_failures:
+            return status
+        return _OK if plan.tests == counts.judged else status
+
     def verdicts(self) -> list[str]:
         """Return the last lines of the session, one per run: how it stands to its gates, or its score."""
         if self.gated is not None:
             return verdict_lines(self.gated)
         scores = scores_by_name(self._coordinator) if self._coordinator.book.tallies else {}
+        share = self._coordinator.settings.share
+        of = "" if share is None else f" ({share.name})"
         runs = [
-            RunGates(name, score, min_coverage=Fraction(0))
+            RunGates(f"{name}{of}", score, min_coverage=Fraction(0))
             for name, score in scores.items()
             if score is not None and score.score is not None
         ]
@@ -166,7 +183,8 @@ class ExitRule:
             for run in book.plan.runs
             if (run_id := ids.get(run.key)) is not None and book.tallies[run_id].judged
         }
-        return list(dict.fromkeys(run.model for run in book.plan.runs if run.model not in judged))
+        asked = (run.model for run in book.plan.runs if run.tests or book.plan.shard is None)
+        return list(dict.fromkeys(model for model in asked if model not in judged))
 
 
 def scores_by_name(coordinator: Coordinator) -> Mapping[str, RunScore | None]:

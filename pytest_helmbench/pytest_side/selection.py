@@ -1,4 +1,4 @@
-"""Selection and order of the collected items: `--helmbench-select`, and local models one after the other."""
+"""Selection and order of the collected items: `--helmbench-select`, shards, local models one after the other."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.core.sample import Sample
+from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.pytest_side.items import BrokenItem, job_of
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.shares import Shares
 
-__all__ = ["arrange", "broken_cases"]
+__all__ = ["arrange", "broken_cases", "share_out"]
 
 _NOT_SAMPLED = (
     "--helmbench-sample: cases that pytest itself collects (Python tests) are in no sample: all of them run"
@@ -90,6 +92,35 @@ def _may_be_selected(case: BrokenCase, selection: Selection | None) -> bool:
     if parts.perturbation is not None:
         return selection.matches(parts.parts())
     return selection.may_match((parts.pillar, parts.behaviour or "", parts.scenario or ""))
+
+
+def share_out(
+    items: list[pytest.Item], shard: Shard, library: Library, settings: Settings
+) -> tuple[Shares, list[pytest.Item]]:
+    """Keep the share of a shard, in place; return how items are shared out, and what was dropped.
+
+    Every item is in one share: cases by what they are, everything else (broken files, Python tests) by its node id.
+
+    Args:
+        items: All that is selected, in any order.
+        shard: Of this session.
+        library: The benchmarks of the cases.
+        settings: Of the session.
+
+    Raises:
+        StoreError: The file of the history cannot be read.
+    """
+    names = {loaded.root: loaded.outline.name for loaded in library.loaded}
+    jobs = [job for item in items if (job := job_of(item)) is not None]
+    shares = Shares(shard, jobs, lambda job: names.get(job.target.benchmark, ""), settings)
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        job = job_of(item)
+        own = shares.has_item(item.nodeid) if job is None else shares.has_job(job)
+        (kept if own else dropped).append(item)
+    items[:] = kept
+    return shares, dropped
 
 
 def _leave_out(

@@ -18,6 +18,7 @@ from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.engine import CancelledRunError
 from pytest_helmbench.engine.job import escaped_path
 from pytest_helmbench.pytest_side.ci import in_ci
@@ -35,13 +36,14 @@ from pytest_helmbench.pytest_side.items import (
 )
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
-from pytest_helmbench.pytest_side.selection import arrange, broken_cases
+from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.plan import plan_jobs
 from pytest_helmbench.session.selecting import refuse_empty_selection
 from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.shares import Shares
 
 if TYPE_CHECKING:
     from pytest_helmbench.benchmarks.python_tests.hooks import HandWrittenTests
@@ -159,7 +161,10 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Plan what was selected; a worker tells its controller."""
+        """Plan what was selected, and keep the share of a shard; a worker tells its controller."""
+        share = self.settings.share
+        whole = list(session.items)
+        shared = None if share is None else self._share_out(session.items, share)
         if self._config.getoption("collectonly"):
             return
         on_demand = ran_on_demand(session.items)
@@ -167,15 +172,15 @@ class SessionPlugin:
             item.job if isinstance(item, CaseItem) and id(item) not in on_demand else None
             for item in session.items
         ]
-        cases = [job for item in session.items if (job := job_of(item)) is not None]
+        cases = [job for item in whole if (job := job_of(item)) is not None]
         if not cases:
             return
-        plan = plan_jobs(
-            cases,
-            dry_run=self.settings.dry_run,
-            scope=self._scope(len(cases)),
-            broken=broken_cases(session.items, self.settings.selection),
-        )
+        scope = self._scope(len(cases))
+        broken = broken_cases(whole, self.settings.selection)
+        plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=scope, broken=broken)
+        if share is not None and shared is not None:
+            own = [job for item in session.items if (job := job_of(item)) is not None]
+            plan = plan.shared_out(plan_jobs(own, dry_run=plan.dry, scope=scope), share, shared.rule)
         if self._tests is not None:
             plan = replace(plan, adopted=self._tests.outline)
         ahead = Counter((job.target.key, job.repetition) for job in jobs if job is not None)
@@ -243,6 +248,15 @@ class SessionPlugin:
         return self._library.loop.run(self._library.self_check(loaded, code))
 
     # What the hooks share
+
+    def _share_out(self, items: list[pytest.Item], share: Shard) -> Shares:
+        try:
+            shares, dropped = share_out(items, share, self._library, self.settings)
+        except HelmbenchError as error:
+            raise pytest.UsageError(scrub(str(error))) from error
+        if dropped:
+            self._config.hook.pytest_deselected(items=dropped)
+        return shares
 
     def _load_what_is_named(self) -> None:
         if self._coordinator is None:

@@ -27,6 +27,7 @@ from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_book import RunBook
 from pytest_helmbench.session.session_comparisons import compared_with, keep_comparisons, p_so_far
 from pytest_helmbench.session.settings import Settings
+from pytest_helmbench.session.shares import budget_of
 from pytest_helmbench.session.targets import model_limits, session_concurrency
 from pytest_helmbench.store.benchmark_sizes import Shrunk
 from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_cost
@@ -110,7 +111,7 @@ class Coordinator:
             ResumeError: The session cannot go on as it was started now.
         """
         self.book.open(plan, self.library.loaded)
-        limiter = self.limiter = self._limiter(on_model_stopped)
+        limiter = self.limiter = self._limiter(plan, on_model_stopped)
         if self.book.store is not None and self.book.resumption is None:
             self.library.note_starts(self.book.store, self.book.run_ids())
 
@@ -181,6 +182,11 @@ class Coordinator:
         if self.settings.cache_mode.reads or resumption is None:
             return self.settings.cache_mode.reads
         return has_unjudged_replies(self.settings.db, resumption.session_id)
+
+    def budget_usd(self, plan: Plan) -> float | None:
+        """Return what this session may spend, a shard its share; None without a budget."""
+        most = self.settings.max_cost_usd
+        return None if most is None else budget_of(plan, self.book.targets, most)
 
     @property
     def spent_before_usd(self) -> float:
@@ -283,13 +289,13 @@ class Coordinator:
             keep_comparisons(self.book, self.comparisons)
         return self.comparisons
 
-    def _limiter(self, on_model_stopped: Callable[[str, str], None]) -> Limiter:
+    def _limiter(self, plan: Plan, on_model_stopped: Callable[[str, str], None]) -> Limiter:
         settings = self.settings
         limits = SessionLimits(
             concurrency=session_concurrency(settings),
-            requests_per_minute=settings.requests_per_minute,
-            tokens_per_minute=settings.tokens_per_minute,
-            max_cost_usd=settings.max_cost_usd,
+            requests_per_minute=settings.rate(settings.requests_per_minute),
+            tokens_per_minute=settings.rate(settings.tokens_per_minute),
+            max_cost_usd=self.budget_usd(plan),
             spent_usd=self.spent_before_usd,
             longest_pause_s=Patience(settings.timeout_s, settings.case_timeout_s).longest_pause_s,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded
@@ -16,7 +17,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.session.plan import CHARACTERS_PER_TOKEN, JUDGE_WORDING_CHARACTERS, PlannedRun
 from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_history
 
-__all__ = ["PriceSpan", "judge_price", "price_span"]
+__all__ = ["PriceSpan", "judge_price", "planned_cost", "price_span"]
 
 _DISPUTED = 0.2
 """Share of verdicts that a third judge is expected to be asked about: a guess."""
@@ -75,6 +76,31 @@ def judge_price(judge: Route, calls: int, characters: int) -> PriceSpan | None:
     """
     tokens = (characters + calls * JUDGE_WORDING_CHARACTERS) // CHARACTERS_PER_TOKEN
     return _listed(judge, calls, tokens, judge.entry.sampling.max_tokens)
+
+
+def planned_cost(run: PlannedRun, target: Target) -> Fraction | None:
+    """Return what a run is expected to cost by price lists alone, or None when a price is unknown.
+
+    It is exact, and that of a run is the sum of those of its parts, so that a budget can be shared out by it.
+    """
+    if not run.usable:
+        return Fraction()
+    asked = [(target.model, Fraction(run.tests), Fraction(run.prompt_tokens))]
+    judges = len(target.judges) if run.judge_calls else 0
+    for place in range(judges):
+        share = Fraction(1, min(judges, 2))
+        calls = run.judge_calls * share if place < 2 else Fraction(run.tie_calls) / 5
+        asked.append((target.judges[place], calls, run.judge_prompt_tokens * share))
+    cost = Fraction()
+    for route, calls, tokens in asked:
+        price = (
+            token_price(route.entry.price, route.endpoint) if isinstance(route.endpoint, Endpoint) else None
+        )
+        if price is None:
+            return None
+        reply = min(_COMPLETION_TOKENS[1], route.entry.sampling.max_tokens or _COMPLETION_TOKENS[1])
+        cost += Fraction(price.input) * tokens + Fraction(price.output) * calls * reply
+    return cost / 10**6
 
 
 def _cases_by_scenario(run: PlannedRun, loaded: Loaded) -> Counter[str]:

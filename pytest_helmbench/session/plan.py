@@ -12,6 +12,7 @@ from types import MappingProxyType
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.row_outline import RowOutline
+from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
@@ -100,6 +101,21 @@ class PlannedRun:
             packed_codes=_packed(codes),
         )
 
+    def emptied(self) -> PlannedRun:
+        """Return the run without a case."""
+        return replace(
+            self,
+            tests=0,
+            evaluations=0,
+            judge_calls=0,
+            tie_calls=0,
+            unasked=0,
+            prompt_tokens=0,
+            judge_prompt_tokens=0,
+            may_ask_judge=False,
+            packed_codes=_packed(()),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -111,6 +127,9 @@ class Plan:
         scope: `whole`, `selected` or `by_outcome`.
         adopted: The cases that pytest itself has collected; None for none.
         ahead: Cases that are asked ahead of their items, by run and repetition.
+        shard: The share of the plan that `runs` are; None for all of it.
+        divided_by: How the plan was shared out: `hash`, or `history` with what names it.
+        whole: The runs of the whole plan, one for each of `runs`, where they are a share.
     """
 
     runs: tuple[PlannedRun, ...]
@@ -118,11 +137,32 @@ class Plan:
     scope: str
     adopted: RowOutline | None = None
     ahead: Mapping[tuple[tuple[str, str], int], int] = field(default_factory=dict)
+    shard: Shard | None = None
+    divided_by: str = ""
+    whole: tuple[PlannedRun, ...] = ()
 
     @property
     def tests(self) -> int:
         """Items in all."""
         return sum(run.tests for run in self.runs)
+
+    @property
+    def whole_tests(self) -> int:
+        """Items of all shards."""
+        return sum(run.tests for run in self.whole or self.runs)
+
+    def shared_out(self, own: Plan, shard: Shard, divided_by: str) -> Plan:
+        """Return the share of a shard: every run is in it, those without a case of its own too.
+
+        Args:
+            own: Planned from the jobs of the shard alone.
+            shard: Which one it is.
+            divided_by: See `divided_by`.
+        """
+        by_key = {run.key: run for run in own.runs}
+        runs = tuple(by_key.get(run.key) or run.emptied() for run in self.runs)
+        runs = tuple(replace(run, broken=whole.broken) for run, whole in zip(runs, self.runs, strict=True))
+        return replace(self, runs=runs, shard=shard, divided_by=divided_by, whole=self.runs)
 
     @property
     def calls(self) -> int:

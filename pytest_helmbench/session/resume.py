@@ -34,6 +34,7 @@ _SAME = {
     "strict_json": "--helmbench-strict-json",
     "repeat": "--helmbench-repeat",
     "early_stop": "--helmbench-early-stop",
+    "shard": "--helmbench-shard",
     "sample": "--helmbench-sample",
     "sample_seed": "--helmbench-sample-seed",
 }
@@ -249,6 +250,7 @@ def _differences(
 
 
 def _other_settings(model: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    before = {"shard": None, **before}  # only those of shards say so
     before, now = ({**one, "judge": _judges_text(one)} if "judge" in one else one for one in (before, now))
     now = json.loads(as_json({key: now.get(key) for key in _SAME}))  # as it would be read back
     return [

@@ -26,6 +26,7 @@ from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.stored_scores import ScoredRun, run_totals, scored_run
 from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
 from pytest_helmbench.store.run_rows import RunRecord
+from pytest_helmbench.store.shard_rows import ShardRecord
 from pytest_helmbench.store.writer import Store
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class RunBook:
                 model=run.model,
                 provider=_provider(self.targets[run.key]),
                 base_url=_base_url(self.targets[run.key]),
-                scope=plan.scope,
+                scope=plan.scope if plan.shard is None else "shard",
                 total_tests=run.tests,
                 total_evaluations=run.evaluations,
                 settings=self._settings_of(run),
@@ -141,9 +142,10 @@ class RunBook:
                 defined=self._defined(run, plan),
                 broken=run.broken,
                 continues=runs.get(run.key),
-                sample=self._sample(run),
+                sample=self._sample(whole),
+                shard=_shard_record(plan, whole),
             )
-            for run in plan.runs
+            for run, whole in zip(plan.runs, plan.whole or plan.runs, strict=True)
         ]
         for run, run_id in zip(plan.runs, store.open_runs(session_id, records), strict=True):
             self._run_ids[run.key] = run_id
@@ -157,7 +159,7 @@ class RunBook:
         """Return the cases that the files of a benchmark define; none for tests that pytest alone knows."""
         loaded = self._loaded[run.benchmark]
         files = tuple(loaded.files)
-        if plan.scope == "whole" or not files:
+        if (plan.scope == "whole" and plan.shard is None) or not files:
             return run.codes if files else ()
         return tuple(dict.fromkeys(job.code for file in files for job in loaded.jobs(file, "", 1)))
 
@@ -253,6 +255,12 @@ class RunBook:
         prompt = self._settings.system_prompt
         record["system_prompt"] = None if prompt is None else hashlib.sha256(prompt.encode()).hexdigest()
         return {name: self._hidden.without(value) for name, value in record.items()}
+
+
+def _shard_record(plan: Plan, whole: PlannedRun) -> ShardRecord | None:
+    if plan.shard is None:
+        return None
+    return ShardRecord(plan.shard, plan.divided_by, plan.scope, whole.tests, whole.codes, whole.broken)
 
 
 def _given(sampling: Sampling) -> dict[str, object]:

@@ -12,6 +12,7 @@ from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.option import Option, declared_in
 from pytest_helmbench.core.option_types import OUTPUT_FILE
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.reply_cache import CacheMode, RecordedUse
@@ -66,6 +67,21 @@ class Settings(Options):
         return None if self.select is None else Selection.parse(self.select)
 
     @property
+    def share(self) -> Shard | None:
+        """Which shard this session is; None for a whole one."""
+        return None if self.shard is None else Shard.parse(self.shard)
+
+    def divided(self, most: int) -> int:
+        """Return what this session may use of a bound on calls in flight: all, or the share of a shard, at least 1."""
+        share = self.share
+        return most if share is None else max(1, most // share.of)
+
+    def rate(self, per_minute: float | None) -> float | None:
+        """Return what this session may use of a rate: all, or the share of a shard."""
+        share = self.share
+        return per_minute if per_minute is None or share is None else per_minute / share.of
+
+    @property
     def wants_reports(self) -> bool:
         """Whether a report is to be written at the end."""
         files = (name for name, option in declared_in(Options).items() if option.type is OUTPUT_FILE)
@@ -88,7 +104,12 @@ class Settings(Options):
 
 
 def resolve_settings(
-    given: Callable[[Option], object], start_dir: Path, root_dir: Path, ini: Path | None = None
+    given: Callable[[Option], object],
+    start_dir: Path,
+    root_dir: Path,
+    ini: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
 ) -> Settings:
     """Read all options.
 
@@ -97,11 +118,17 @@ def resolve_settings(
         start_dir: Folder that given paths are relative to.
         root_dir: pytest's rootdir, where the database stands by default.
         ini: The ini file, to whose folder paths of benchmarks are relative; None for none.
+        environ: Says which shard this is, where `auto` asks; None for a command that runs none.
 
     Raises:
         SettingsError: A value that cannot be used, with the option's name.
+        ShardError: The environment does not say which shard this is.
     """
     settings = _read(Settings, given, start_dir)
+    if settings.shard == "auto":
+        from pytest_helmbench.session.shard_variables import shard_of_environment
+
+        settings = replace(settings, shard=None if environ is None else shard_of_environment(environ).text)
     if settings.take_over and settings.resume_run is None:
         raise SettingsError(
             "--helmbench-take-over names no run\n  hint: --helmbench-resume-run=RUN says which one is taken over"
@@ -115,12 +142,15 @@ def resolve_settings(
         )
     if settings.select is not None:
         Selection.parse(settings.select)  # a slip is told before anything is loaded
+    stated = frozenset(option.name for option in OPTIONS if given(option) is not None)
+    share = settings.share
+    db = settings.db if share is None or "db" in stated else Path(share.file_name)
     return replace(
         _with_texts(settings, given),
-        db=root_dir / settings.db,
+        db=root_dir / db,
         trusted=UsersWord(tuple(map(str, trusted_roots(settings.trusted.value, ini, start_dir)))),
         resume=settings.resume or settings.resume_or_start or settings.resume_run is not None,
-        stated=frozenset(option.name for option in OPTIONS if given(option) is not None),
+        stated=stated,
     )
 
 

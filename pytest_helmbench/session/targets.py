@@ -121,8 +121,8 @@ def _judge(entry: ModelEntry, settings: Settings, environ: Mapping[str, str]) ->
 
 
 def session_concurrency(settings: Settings) -> int:
-    """Return how many calls may be in flight in the whole session."""
-    return settings.concurrency or DEFAULT_CONCURRENCY
+    """Return how many calls may be in flight in the whole session; a shard has its share."""
+    return settings.divided(settings.concurrency or DEFAULT_CONCURRENCY)
 
 
 def model_limits(targets: Iterable[Target], settings: Settings) -> dict[str, ModelLimits]:
@@ -138,12 +138,12 @@ def model_limits(targets: Iterable[Target], settings: Settings) -> dict[str, Mod
 def _model_limits(entry: ModelEntry, endpoint: Endpoint, settings: Settings) -> ModelLimits:
     most = session_concurrency(settings)
     if settings.concurrency is None and endpoint.local:
-        most = LOCAL_CONCURRENCY
+        most = LOCAL_CONCURRENCY  # of a server beside this process: another shard has its own
     return ModelLimits(
         model=entry.id,
-        most=min(most, entry.max_concurrency or most),
-        requests_per_minute=entry.requests_per_minute,
-        tokens_per_minute=entry.tokens_per_minute,
+        most=min(most, settings.divided(entry.max_concurrency) if entry.max_concurrency else most),
+        requests_per_minute=settings.rate(entry.requests_per_minute),
+        tokens_per_minute=settings.rate(entry.tokens_per_minute),
         price=token_price(entry.price, endpoint),
         free=endpoint.server.embedded,
         server=endpoint.base_url if endpoint.local else None,

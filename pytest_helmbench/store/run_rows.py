@@ -21,6 +21,7 @@ from pytest_helmbench.store.broken_cases import write_broken
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.plans import merge_plan, write_plan
 from pytest_helmbench.store.sample_rows import write_sample
+from pytest_helmbench.store.shard_rows import ShardRecord, write_shard
 
 __all__ = [
     "RunRecord",
@@ -60,6 +61,7 @@ class RunRecord:
         defined: Cases that the files of the benchmark define, before any selection; empty where nobody knows.
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
         sample: What of the benchmark the planned cases are; None for all that were selected.
+        shard: Which share of a plan it is; None for all of it.
     """
 
     benchmark: Outline
@@ -78,6 +80,7 @@ class RunRecord:
     broken: tuple[BrokenCase, ...] = ()
     continues: int | None = None
     sample: Sample | None = None
+    shard: ShardRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
     write_size(conn, cursor.lastrowid, run.defined)
     write_broken(conn, cursor.lastrowid, run.broken)
     write_sample(conn, cursor.lastrowid, run.sample)
+    write_shard(conn, cursor.lastrowid, run.shard)
     return cursor.lastrowid
 
 
@@ -179,6 +183,7 @@ def reopen_run(
     codes = merge_plan(conn, run_id, run.codes)
     write_broken(conn, run_id, run.broken)
     write_sample(conn, run_id, run.sample)
+    write_shard(conn, run_id, run.shard)
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     conn.execute(
         "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"

@@ -10,6 +10,7 @@ from pytest_helmbench.store.first_tables import FIRST_TABLES
 from pytest_helmbench.store.judgement_rows import CREATE_JUDGEMENTS
 from pytest_helmbench.store.sample_rows import CREATE_SAMPLES
 from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
+from pytest_helmbench.store.shard_rows import ADD_SHARDS
 from pytest_helmbench.store.sqlite_tools import Database, Migrations
 from pytest_helmbench.store.views import COSTS_VIEW, VIEWS
 
@@ -236,3 +237,10 @@ def keep_weighted_labels(db: Database) -> None:
     """Keep which labels are of a sample of rows, and how often a sample by points drew each."""
     db.conn.execute("ALTER TABLE judge_labels ADD COLUMN of_rows INTEGER NOT NULL DEFAULT 1")
     db.conn.execute("ALTER TABLE judge_labels ADD COLUMN point_draws INTEGER")
+
+
+@_MIGRATIONS()
+def keep_shards(db: Database) -> None:
+    """Keep which runs are shares of a plan, and what that plan was."""
+    for statement in ADD_SHARDS:
+        db.conn.execute(statement)

@@ -161,7 +161,8 @@ class Store:
             opened.clear()
             heartbeat_at = iso_time(self._now())
             for run, run_settings in zip(runs, settings, strict=True):
-                codes = write_benchmark(conn, run.benchmark, run.codes)
+                planned = run.codes if run.shard is None else run.shard.codes
+                codes = write_benchmark(conn, run.benchmark, planned)
                 llm_id = write_llm(conn, run.model, run.provider, run.base_url)
                 values = (session_id, codes.benchmark_id, llm_id, run_settings, heartbeat_at)
                 if run.continues is None:

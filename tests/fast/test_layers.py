@@ -102,6 +102,7 @@ _LATE = {
     ("composition", "pytest_helmbench.pytest_side.xdist_worker"),
     ("composition", "pytest_helmbench.session.resume"),
     ("run_book", "pytest_helmbench.session.resume"),
+    ("settings", "pytest_helmbench.session.shard_variables"),
     ("coordinator", "pytest_helmbench.session.recorded_replies"),
     ("session_end", "pytest_helmbench.pytest_side.report_files"),
     ("composition", "pytest_helmbench.pytest_side.job_end"),

@@ -60,6 +60,7 @@ _ABOUT = {
     "record, cache and resume": "What the record holds: [database.md](database.md).",
     "gates and reports": "What holds and what is inconclusive: [scores.md](scores.md#gates). "
     "What is written: [reports.md](reports.md).",
+    "more than one machine": "Which of them one needs, and recipes: [scaling.md](scaling.md).",
     "question packs": "Of [question packs](packs.md) alone.",
     "Bench Packs": "Of [Bench Packs](bench-packs.md) of the BenchLocal app alone.",
 }
