@@ -36,6 +36,7 @@ _COMMANDS = (
     "judge-check",
     "rescore",
     "report",
+    "leaderboard",
     "export",
     "import",
     "schema",

@@ -18,11 +18,25 @@ from pytest_helmbench.reports.exports.inspect_export import inspect_export
 from pytest_helmbench.reports.exports.json_export import export_schema, json_export
 from pytest_helmbench.reports.exports.parquet_export import parquet_export
 from pytest_helmbench.reports.json_report import json_report, report_schema
+from pytest_helmbench.reports.leaderboard.board_latex import board_latex
+from pytest_helmbench.reports.leaderboard.board_records import board_csv, board_json
+from pytest_helmbench.reports.leaderboard.board_texts import board_lines, board_markdown
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.session.standings import Board, Standing, boards
 
-__all__ = ["EXPORTS", "FORMATS", "PAGES", "REPORTS", "SCHEMAS", "ReportFormat", "comparison_page"]
+__all__ = [
+    "BOARDS",
+    "EXPORTS",
+    "FORMATS",
+    "PAGES",
+    "REPORTS",
+    "SCHEMAS",
+    "ReportFormat",
+    "comparison_page",
+    "runs_page",
+]
 
 
 class _Report(Protocol):
@@ -59,9 +73,19 @@ def _json(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
 
 
 def _html(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
+    return runs_page(reports, texts, _side_by_side(reports))
+
+
+def _side_by_side(reports: Sequence[RunReport]) -> Sequence[Board]:
+    standings = [Standing.of(report, report.path) for report in reports if report.path is not None]
+    return boards(standings) if len(standings) > 1 else ()
+
+
+def runs_page(reports: Sequence[RunReport], texts: ShownTexts, found: Sequence[Board]) -> str:
+    """Return the page of some runs, with what they are side by side."""
     from pytest_helmbench.reports.page.document import run_page
 
-    return run_page(reports, texts)
+    return run_page(reports, texts, found)
 
 
 def comparison_page(found: Sequence[RunComparison], texts: ShownTexts) -> str:
@@ -101,6 +125,15 @@ REPORTS = {form.name: form.report for form in FORMATS if form.report is not None
 
 PAGES = frozenset(form.name for form in FORMATS if form.all_cases)
 """Those among them that are for a browser and need every case."""
+
+BOARDS: Mapping[str, Callable[[Sequence[Board]], str]] = {
+    "text": lambda found: "\n".join(board_lines(found)).rstrip("\n") + "\n",
+    "markdown": board_markdown,
+    "csv": board_csv,
+    "latex": board_latex,
+    "json": board_json,
+}
+"""What `helmbench leaderboard` writes, by name; a page is `REPORTS["html"]` of its runs."""
 
 EXPORTS = {form.name: form.export for form in FORMATS if form.export is not None}
 """What `helmbench export` writes, by name."""

@@ -124,6 +124,7 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
         ],
         "not_run": report.not_run,
         "costs": [_cost(cost) for cost in report.costs],
+        "speed": asdict(report.speed),
     }
 
 

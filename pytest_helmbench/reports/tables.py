@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from pytest_helmbench.core.scrub import excerpt
 
-__all__ = ["UNKNOWN", "number", "share", "table"]
+__all__ = ["UNKNOWN", "number", "seconds", "share", "table"]
 
 UNKNOWN = "unknown"
 _WIDEST = 60
@@ -35,6 +35,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
 def number(value: float | None) -> str:
     """Return a count or amount; None is unknown, never 0."""
     return UNKNOWN if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def seconds(ms: float | None) -> str:
+    """Return a duration for people; a dash for one that nobody knows."""
+    if ms is None:
+        return "-"
+    return f"{ms:.3g} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
 
 
 def share(value: float | Fraction | None) -> str:

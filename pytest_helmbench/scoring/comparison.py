@@ -19,7 +19,15 @@ from pytest_helmbench.scoring.changes import (
 )
 from pytest_helmbench.scoring.sign_flip import sign_flip
 
-__all__ = ["BehaviourChange", "ComparedCase", "Limit", "ScopeChange", "behaviours_fallen", "compare_scopes"]
+__all__ = [
+    "BehaviourChange",
+    "ComparedCase",
+    "Limit",
+    "ScopeChange",
+    "behaviours_fallen",
+    "compare_scopes",
+    "unit_changes",
+]
 
 _FEW_UNITS = 6
 """With fewer perturbations a named part is compared by pairs of replies, on these very cases."""
@@ -179,10 +187,7 @@ def compare_scopes(
         unit: What `ComparedCase.unit` names.
         alpha: At what p a regression is called.
     """
-    known: dict[str, _Behaviour] = {}
-    for case in cases:
-        known.setdefault(case.behaviour, _Behaviour(case.behaviour, case.pillar)).add(case)
-    behaviours = [known[code] for code in sorted(known, key=natural_key)]
+    behaviours = _behaviours(cases)
     parts = [
         _Part(limit, members, weights, unit)
         for limit in limits
@@ -194,11 +199,31 @@ def compare_scopes(
     return scopes, _behaviour_changes([one for one in behaviours if weights[one.code]])
 
 
+def unit_changes(
+    cases: Iterable[ComparedCase], weights: Mapping[str, Fraction], unit: str
+) -> Sequence[Fraction]:
+    """Return what each unit changed in the score of the run, candidate minus baseline; see `compare_scopes`."""
+    members = [one for one in _behaviours(cases) if weights[one.code]]
+    return _Part(Limit("", Fraction(0)), members, weights, unit, p=1.0).changes
+
+
+def _behaviours(cases: Iterable[ComparedCase]) -> list[_Behaviour]:
+    known: dict[str, _Behaviour] = {}
+    for case in cases:
+        known.setdefault(case.behaviour, _Behaviour(case.behaviour, case.pillar)).add(case)
+    return [known[code] for code in sorted(known, key=natural_key)]
+
+
 class _Part:
     """The run, a pillar or a behaviour, in units that are signed."""
 
     def __init__(
-        self, limit: Limit, members: Sequence[_Behaviour], weights: Mapping[str, Fraction], unit: str
+        self,
+        limit: Limit,
+        members: Sequence[_Behaviour],
+        weights: Mapping[str, Fraction],
+        unit: str,
+        p: float | None = None,
     ) -> None:
         self.limit = limit
         self.unit = unit
@@ -216,7 +241,7 @@ class _Part:
                 pairs = [(part.change, Fraction(part.stake)) for _, part in sorted(one.units.items())]
             self.changes += [change * scale / 10 for change, _ in pairs]
             self.shares += [stake * scale for _, stake in pairs]
-        self.p = flip_p(self.changes, self.shares, limit.drop)
+        self.p = flip_p(self.changes, self.shares, limit.drop) if p is None else p
 
     def result(self, p: float, alpha: float) -> ScopeChange:
         """Return what the part's changes say, given the adjusted p."""

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pytest_helmbench.scoring.changes import ALPHA, LEAST_CHANGED, Verdict
 from pytest_helmbench.scoring.comparison import (
     BehaviourChange,
-    ComparedCase,
     Limit,
     ScopeChange,
     compare_scopes,
 )
 from pytest_helmbench.scoring.looks import LAST_ALPHA
-from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.session.stored_scores import one_row_each
-from pytest_helmbench.store.judged_replies import JudgedCase
+from pytest_helmbench.session.pairing import (
+    behaviour_weights,
+    common_share,
+    pair_cases,
+    planned_cases,
+    unit_of,
+)
 from pytest_helmbench.store.plans import RunFacts
 
-__all__ = ["LEAST_COMMON", "WHOLE_RUN", "RunComparison", "compare_runs", "not_comparable", "unit_of"]
+__all__ = ["LEAST_COMMON", "WHOLE_RUN", "RunComparison", "compare_runs", "not_comparable"]
 
 LEAST_COMMON = Fraction(9, 10)
 """With less of the points in both runs, nothing is concluded."""
@@ -130,17 +132,6 @@ class RunComparison:
         return self.recorded > _MUCH_RECORDED * self.replies
 
 
-@dataclass(slots=True)
-class _Paired:
-    cases: list[ComparedCase] = field(default_factory=list)
-    left_out: int = 0
-    changed: int = 0
-    other_rules: int = 0
-    recorded: int = 0
-    planned: defaultdict[str, int | Fraction] = field(default_factory=lambda: defaultdict(int))
-    compared: defaultdict[str, int | Fraction] = field(default_factory=lambda: defaultdict(int))
-
-
 def compare_runs(
     facts: RunFacts,
     candidate: ComparedRun,
@@ -165,9 +156,10 @@ def compare_runs(
                 f"the cases of {run.ref.name} were selected by earlier outcomes (--lf, --sw): no fair sample"
             )
             return replace(empty, reason=reason)
-    paired = _paired(facts, candidate, baseline, despite_changes=despite_changes)
-    weights = _weights(facts, paired.planned)
-    common = _common(paired, weights)
+    planned = planned_cases(facts)
+    paired = pair_cases(planned, candidate, baseline, despite_changes=despite_changes)
+    weights = behaviour_weights(facts, planned)
+    common = common_share(planned, paired, weights)
     alpha = LAST_ALPHA if candidate.settings.get("early_stop") else ALPHA
     other_sample = _other_sample(candidate, baseline)
     counts = replace(
@@ -202,76 +194,3 @@ def not_comparable(
 ) -> RunComparison:
     """Return a comparison that says nothing, and why."""
     return RunComparison(candidate.model, candidate, baseline, tuple(limits), reason=reason)
-
-
-def unit_of(facts: RunFacts) -> str:
-    """Return what stands or falls together in a benchmark: `perturbation`, `cluster` or `row`."""
-    if facts.rows is None:
-        return "perturbation"
-    return "cluster" if any(row.cluster is not None for row in facts.rows.values()) else "row"
-
-
-def _weights(facts: RunFacts, planned: Mapping[str, object]) -> dict[str, Fraction]:
-    given = {} if facts.scoring is None else facts.scoring.weights
-    return {code: exact(given.get(code, 1)) for code in planned}
-
-
-def _common(paired: _Paired, weights: Mapping[str, Fraction]) -> Fraction | None:
-    """Return the share of the planned points that was compared, as coverage weighs them; None without points."""
-    total = sum(weights.values())
-    if not total:
-        return None
-    shares = (
-        weight * Fraction(paired.compared[code], paired.planned[code]) for code, weight in weights.items()
-    )
-    return sum(shares, Fraction(0)) / total
-
-
-def _paired(
-    facts: RunFacts, candidate: ComparedRun, baseline: ComparedRun, *, despite_changes: bool
-) -> _Paired:
-    paired = _Paired()
-    any_content = despite_changes or candidate.benchmark_hash == baseline.benchmark_hash
-    for code, rows in _planned_cases(facts):
-        first = rows[0]
-        stake = abs(first.base) if first.weight == 1 else abs(first.base) * first.weight
-        paired.planned[first.behaviour] += stake * len(rows)
-        after, before = candidate.cases.get(code), baseline.cases.get(code)
-        if after is None or before is None:
-            paired.left_out += 1
-            continue
-        if not any_content and (after.content is None or after.content != before.content):
-            paired.left_out += 1
-            paired.changed += 1
-            continue
-        names = [name for name in before.rules if name in after.rules]
-        if not despite_changes:
-            alike = [name for name in names if after.rules[name] == before.rules[name] is not None]
-            paired.other_rules += len(names) - len(alike)
-            names = alike
-        earlier, later = (tuple(_credits(case, names)) for case in (before, after))
-        if not names or not earlier or not later:
-            paired.left_out += 1
-            continue
-        paired.compared[first.behaviour] += stake * len(names)
-        paired.recorded += min(after.recorded, len(after.replies))
-        unit = first.perturbation if facts.rows is not None else f"{first.scenario}-{first.perturbation}"
-        paired.cases.append(
-            ComparedCase(first.pillar, first.behaviour, unit, stake, first.difficulty, earlier, later)
-        )
-    return paired
-
-
-def _planned_cases(facts: RunFacts) -> Iterator[tuple[str, list[Row]]]:
-    """Yield every planned case that carries points, with one row per criterion."""
-    cases: dict[str, list[Row]] = {}
-    for code, row in one_row_each(facts):
-        if not row.neutral:
-            cases.setdefault(code, []).append(row)
-    yield from cases.items()
-
-
-def _credits(case: JudgedCase, names: Sequence[str]) -> Iterator[tuple[Fraction, ...]]:
-    for reply in case.replies:
-        if all(name in reply for name in names):
-            yield tuple(exact(reply[name]) for name in names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
@@ -14,6 +14,7 @@ from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakd
 from pytest_helmbench.scoring.paired_conditions import PairedCondition, paired_conditions
 from pytest_helmbench.scoring.repetition_rates import RepetitionRates, repetition_rates
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.scoring.speed import Speed, speed_of
 from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.panels import PanelReport, panel_report
 from pytest_helmbench.session.recorded_results import recorded_results
@@ -31,6 +32,7 @@ from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
+from pytest_helmbench.store.speed_rows import timed_cases
 
 __all__ = ["RunReport", "run_report"]
 
@@ -61,6 +63,8 @@ class RunReport:
         results: All of them, in natural order, where every case was asked for; empty otherwise.
         calls: Of the cases whose calls say more than their result, likewise; by code and repetition.
         groups: Groups of the score that a case counts for, likewise, by code; empty where there are behaviours.
+        speed: How fast the replies came.
+        path: Results file; None for a run that stands in none.
     """
 
     detail: RunDetail
@@ -84,6 +88,8 @@ class RunReport:
     results: tuple[ResultRow, ...] = ()
     calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    speed: Speed = Speed()
+    path: Path | None = None
 
     @property
     def judge(self) -> str:
@@ -116,15 +122,14 @@ def run_report(
     Raises:
         StoreError: The file is missing or no results file.
     """
-    detail = run_detail(path, run_id)
-    scored = scored or scored_run(path, run_id)
+    detail, scored = run_detail(path, run_id), scored or scored_run(path, run_id)
     if detail is None or scored is None:
         return None
     facts = scored.facts
     found = recorded_results(path, detail, with_text=with_text)
     spent = costs(path, run_id)
     record = record_of(detail.kind)
-    return RunReport(
+    report = RunReport(
         detail=detail,
         score=scored.score,
         breakdown=breakdown(planned_rows(facts)),
@@ -140,12 +145,14 @@ def run_report(
         is_flat=facts.rows is not None,
         words=record.run(path, run_id),
         columns=record.columns,
-        results=found if all_cases else (),
-        calls=told_calls(path, run_id) if all_cases else {},
-        groups=_groups(facts) if all_cases else {},
         panel=panel_report(path, run_id),
         held=held_in(path, run_id),
+        speed=speed_of(timed_cases(path, run_id)),
+        path=path,
     )
+    if not all_cases:
+        return report
+    return replace(report, results=found, calls=told_calls(path, run_id), groups=_groups(facts))
 
 
 def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:

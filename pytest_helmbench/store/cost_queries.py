@@ -125,6 +125,19 @@ _COSTS = """
     GROUP BY calls.run_id, calls.purpose, calls.judge, behaviour
 """
 
+# What another tool has run has no calls, and its costs stand with its results.
+_IMPORTED_COSTS = """
+    SELECT results.run_id, llms.name AS model, 'case' AS purpose, NULL AS judge, NULL AS behaviour,
+        count(*) AS calls, 0 AS cached_answers,
+        sum(results.prompt_tokens) AS prompt_tokens, sum(results.completion_tokens) AS completion_tokens,
+        total(results.cost_usd) AS known_cost_usd, sum(results.cost_usd IS NULL) AS unknown_costs, 0 AS estimated
+    FROM results
+    JOIN evaluation_runs ON evaluation_runs.id = results.run_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    WHERE (:run_id IS NULL OR results.run_id = :run_id) AND (:model IS NULL OR llms.name = :model)
+        AND json_extract(evaluation_runs.settings, '$.imported_from') IS NOT NULL
+    GROUP BY results.run_id
+"""
 
 _ANSWERED_BY = """
     SELECT provider_model, count(*) FROM calls
@@ -152,12 +165,12 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     Raises:
         StoreError: The file is missing or no results file.
     """
+    asked = {"run_id": run_id, "model": model}
     with reading(path) as conn:
         rows = [
             made_of(CostRow, row)
-            for row in named_rows(
-                conn.execute(with_known_judges(conn, _COSTS), {"run_id": run_id, "model": model})
-            )
+            for query in (with_known_judges(conn, _COSTS), _IMPORTED_COSTS)
+            for row in named_rows(conn.execute(query, asked))
         ]
     return tuple(
         sorted(

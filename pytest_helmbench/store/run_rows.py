@@ -242,6 +242,14 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
         " FROM v_costs WHERE run_id = :run_id",
         {"run_id": run_id},
     ).fetchone()
+    # What another tool has run has no calls: its costs stand with its results.
+    imported = conn.execute(
+        "SELECT CASE WHEN count(*) = count(results.cost_usd) THEN total(results.cost_usd) END,"
+        " total(results.cost_usd) FROM results JOIN evaluation_runs ON evaluation_runs.id = results.run_id"
+        " WHERE run_id = :run_id AND json_extract(settings, '$.imported_from') IS NOT NULL HAVING count(*) > 0",
+        {"run_id": run_id},
+    ).fetchone()
+    costs = imported or costs
     conn.execute(
         "UPDATE evaluation_runs SET passed_tests = ?, failed_tests = ?, error_tests = ?, skipped_tests = ?,"
         " neutral_tests = ?, total_evaluations = ?, cost_usd = ?, known_cost_usd = ? WHERE id = ?",

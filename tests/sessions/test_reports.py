@@ -359,6 +359,9 @@ def test_a_report_says_what_must_be_known_before_it_is_believed(
     ]
     assert (first["score"]["score"], first["score"]["raw"], first["score"]["capped"]) == (0.25, 2 / 3, True)
     assert [floor["state"] for floor in first["score"]["floors"]] == ["breached", "not evaluated"]
+    board = captured(capsys, "leaderboard", "--db", database)[1]
+    assert "baseline/first    1  25.0 % (capped from 66.7 %)" in board
+    assert ": judged its own replies" in board
     second = _valid(captured(capsys, "report", "--format", "json", "--db", database)[1], capsys)["runs"][0]
     assert second["score"] is None
     assert second["warnings"][0].startswith("the cases were selected by earlier outcomes (--lf, --sw)")

@@ -11,7 +11,7 @@ from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportWish
 from pytest_helmbench.reports.exports.flat_rows import column_names, flat_rows
 from pytest_helmbench.session.recorded_results import RecordedRun
 
-__all__ = ["csv_export"]
+__all__ = ["csv_export", "spreadsheet_cell"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -26,11 +26,12 @@ def csv_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
     for row in flat_rows(runs, with_text=wish.with_text):
-        writer.writerow([_cell(row.get(name)) for name in names])
+        writer.writerow([spreadsheet_cell(row.get(name)) for name in names])
     return {MAIN: stream.getvalue()}
 
 
-def _cell(value: object) -> object:
+def spreadsheet_cell(value: object) -> object:
+    """Return a value for a cell: a text that a spreadsheet would run as a formula gets an apostrophe before it."""
     if isinstance(value, bool):
         return int(value)
     if not isinstance(value, str):

@@ -13,6 +13,9 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.comparison_lines import comparison_lines, points, scope_line
+from pytest_helmbench.reports.leaderboard.board_cells import board_table
+from pytest_helmbench.reports.leaderboard.board_notes import PAIRS_NOTE, pair_sentence
+from pytest_helmbench.reports.leaderboard.board_texts import surest_first
 from pytest_helmbench.reports.page import plots, sections
 from pytest_helmbench.reports.page.columns import Block, run_blocks
 from pytest_helmbench.reports.page.parts import PagePart
@@ -26,9 +29,10 @@ from pytest_helmbench.reports.paired_tables import (
 )
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.session_texts import cost_text
-from pytest_helmbench.reports.tables import share
+from pytest_helmbench.reports.tables import seconds, share
 from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.run_report import RunReport
+from pytest_helmbench.session.standings import Board
 
 __all__ = ["LARGEST_BYTES", "PageTooLargeError", "page_of", "run_page"]
 
@@ -76,20 +80,21 @@ class _Group:
     runs: tuple[RunReport, ...]
 
 
-def run_page(reports: Sequence[RunReport], texts: ShownTexts) -> str:
+def run_page(reports: Sequence[RunReport], texts: ShownTexts, found: Sequence[Board] = ()) -> str:
     """Return the page of some runs.
 
     Args:
         reports: With every case, in the order they are shown.
         texts: Whose texts are shown.
+        found: The same runs side by side, by benchmark; empty to leave that out.
 
     Raises:
         PageTooLargeError: It would be larger than `LARGEST_BYTES`.
     """
-    return page_of([PagePart(report) for report in reports], texts)
+    return page_of([PagePart(report) for report in reports], texts, found)
 
 
-def page_of(parts: Sequence[PagePart], texts: ShownTexts) -> str:
+def page_of(parts: Sequence[PagePart], texts: ShownTexts, found: Sequence[Board] = ()) -> str:
     """Return the page of some parts; see `run_page`."""
     views = [_View(str(index), part) for index, part in enumerate(parts)]
     blocks = list(_blocks(views, texts))
@@ -106,6 +111,7 @@ def page_of(parts: Sequence[PagePart], texts: ShownTexts) -> str:
         .render(
             views=views,
             groups=_groups(views),
+            boards=found,
             blocks=blocks,
             css=css,
             script=script,
@@ -176,12 +182,13 @@ def _environment() -> Environment:
     environment = plain_environment()
     environment.filters |= {
         "share": share,
-        "seconds": sections.seconds,
+        "seconds": seconds,
         "usd": sections.usd,
         "points": points,
         "percent": _percent,
     }
     environment.globals |= {
+        "board_table": board_table,
         "cards": sections.cards,
         "case_lines": sections.case_lines,
         "comparison_lines": comparison_lines,
@@ -197,13 +204,16 @@ def _environment() -> Environment:
         "lost_sentences": lost_sentences,
         "paired_head": PAIRED_HEAD,
         "paired_note": PAIRED_NOTE,
+        "pairs_note": PAIRS_NOTE,
+        "pair_sentence": pair_sentence,
         "paired_rows": paired_rows,
         "part_cautions": sections.part_cautions,
         "part_differences": sections.part_differences,
         "repetitions_sentence": repetitions_sentence,
         "scope_line": scope_line,
-        "seconds_text": sections.seconds,
+        "seconds_text": seconds,
         "setting_rows": sections.setting_rows,
+        "surest_first": surest_first,
         "usd_text": sections.usd,
     }
     return environment

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, log10
+from math import floor, log10
 
 from pytest_helmbench.core.codes import CaseCode, natural_key
 from pytest_helmbench.reports.score_lines import interval_text
@@ -14,6 +14,7 @@ from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.breakdown import Detection, Rate
 from pytest_helmbench.scoring.monotonic import Curve
 from pytest_helmbench.scoring.run_score import Score
+from pytest_helmbench.scoring.speed import percentile
 from pytest_helmbench.session.run_report import RunReport
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "forest",
     "heat_map",
     "histogram",
-    "percentile",
 ]
 
 _BINS = 25
@@ -262,16 +262,6 @@ def _heat_cell(condition: str, rates: Sequence[Rate], before: Sequence[Rate]) ->
         sum(rate.of_rows for rate in rates),
         Fraction(sum(rate.rows for rate in before), earlier) if earlier else None,
     )
-
-
-def percentile(ordered: Sequence[float], part: float) -> float:
-    """Return the value below which a part of some lies (the nearest of them).
-
-    Args:
-        ordered: At least one, ascending.
-        part: In [0, 1].
-    """
-    return ordered[max(0, ceil(part * len(ordered)) - 1)]
 
 
 def histogram(values: Iterable[float | None]) -> Histogram | None:

@@ -12,10 +12,9 @@ from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.page.columns import told_evaluation
 from pytest_helmbench.reports.page.parts import PagePart
-from pytest_helmbench.reports.page.plots import percentile
 from pytest_helmbench.reports.run_facts import differing_facts, made_with, server_name
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
-from pytest_helmbench.reports.tables import UNKNOWN, number, share
+from pytest_helmbench.reports.tables import UNKNOWN, number, seconds, share
 from pytest_helmbench.scoring.breakdown import Detection, Rate
 from pytest_helmbench.scoring.thresholds import (
     GateVerdict,
@@ -37,7 +36,6 @@ __all__ = [
     "gates",
     "part_cautions",
     "part_differences",
-    "seconds",
     "setting_rows",
     "usd",
 ]
@@ -128,16 +126,9 @@ def cards(report: RunReport) -> Iterator[Card]:
         yield Card("not run", f"{outcomes['skipped'] + report.not_run:,}", f"{outcomes['skipped']:,} skipped")
     calls = f"{counts.case_calls + counts.judge_calls:,} calls, {counts.replays:,} from the record"
     yield Card("cost USD", cost_text(counts.known_cost_usd, counts.unknown_costs), calls)
-    times = sorted(row.latency_ms for row in report.results if row.latency_ms is not None)
-    if times:
-        yield Card(
-            "median time", seconds(percentile(times, 0.5)), f"95 % within {seconds(percentile(times, 0.95))}"
-        )
-
-
-def seconds(ms: float) -> str:
-    """Return a duration for people."""
-    return f"{ms:.3g} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
+    speed = report.speed
+    if speed.median_ms is not None and speed.p95_ms is not None:
+        yield Card("median time", seconds(speed.median_ms), f"95 % within {seconds(speed.p95_ms)}")
 
 
 def usd(value: float) -> str:

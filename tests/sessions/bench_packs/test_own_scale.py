@@ -6,6 +6,7 @@ import json
 
 import pytest
 from bench_pack_sessions import ASKS, run_packs, write_asking_pack
+from commands import run_command
 from provider import Provider
 from trees import clear_environment, rows
 
@@ -39,6 +40,11 @@ def test_a_score_is_shown_with_its_unit_its_words_and_what_else_it_says(
     assert json.loads(extra) == {"machine": "a small one", "medianTtftMs": 502}
     report = json.loads((pytester.path / "r.json").read_text())
     assert report["runs"][0]["pack_score"]["extra"]["medianTtftMs"] == 502
+
+    board = run_command(pytester, "leaderboard", "--json").stdout.str()
+    (own,) = json.loads(board)["benchmarks"][0]["runs"]
+    assert (own["own_total"], own["own_unit"], own["score"]) == (9.9, "tok/s", 1.0)
+    assert "9.9 tok/s" in run_command(pytester, "leaderboard", "--markdown").stdout.str()
 
     monkeypatch.setenv("CI", "1")
     in_ci = run_packs(pytester, url=provider.url).stdout.str()
