@@ -150,9 +150,12 @@ def run_report(
         speed=speed_of(timed_cases(path, run_id)),
         path=path,
     )
-    if not all_cases:
-        return report
-    return replace(report, results=found, calls=told_calls(path, run_id), groups=_groups(facts))
+    return _with_cases(report, path, facts, found) if all_cases else report
+
+
+def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:
+    calls = told_calls(path, report.detail.summary.id)
+    return replace(report, results=results, calls=calls, groups=_groups(facts))
 
 
 def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:
