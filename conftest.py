@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked import share_server
 from provider import Provider
 
 pytest_plugins = ["pytester", "engines"]
@@ -35,6 +36,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             mark = _MARKS.get(folder)
             if mark is not None:
                 item.add_marker(mark)
+
+
+@pytest.hookimpl(optionalhook=True)  # it may be switched off
+def pytest_xdist_setupnodes() -> None:
+    """Have all workers fork from one server."""
+    if hasattr(os, "fork"):
+        share_server()
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import forked_python
+from inner_pytest import forked_pytest
+from installed import installed_once
 from paths import SUPPORT
 from provider import Answer, Provider, Request
 from sessions import Session, until
@@ -47,10 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for name, text in facts.items():
             archive.writestr(f"{_NAME}.dist-info/{name}", text)
-    target = folder / "site"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(target)]
-    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
-    return target
+    return installed_once(tmp_path_factory, "riddles", "--no-index", str(wheel))
 
 
 @pytest.fixture
@@ -68,23 +67,13 @@ def _answer(request: Request) -> str:
 
 
 def _pytest(project: Path, provider: Provider, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "riddles",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:hypothesispytest",
-    ]
-    command += ["--tb=short"]
+    command = [*forked_pytest(), "riddles", "-p", "no:cacheprovider", "--tb=short"]
     command += [f"--helmbench-model={MODEL}", f"--helmbench-base-url={provider.url}", *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 
 def _helmbench(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest_helmbench", *arguments]
+    command = [*forked_python(), "-m", "pytest_helmbench", *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from provider import Provider, Request
+from sessions import Session
 from trees import (
     Part,
     Tree,
@@ -344,27 +343,21 @@ def test_rows_can_be_read_while_the_run_goes_on(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 10)})
     provider.latency_s = 0.25
     database = pytester.path / "helmbench.db"
-    command = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "benchmark", mode]
-    command += ["--helmbench-concurrency=2"]
-    options = [f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good"]
-    process = subprocess.Popen([*command, *options], cwd=pytester.path, stdout=subprocess.DEVNULL)
-    try:
-        seen = _seen_while(process, database)
-    finally:
-        process.kill()
-        process.wait()
+    session = Session(pytester.path, provider.url, mode, "--helmbench-concurrency=2")
+    seen = _seen_while(session, database)
+    session.end()
 
     assert {status for status, _ in seen[:-1]} == {"running"}
     assert any(0 < count < 10 for _, count in seen)
     assert seen[-1] == ("complete", 10)
 
 
-def _seen_while(process: subprocess.Popen[bytes], database: Path) -> list[tuple[str, int]]:
+def _seen_while(session: Session, database: Path) -> list[tuple[str, int]]:
     """Return what a reader sees, once every 50 ms, and once more at the end."""
     query = "SELECT status, (SELECT count(*) FROM results) FROM evaluation_runs"
     seen: list[tuple[str, int]] = []
     until = time.monotonic() + 30
-    while process.poll() is None and time.monotonic() < until:
+    while not session.has_ended and time.monotonic() < until:
         time.sleep(0.05)
         try:
             found = rows(database, query)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import os
 import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from forked import forked_python
 
 from pytest_helmbench.cli.main import main
 
@@ -53,7 +53,7 @@ def run_command(pytester: pytest.Pytester, *arguments: object) -> pytest.RunResu
 
 
 def _apart(cwd: Path, words: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest_helmbench", *words]
+    command = [*forked_python(), "-m", "pytest_helmbench", *words]
     return subprocess.run(
         command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False
     )

@@ -11,6 +11,7 @@ import atexit
 import marshal
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,12 +24,14 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Forked", "forked_python", "serve_from"]
+__all__ = ["Forked", "forked_python", "serve_from", "share_server"]
 
 _FOLDER = Path(__file__).with_name("fork_server")
 _ENVIRONMENT = dict(os.environ)  # before any test changes it
 _PATIENCE_S = 60.0
 _NUMBER_BYTES = 16
+_SHARED = "TESTS_FORK_SERVER"
+_ALIVE = "alive"
 _known: list[Path] = []
 
 
@@ -98,22 +101,35 @@ def _socket() -> Path:
 
 @cache
 def _start() -> Path:
-    """Start the server, which lives as long as this process."""
-    path = Path(tempfile.mkdtemp(prefix="fork-server-")) / "socket"
-    standard_input, held_open = os.pipe()
-    command = [sys.executable, "-u", str(_FOLDER / "server.py"), str(path)]
-    # In the session of this process, so that what it forks may join the groups of whoever asks.
-    process = subprocess.Popen(command, stdin=standard_input, env=_ENVIRONMENT, process_group=0)
-    os.close(standard_input)
-
-    def end() -> None:
-        os.close(held_open)
-        process.wait()
-
-    atexit.register(end)
+    """Return the socket of the server; the first of all workers to ask starts it."""
+    folder = Path(_ENVIRONMENT[_SHARED]) if _SHARED in _ENVIRONMENT else share_server()
+    path = folder / "socket"
+    with suppress(FileExistsError):
+        (folder / "started").mkdir()
+        command = [sys.executable, "-u", str(_FOLDER / "server.py"), str(path)]
+        alive = (os.POSIX_SPAWN_OPEN, 0, str(folder / _ALIVE), os.O_RDONLY, 0)
+        # In the session of this process, so that what it forks may join the groups of whoever asks.
+        os.posix_spawn(sys.executable, command, _ENVIRONMENT, file_actions=[alive], setpgroup=0)
     until = time.monotonic() + _PATIENCE_S
     while not path.exists():
-        assert process.poll() is None, "the server of forked processes has ended"
         assert time.monotonic() < until, "the server of forked processes never started"
         time.sleep(0.01)
     return path
+
+
+def share_server() -> Path:
+    """Make the folder of one server for this process and those that inherit its environment.
+
+    Whoever needs it first starts it; it lives as long as this process.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
+    os.mkfifo(folder / _ALIVE)
+    held_open = os.open(folder / _ALIVE, os.O_RDWR)
+    os.environ[_SHARED] = str(folder)
+
+    def end() -> None:
+        os.close(held_open)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return folder

@@ -7,13 +7,22 @@ import pkgutil
 
 import forked_workers
 import pytest
+from forked import forked_python
 
 import pytest_helmbench
 
-__all__ = ["QUICK", "import_everything", "run_pytest", "run_pytest_apart"]
+__all__ = [
+    "QUICK",
+    "forked_pytest",
+    "import_everything",
+    "run_pytest",
+    "run_pytest_apart",
+    "run_pytest_forked",
+]
 
 QUICK = ("-p", "no:hypothesispytest")
 """The plugin of hypothesis imports it all when a session ends: most of what a small session costs."""
+_OF_EXTRAS = ("imports.inspect_logs", "exports.inspect_log")
 
 
 def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
@@ -26,13 +35,24 @@ def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunRe
     return pytester.runpytest_subprocess(*QUICK, *arguments)
 
 
+def forked_pytest() -> list[str]:
+    """Return the beginning of a command that stands for `python -m pytest`, whose workers are forked too."""
+    program = "import forked_workers, pytest, sys; sys.exit(pytest.main(plugins=[forked_workers]))"
+    return [*forked_python(), "-c", program, *QUICK]
+
+
+def run_pytest_forked(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """Run pytest in a process of its own, forked."""
+    return pytester.run(*forked_pytest(), *arguments)
+
+
 def import_everything() -> None:
-    """Import what sessions import late.
+    """Import what sessions import late, but for what an extra brings: seconds, for the few tests that need it.
 
     `pytester` forgets what is first imported after its fixture was set up: what stands half in it is then two things.
     """
     for name in ("genai_prices", "openai"):
         importlib.import_module(name)
     for module in pkgutil.walk_packages(pytest_helmbench.__path__, "pytest_helmbench."):
-        if ".inside" not in module.name and not module.name.endswith("__main__"):
+        if ".inside" not in module.name and not module.name.endswith(("__main__", *_OF_EXTRAS)):
             importlib.import_module(module.name)

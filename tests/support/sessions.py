@@ -39,10 +39,11 @@ _PATIENCE_S = 60.0
 
 def until(condition: Callable[[], object], what: str) -> None:
     """Wait for something that other processes bring about."""
-    end = time.monotonic() + _PATIENCE_S
+    end, pause_s = time.monotonic() + _PATIENCE_S, 0.01
     while not condition():
         assert time.monotonic() < end, f"in vain: {what}"
-        time.sleep(0.01)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.2, 0.05)  # to look costs CPU time that the others need
 
 
 def run_undisturbed(

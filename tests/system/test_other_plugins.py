@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from inner_pytest import forked_pytest
+from installed import installed_once
 from trees import rows
 
 from pytest_helmbench.cli.main import main
@@ -52,20 +53,8 @@ _PLUGINS = {
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip has installed the plugins; what they need beside pytest comes along."""
-    target = tmp_path_factory.mktemp("plugins")
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "--target",
-        str(target),
-    ]
     needed = ("rich", "jinja2", "markupsafe", "termcolor", "pygments", "markdown-it-py", "mdurl")
-    subprocess.run([*pip, "--no-deps", *_PACKAGES, *needed], check=True, capture_output=True)
-    return target
+    return installed_once(tmp_path_factory, "plugins", *_PACKAGES, *needed)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +77,7 @@ def _verdicts(project: Path, site: Path, *options: str, autoload: bool = False) 
     """Run a session and return its verdicts by case."""
     database = project / "helmbench.db"
     database.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "benchmark", "-q", "--helmbench-model=baseline/lexical"]
+    command = [*forked_pytest(), "benchmark", "-q", "--helmbench-model=baseline/lexical"]
     environ = {**os.environ, "PYTHONPATH": str(site)}
     if not autoload:
         environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"

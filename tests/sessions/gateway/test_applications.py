@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inner_pytest import run_pytest, run_pytest_apart
+from inner_pytest import run_pytest, run_pytest_forked
 from provider import Provider
 from sessions import Session, until
 from trees import Part, Tree, clear_environment, judged, rows, write_tree
@@ -88,7 +88,7 @@ def test_a_function_is_asked_metered_recorded_and_replayed(
     module = f"app_{len(arguments)}"
     _write(pytester.path, module)
     model = f"--helmbench-model=python:{module}:sync"
-    result = run_pytest_apart(pytester, "benchmark", model, "-v", *arguments)
+    result = run_pytest_forked(pytester, "benchmark", model, "-v", *arguments)
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([f"*P1-B1-S1-PT1[[]python:{module}:sync]*"])
     asked = pytester.path / "asked.txt"
@@ -96,7 +96,7 @@ def test_a_function_is_asked_metered_recorded_and_replayed(
     database = pytester.path / "helmbench.db"
     assert rows(database, _CALLS) == [("case", 1, 200, None, 0, 1, None)] * 2  # what it costs nobody knows
 
-    again = run_pytest_apart(pytester, "benchmark", model, "--helmbench-cache=only", *arguments)
+    again = run_pytest_forked(pytester, "benchmark", model, "--helmbench-cache=only", *arguments)
     again.assert_outcomes(passed=2)
     assert len(asked.read_text().split()) == 2
 
@@ -107,7 +107,7 @@ def test_async_functions_get_the_request_and_what_fails_is_an_error(pytester: py
         f"--helmbench-model=python:app_b:{name}" for name in ("later", "bot.answer", "broken", "absent")
     ]
     models += ["--helmbench-model=python:app_none:x"]
-    result = run_pytest_apart(
+    result = run_pytest_forked(
         pytester, "benchmark", *models, "--helmbench-temperature=0.5", "--helmbench-max-retries=1"
     )
     result.assert_outcomes(passed=1, errors=4)
