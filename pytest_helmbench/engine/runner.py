@@ -18,6 +18,7 @@ from pytest_helmbench.engine.job import CaseJob, RunIds
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.work import (
     CaseContext,
+    Evaluating,
     RunnerSettings,
     UnjudgedError,
     fault_outcome,
@@ -75,6 +76,7 @@ class CaseRunner:
         run_ids: `evaluation_runs.id` by benchmark and model.
         judged: Cases with a verdict on record, by run, code and repetition.
         on_changed: Told the name of a case whose verdict on record is not that of now.
+        evaluations: Holds replies to their cases.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class CaseRunner:
         run_ids: RunIds,
         judged: Mapping[CaseKey, JudgedBefore],
         on_changed: Callable[[str], None],
+        evaluations: Evaluating,
     ) -> None:
         self._gateway = gateway
         self._backend = backend
@@ -93,6 +96,7 @@ class CaseRunner:
         self._on_record = judged
         self._on_changed = on_changed
         self._judges = Judges(gateway)
+        self._evaluations = evaluations
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on disk by then, or an error."""
@@ -194,6 +198,7 @@ class CaseRunner:
             watch=progress,
             settings=self._settings,
             judges=self._judges,
+            evaluations=self._evaluations,
         )
         return await job.work.perform(self._case(job), context)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.model import ModelEntry
-from pytest_helmbench.core.outcome import Outcome, Usage, Verdict
+from pytest_helmbench.core.outcome import Outcome, Reply, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.call import Asking, Origin, Watch
@@ -24,11 +24,13 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable
 from pytest_helmbench.gateway.relay.client_errors import BadRequestError
 from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
+from pytest_helmbench.judging.evaluator import Evaluator
 from pytest_helmbench.judging.judge import JudgeTemplate
 
 __all__ = [
     "Answering",
     "CaseContext",
+    "Evaluating",
     "RunnerSettings",
     "UnjudgedError",
     "Work",
@@ -36,6 +38,8 @@ __all__ = [
     "usable_endpoint",
     "with_sums",
 ]
+
+T = TypeVar("T")
 
 
 class UnjudgedError(HelmbenchError):
@@ -82,6 +86,17 @@ class Answering(Asking, Protocol):
         """
 
 
+class Evaluating(Protocol):
+    """Whoever holds replies to their cases: on the event loop where that is cheap, else elsewhere."""
+
+    async def of(self, evaluator: Evaluator[T], reply: Reply, watch: Watch, /) -> T:
+        """Return what an evaluator finds in a reply. Its case holds no place meanwhile.
+
+        Raises:
+            UnjudgedError: It finds no verdict, or nobody could judge.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class CaseContext:
     """What a case has at hand while it is worked on.
@@ -96,6 +111,7 @@ class CaseContext:
         watch: Told what its calls are doing.
         settings: What it shares with all cases.
         judges: Asks marking models.
+        evaluations: Holds replies to their cases.
     """
 
     gateway: Answering
@@ -107,6 +123,7 @@ class CaseContext:
     watch: Watch
     settings: RunnerSettings
     judges: Asking
+    evaluations: Evaluating
 
 
 class Work(Protocol):

@@ -12,11 +12,13 @@ import pytest
 from pytest_helmbench.benchmarks.archives import is_archive, opened
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.benchmarks.registry import meant_places
+from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.option import Option
 from pytest_helmbench.core.problem import HelmbenchError, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.engine.closed_process import close_to_others
+from pytest_helmbench.engine.executors import refuse_missing
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.announcement import Announcer
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
@@ -55,12 +57,13 @@ def register(config: pytest.Config) -> None:
         settings = _settings(config)
         template = load_template(settings.judge_template)
         gates = _gates(config, settings)
+        places = _judge_places(config, settings)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
     _unpack_archives(config)
     _choose_paths(config, settings)
     if hasattr(config, "workerinput"):
-        _register_worker(config, settings, template)
+        _register_worker(config, settings, template, places)
         return
     notes = Notes()
     library = Library(settings, os.environ, notes.say)
@@ -77,7 +80,7 @@ def register(config: pytest.Config) -> None:
         config.pluginmanager.register(role, "helmbench-xdist")
     else:
         share = Share(session_concurrency(settings), _few_ahead(config))
-        engines = CaseEngines(settings, library, template, share)
+        engines = CaseEngines(settings, library, template, share, places, notes.say)
         role = SingleProcess(coordinator, engines, announce, live.tick)
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
     hooks = EndingHooks(config, interruptions, role, coordinator, live)
@@ -87,9 +90,7 @@ def register(config: pytest.Config) -> None:
     for plugin, name in ((shown, "failures"), (end, "end"), (LastWords(config, end, shown), "last-words")):
         config.pluginmanager.register(plugin, f"helmbench-{name}")
     if in_github_actions() or settings.summary not in ("auto", "never"):
-        from pytest_helmbench.pytest_side.job_end import JobEnd
-
-        config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")
+        _register_job_end(config, coordinator, end)
 
 
 def _gates(config: pytest.Config, settings: Settings) -> Gates:
@@ -107,7 +108,15 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
     return gates if settings.shard is None else Gates((), None)
 
 
-def _register_worker(config: pytest.Config, settings: Settings, template: JudgeTemplate) -> None:
+def _register_job_end(config: pytest.Config, coordinator: Coordinator, end: SessionEnd) -> None:
+    from pytest_helmbench.pytest_side.job_end import JobEnd
+
+    config.pluginmanager.register(JobEnd(config, coordinator, end), "helmbench-job")
+
+
+def _register_worker(
+    config: pytest.Config, settings: Settings, template: JudgeTemplate, places: JudgePlaces
+) -> None:
     from pytest_helmbench.pytest_side.xdist_channel import send
     from pytest_helmbench.pytest_side.xdist_worker import XdistWorker
 
@@ -122,7 +131,8 @@ def _register_worker(config: pytest.Config, settings: Settings, template: JudgeT
         name=f"{workerinput['workerid']}:",
     )
     live = LiveLine(config, None)
-    role = XdistWorker(CaseEngines(settings, library, template, share), channel, live.tick)
+    engines = CaseEngines(settings, library, template, share, places, notes.say)
+    role = XdistWorker(engines, channel, live.tick)
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
     hooks = EndingHooks(config, Interruptions(), role, None, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
@@ -165,6 +175,23 @@ def _given(config: pytest.Config, option: Option) -> object:
     """Return what was given for an option: on the command line, else in ini files, else None."""
     value: object = None if option.use == "ini" else config.getoption(option.key)
     return value if value is not None else (config.getini(option.key) or None)
+
+
+def _judge_places(config: pytest.Config, settings: Settings) -> JudgePlaces:
+    """Return where replies are judged.
+
+    Raises:
+        HelmbenchError: They cannot be judged there, or workers judge already.
+    """
+    places = JudgePlaces.parse(settings.judges)
+    if not places.asks_others or places.kind is JudgeKind.AUTO or hasattr(config, "workerinput"):
+        return places
+    if _is_controller(config):
+        raise HelmbenchError(
+            "--helmbench-judges and the workers of -n both spread judging over processes\n  hint: give one of them"
+        )
+    refuse_missing(places)
+    return places
 
 
 def _is_controller(config: pytest.Config) -> bool:

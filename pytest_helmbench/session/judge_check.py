@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytest_helmbench.core.anchor import AnchorVerdict, JudgeHeld
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.evaluations import EvaluatedHere
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.questions import Judge, judged_evaluations
@@ -75,6 +76,7 @@ async def _verdict(
             watch=Unwatched(),
             settings=settings,
             judges=asker,
+            evaluations=EvaluatedHere(),
         )
         try:
             evaluations = await judged_evaluations(case, reply_of(anchor), (judge,), context)

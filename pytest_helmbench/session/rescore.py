@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.registry import kind_of, places_of
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.evaluations import EvaluatedHere
 from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.route import Route
@@ -247,6 +248,7 @@ class _Judge:
             watch=Unwatched(),
             settings=self._settings,
             judges=Judges(answers),
+            evaluations=EvaluatedHere(),
         )
         try:
             return await job.work.perform(job.case(None), context)

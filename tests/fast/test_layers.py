@@ -120,6 +120,8 @@ _LATE = {
     ("local_answers", "pytest_helmbench.gateway.baselines.baseline"),  # for embedded models only
     ("local_answers", "pytest_helmbench.gateway.function_calls"),  # for applications only
     ("foreign_patterns", "re2"),  # where a benchmark brings a regular expression
+    # Only where judging takes long: processes, Dask, an executor of the user's.
+    ("executors", "pytest_helmbench.engine.local_judges"),
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),

@@ -8,6 +8,8 @@ from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
+from pytest_helmbench.benchmarks.packs.families.text.text_evaluator import ReadingEvaluator, TextEvaluator
+from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.case import Case
@@ -50,13 +52,23 @@ class PackWork:
         if isinstance(family, AgentFamily):
             return await self._agents.run(family, case, rule, self.tools, context)
         reply = await one_reply(case, context)
-        criterion = family.wants_reading(rule, reply) if rule.judge else None
-        if criterion is not None:
-            return judged_outcome(reply, (await self._read(family, case, rule, criterion, reply, context),))
+        if isinstance(family, TextFamily):
+            return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))
         try:
             return judged_outcome(reply, (await family.evaluate(rule, reply, self.tools),))
         except UnjudgedError as stop:
             raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
+
+    async def _judged_by_text(
+        self, family: TextFamily, case: Case, rule: PackRule, reply: Reply, context: CaseContext
+    ) -> Evaluation:
+        shows = self.settings.show_hidden
+        if rule.judge and family.read_by_judge:
+            asks = ReadingEvaluator(rule, shows)
+            criterion = await context.evaluations.of(asks, reply, context.watch)
+            if criterion is not None:
+                return await self._read(family, case, rule, criterion, reply, context)
+        return await context.evaluations.of(TextEvaluator(rule, shows), reply, context.watch)
 
     async def _read(
         self,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.measured import UnmeasuredError
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_evaluator import ReplyEvaluator
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
-from pytest_helmbench.core.pattern_process import RuleTimeoutError
+from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.engine.questions import judged_evaluations, one_reply, usable_judges
-from pytest_helmbench.engine.work import CaseContext, UnjudgedError
-from pytest_helmbench.judging.case_evaluation import judged_outcome, with_reply
+from pytest_helmbench.engine.work import CaseContext
+from pytest_helmbench.judging.case_evaluation import judged_outcome
 
 __all__ = ["TreeWork"]
 
@@ -23,27 +20,8 @@ class TreeWork:
         """See `Work.perform`."""
         if isinstance(case.rule, ReplyRule):
             reply = await one_reply(case, context)
-            strict_json = context.settings.strict_json
-            return judged_outcome(
-                reply, (await _evaluation(case.rule, case, reply, strict_json=strict_json),)
-            )
+            evaluator = ReplyEvaluator.of(case.rule, case, strict_json=context.settings.strict_json)
+            return judged_outcome(reply, (await context.evaluations.of(evaluator, reply, context.watch),))
         judges = usable_judges(context)
         reply = await one_reply(case, context)
         return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
-
-
-async def _evaluation(rule: ReplyRule, case: Case, reply: Reply, *, strict_json: bool) -> Evaluation:
-    """Hold a reply to a rule: in a thread where that may take time, so that other cases go on.
-
-    Raises:
-        UnjudgedError: It took too long, or measures what is not known.
-    """
-    try:
-        if not rule.takes_time(case, reply):
-            return rule.evaluate(case, reply, strict_json=strict_json)
-        return await asyncio.to_thread(rule.evaluate, case, reply, strict_json=strict_json)
-    except UnmeasuredError as error:
-        verdict = Verdict.SKIPPED if reply.recorded else Verdict.ERROR
-        raise UnjudgedError(with_reply(Outcome(verdict, "no_measurement", str(error)), reply)) from error
-    except RuleTimeoutError as error:
-        raise UnjudgedError(with_reply(Outcome(Verdict.ERROR, error.code, str(error)), reply)) from error

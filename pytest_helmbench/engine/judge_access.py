@@ -1,0 +1,151 @@
+"""Reaching those who judge for a session: opened when they are wanted, waited for when they are gone."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+__all__ = ["JudgeAccess", "JudgeOffer", "OpenedJudges"]
+
+_log = logging.getLogger(__name__)
+
+_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedJudges:
+    """Judges that can be asked.
+
+    Args:
+        submit: Has a parcel judged.
+        places: Says without waiting how many parcels can be judged at once now.
+        close: Ends what was started for the session, and waits for nothing.
+        made_by: The version that they are to have; empty where they run from our own files.
+        is_local: They are processes of our own.
+    """
+
+    submit: Callable[[bytes], Future[bytes]]
+    places: Callable[[], int]
+    close: Callable[[], None]
+    made_by: str = ""
+    is_local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOffer:
+    """Who may judge for a session.
+
+    Args:
+        open: Starts or reaches them; may take its time; raises what keeps them away.
+        fallback: The same for those that judge when `open` gives none any more.
+        only_if_worth: They are asked for only where enough is left to judge.
+        wait_s: How long judges that are gone are waited for.
+    """
+
+    open: Callable[[], OpenedJudges]
+    fallback: Callable[[], OpenedJudges]
+    only_if_worth: bool = False
+    wait_s: float = 60.0
+
+
+class JudgeAccess:
+    """Those who judge, while there are some. Everything but `close` runs on the event loop.
+
+    Args:
+        offer: Who may judge.
+        tell: Runs a function on the event loop, from any thread.
+        on_change: Called when judges have come, or could not be reached.
+        note: Takes a sentence for the summary.
+    """
+
+    def __init__(
+        self,
+        offer: JudgeOffer,
+        tell: Callable[[Callable[[], object]], object],
+        on_change: Callable[[], object],
+        note: Callable[[str], object],
+    ) -> None:
+        self.offer = offer
+        self.judges: OpenedJudges | None = None
+        self.are_hopeless = False
+        """Not even those who are to stand in can judge."""
+        self._tell = tell
+        self._on_change = on_change
+        self._note = note
+        self._opening = False
+        self._gone_since: float | None = None
+        self._retry_at = 0.0
+        self._fell_back = False
+        self._closed = False
+
+    def look_for(self) -> None:
+        """Begin to open them where there are none."""
+        now = time.monotonic()
+        if self._opening or self.judges or self._closed or self.are_hopeless or now < self._retry_at:
+            return
+        if self._gone_since is not None and now - self._gone_since > self.offer.wait_s:
+            self.give_up()
+        self._opening = True
+        opening = self.offer.fallback if self._fell_back else self.offer.open
+        threading.Thread(target=self._open, args=(opening,), name="helmbench-judges", daemon=True).start()
+
+    def lose(self) -> None:
+        """Take note that they are gone; they are looked for again."""
+        judges, self.judges = self.judges, None
+        if judges is not None:
+            judges.close()
+        now = time.monotonic()
+        self._gone_since = self._gone_since or now
+        self._retry_at = now + _RETRY_S
+
+    def give_up(self) -> None:
+        """Wait for them no longer: others stand in; and where these cannot judge either, nobody does."""
+        if self._fell_back:
+            self.are_hopeless = True
+            self._note("no process could be had that judges: replies are judged in the session's own")
+        else:
+            self._fell_back = True
+            self._note(
+                f"the judges were gone for {self.offer.wait_s:g} s: replies were judged by processes of this machine"
+            )
+        self._gone_since = None
+        self.lose()
+
+    def heard(self) -> None:
+        """Take note that they judge."""
+        self._gone_since = None
+
+    def close(self) -> None:
+        """End those who were started, and wait for nothing. From any thread."""
+        self._closed = True
+        judges = self.judges
+        if judges is not None:
+            judges.close()
+
+    def _open(self, opening: Callable[[], OpenedJudges]) -> None:
+        judges: OpenedJudges | None = None
+        why = ""
+        try:
+            judges = opening()
+        except Exception as error:  # noqa: BLE001 - of somebody else's executor, too
+            why = str(error) or type(error).__name__
+        if self._closed and judges is not None:
+            judges.close()
+        else:
+            self._tell(lambda: self._opened(judges, why))
+
+    def _opened(self, judges: OpenedJudges | None, why: str) -> None:
+        self._opening = False
+        if judges is None:
+            self._note(f"the judges could not be reached: {why.partition(chr(10))[0]}")
+            self.lose()
+        elif self._closed:
+            judges.close()
+        else:
+            self.judges = judges
+            _log.info("replies are judged in %d places", judges.places())
+        self._on_change()

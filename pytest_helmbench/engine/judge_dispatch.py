@@ -1,0 +1,328 @@
+"""Replies that are judged away from the event loop: in parcels by judges, or one by one in a thread of our own.
+
+A reply is never asked for again, and judged as often as it takes: whoever judges may die over it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor, Future
+from dataclasses import dataclass, field
+
+from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
+from pytest_helmbench.engine.judge_access import JudgeAccess, JudgeOffer, OpenedJudges
+from pytest_helmbench.engine.judging_costs import CostKey, JudgingCosts
+from pytest_helmbench.engine.own_thread import JudgingThread
+from pytest_helmbench.engine.parcels import Finding, Packer
+from pytest_helmbench.judging.evaluator import Evaluator
+
+__all__ = ["Dispatch", "Task"]
+
+_PARCEL_MS = 250.0
+_PARCEL_REPLIES = 64
+_PARCELS_AHEAD = 2
+"""Parcels out for each place, so that a judge finds the next one when it has done with the last."""
+
+_LINGER_S = 0.01
+_LOOK_S = 1.0
+_TRIES = 3
+_HOPELESS = 6
+"""Parcels that could not be judged, with none in between that could."""
+
+_AFTER_DEATHS = {1: 4, 2: 1}
+"""Replies in a parcel, by how many judges have died over them."""
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A reply that waits for its finding.
+
+    Args:
+        evaluator: What it is held to.
+        reply: The reply.
+        key: What it is like.
+        future: Of the finding.
+        deaths: Judges that died while it was with them.
+        refusals: Times that whoever should judge it could not.
+        since: When it began to wait.
+    """
+
+    evaluator: Evaluator[object]
+    reply: Reply
+    key: CostKey
+    future: asyncio.Future[object]
+    deaths: int = 0
+    refusals: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A parcel that is out.
+
+    Args:
+        tasks: What is in it.
+        alone: Nothing else is out: who judges it is ended by it, if by anything of ours.
+    """
+
+    tasks: Sequence[Task]
+    alone: bool
+
+
+class Dispatch:
+    """Brings replies to whoever judges them. Everything but `close` runs on the event loop.
+
+    Args:
+        costs: What judging takes.
+        offer: Who may judge beside this process; None for nobody.
+        note: Takes a sentence for the summary, from any thread.
+    """
+
+    def __init__(self, costs: JudgingCosts, offer: JudgeOffer | None, note: Callable[[str], object]) -> None:
+        self._costs = costs
+        self._note = note
+        self._loop = asyncio.get_running_loop()
+        self._access = None if offer is None else JudgeAccess(offer, self._tell, self._go_on, note)
+        self._thread = JudgingThread()
+        self._thread_busy = False
+        self._packer = Packer()
+        self._packer_of: OpenedJudges | None = None
+        self._pending: deque[Task] = deque()
+        self._again: deque[Task] = deque()  # judges have died over them
+        self._suspects: deque[Task] = deque()  # so many that each is judged alone
+        self._own: deque[Task] = deque()  # nobody else can judge them
+        self._unmovable: set[str] = set()
+        self._out: dict[Future[bytes], _Sent] = {}
+        self._last_sign = 0.0
+        self._refusals_in_a_row = 0
+        self._look_timer: asyncio.TimerHandle | None = None
+        self._linger_timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def add(self, task: Task) -> None:
+        """Have a reply judged; its future is told."""
+        (self._own if task.evaluator.group in self._unmovable else self._pending).append(task)
+        self._go_on()
+
+    def close(self) -> None:
+        """End those who judge, and wait for nothing. From any thread."""
+        self._closed = True
+        if self._access is not None:
+            self._access.close()
+        self._thread.end()
+
+    def _tell(self, function: Callable[[], object]) -> None:
+        """Run a function on the event loop, from any thread; nothing happens once the loop is closed."""
+        try:
+            self._loop.call_soon_threadsafe(function)
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+
+    # What goes where.
+
+    def _go_on(self) -> None:
+        if self._closed:
+            return
+        judges = self._judges()
+        if judges is not None:
+            self._send_parcels(judges)
+        self._judge_here()
+        if self._look_timer is None and (self._pending or self._again or self._suspects or self._out):
+            self._look_timer = self._loop.call_later(_LOOK_S, self._look)
+
+    def _judges(self) -> OpenedJudges | None:
+        access = self._access
+        if access is None:
+            return None
+        if not access.offer.only_if_worth or self._costs.worth_judges or self._again or self._suspects:
+            access.look_for()
+        if access.are_hopeless:
+            for task in (*self._again, *self._suspects):
+                _settle(task, "no_judges", "a judge died over its reply, and no other is there")
+            self._again.clear()
+            self._suspects.clear()
+        return access.judges
+
+    def _look(self) -> None:
+        """Look once a second for what nobody tells: judges that say nothing any more."""
+        self._look_timer = None
+        access = self._access
+        if access is not None and self._out:
+            is_local = access.judges is not None and access.judges.is_local
+            if not is_local and time.monotonic() - self._last_sign > access.offer.wait_s:
+                access.give_up()
+                out, self._out = self._out, {}
+                for sent in out.values():
+                    self._put_back(sent.tasks, alone=sent.alone)
+        self._go_on()
+
+    def _put_back(self, tasks: Sequence[Task], *, alone: bool) -> None:
+        queue = self._suspects if alone else self._again if tasks[0].deaths else self._pending
+        queue.extendleft(reversed(tasks))
+
+    def _send_parcels(self, judges: OpenedJudges) -> None:
+        places = judges.places()
+        most = _PARCELS_AHEAD * max(1, places)
+        while len(self._out) < most and not any(sent.alone for sent in self._out.values()):
+            tasks, alone = self._from_again() or self._from_pending(most), False
+            if not tasks and self._suspects and not self._out:
+                tasks, alone = [self._suspects.popleft()], True
+            if not tasks:
+                return
+            waiting = [task for task in tasks if not task.future.done()]
+            if waiting and not self._send(judges, waiting, alone=alone):
+                return
+
+    def _from_again(self) -> list[Task]:
+        """Return what judges have died over: fewer at a time, so that it is found out by which."""
+        if not self._again:
+            return []
+        most = _AFTER_DEATHS[self._again[0].deaths]
+        return [self._again.popleft() for _ in range(min(most, len(self._again)))]
+
+    def _from_pending(self, most_out: int) -> list[Task]:
+        """Return a parcel's worth of replies; nothing where more may come within a moment."""
+        pending = self._pending
+        if not pending:
+            return []
+        free = most_out - len(self._out)
+        most = min(_PARCEL_REPLIES, -(-len(pending) // free))
+        ms, count = 0.0, 0
+        for task in pending:
+            more = self._costs.mean(task.key) or _PARCEL_MS
+            if count == most or (count and ms + more > _PARCEL_MS):
+                break
+            ms += more
+            count += 1
+        waited = time.monotonic() - pending[0].since
+        if count < _PARCEL_REPLIES and ms < _PARCEL_MS / 2 and waited < _LINGER_S:
+            if self._linger_timer is None:
+                self._linger_timer = self._loop.call_later(_LINGER_S - waited, self._lingered)
+            return []
+        return [pending.popleft() for _ in range(count)]
+
+    def _lingered(self) -> None:
+        self._linger_timer = None
+        self._go_on()
+
+    def _send(self, judges: OpenedJudges, tasks: Sequence[Task], *, alone: bool) -> bool:
+        """Send a parcel, and return whether the judges have taken it."""
+        if self._packer_of is not judges:
+            self._packer, self._packer_of = Packer(judges.made_by), judges
+        try:
+            parcel = self._packer.parcel([(task.evaluator, task.reply) for task in tasks])
+        except Exception as error:  # noqa: BLE001 - whatever pickle says of a kind of somebody else
+            self._keep_here(tasks, str(error))
+            return True
+        try:
+            future = judges.submit(parcel)
+        except Exception:  # noqa: BLE001 - of somebody else's executor, too; what is out is told by itself
+            self._put_back(tasks, alone=alone)
+            if self._access is not None:
+                self._access.lose()
+            return False
+        if not self._out:
+            self._last_sign = time.monotonic()
+        self._out[future] = _Sent(tasks, alone)
+        future.add_done_callback(lambda done: self._tell(lambda: self._back(done)))
+        return True
+
+    def _keep_here(self, tasks: Sequence[Task], why: str) -> None:
+        """Judge in this process what cannot travel."""
+        groups = {task.evaluator.group for task in tasks} - self._unmovable
+        for group in sorted(groups):
+            self._note(f"replies to {group} are judged in the session's own process: {why}")
+        self._unmovable |= groups
+        self._own.extend(tasks)
+
+    # What comes back.
+
+    def _back(self, future: Future[bytes]) -> None:
+        sent = self._out.pop(future, None)
+        if sent is None or self._closed:
+            return
+        self._last_sign = time.monotonic()
+        try:
+            findings: Sequence[Finding] = pickle.loads(future.result())
+        except BrokenExecutor as error:
+            self._died(sent, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever kept somebody else from judging
+            self._refused(sent.tasks, str(error) or type(error).__name__)
+        else:
+            self._refusals_in_a_row = 0
+            if self._access is not None:
+                self._access.heard()
+            for task, finding in zip(sent.tasks, findings, strict=True):
+                self._found(task, finding)
+        self._go_on()
+
+    def _found(self, task: Task, finding: Finding) -> None:
+        if finding.raised:
+            self._own.append(task)  # what it raises is seen where it belongs
+            return
+        self._costs.took(task.key, finding.ms)
+        if not task.future.done():
+            task.future.set_result(finding.found)
+
+    def _died(self, sent: _Sent, how: str) -> None:
+        for task in sent.tasks:
+            task.deaths += 1
+            if sent.alone:
+                message = (
+                    f"judging its reply ended {task.deaths} judges, the last with nothing else at hand: {how}\n"
+                    "  hint: the reply is on record; --helmbench-resume judges it again"
+                )
+                _settle(task, "judge_died", message)
+            else:
+                (self._suspects if task.deaths >= _TRIES else self._again).append(task)
+
+    def _refused(self, tasks: Sequence[Task], why: str) -> None:
+        self._note(f"a judge could not judge: {why.partition(chr(10))[0]}")
+        self._refusals_in_a_row += 1
+        if self._refusals_in_a_row >= _HOPELESS and self._access is not None:
+            self._refusals_in_a_row = 0
+            self._access.give_up()
+        for task in tasks:
+            task.refusals += 1
+            if task.refusals < _TRIES or task.deaths:
+                self._put_back([task], alone=task.deaths >= _TRIES)
+            else:
+                self._own.append(task)
+
+    # In this process.
+
+    def _judge_here(self) -> None:
+        """Give the thread of this process a reply that no judge has died over."""
+        if self._thread_busy:
+            return
+        judges = None if self._access is None else self._access.judges
+        queues = (self._own, self._pending) if judges is None or not judges.places() else (self._own,)
+        task = next((queue.popleft() for queue in queues if queue), None)
+        if task is None:
+            return
+        self._thread_busy = True
+
+        def told(found: object, error: Exception | None, ms: float) -> None:
+            self._tell(lambda: self._judged_here(task, found, error, ms))
+
+        self._thread.run(task.evaluator, task.reply, told)
+
+    def _judged_here(self, task: Task, found: object, error: Exception | None, ms: float) -> None:
+        self._thread_busy = False
+        self._costs.took(task.key, ms)
+        if not task.future.done():
+            if error is None:
+                task.future.set_result(found)
+            else:
+                task.future.set_exception(error)
+        self._go_on()
+
+
+def _settle(task: Task, reason: str, message: str) -> None:
+    if not task.future.done():
+        task.future.set_result(Outcome(Verdict.ERROR, reason, message))
