@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -59,17 +60,25 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
         raise UnreadableBenchmarkError(tuple(findings.problems))
     data: JsonObject = document.mapping() or {"models": document.data}
     above = ("models",) if document.mapping() else ()
-    return ModelsFile(
-        models=tuple(
-            _entry(item, _line(document, item, *above, index))
-            for index, item in enumerate(_items(data.get("models")))
-        ),
-        marking_models=tuple(
-            StatedModel(ModelEntry(value))
-            if isinstance(value, str)
-            else _entry(a_mapping(value), _line(document, a_mapping(value), *place))
-            for place, value in _judges(data)
-        ),
+    models = tuple(
+        _entry(item, _line(document, item, *above, index))
+        for index, item in enumerate(_items(data.get("models")))
+    )
+    judges = tuple(
+        StatedModel(ModelEntry(value))
+        if isinstance(value, str)
+        else _entry(a_mapping(value), _line(document, a_mapping(value), *place))
+        for place, value in _judges(data)
+    )
+    prices = {one.entry.id: one.entry.price for one in (*judges, *models) if one.entry.price is not None}
+    return ModelsFile(_priced(models, prices), _priced(judges, prices))
+
+
+def _priced(stated: tuple[StatedModel, ...], prices: Mapping[str, Price]) -> tuple[StatedModel, ...]:
+    """Return entries with prices: a model that is tested and judges too costs the same as either."""
+    return tuple(
+        replace(one, entry=replace(one.entry, price=one.entry.price or prices.get(one.entry.id)))
+        for one in stated
     )
 
 

@@ -20,6 +20,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from pytest_helmbench.gateway.content_codings import decoded, unread_coding
 from pytest_helmbench.gateway.echoes import Echoes
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.http_answers import PLAIN, RawAnswer, Sending, TransportError
@@ -149,6 +150,7 @@ class ChatClient:
         if cutter is not None:
             passed_on, times = cutter.close()
             return RawAnswer(status, headers, passed_on, latency_ms, times)
+        received = decoded(received, headers.get("content-encoding", ""), MAX_BODY_BYTES)
         return RawAnswer(status, headers, target.echoes.without(received), latency_ms)
 
 
@@ -253,6 +255,14 @@ def _fault_of(error: aiohttp.ClientError, endpoint: Endpoint) -> Fault:
         case aiohttp.ClientPayloadError():
             return Fault(
                 FaultKind.TRANSIENT, None, "truncated_body", "the provider's answer broke off before its end"
+            )
+        case aiohttp.ClientResponseError() if unread_coding(error.message):
+            return Fault(
+                FaultKind.REJECTED,
+                None,
+                "content_encoding",
+                f"the provider's answer is coded in a way that cannot be read ({_words(error, endpoint)})",
+                hint="only gzip and deflate are asked for: switch others off in the server, or in the proxy before it",
             )
         case aiohttp.ClientResponseError():
             return Fault(

@@ -12,7 +12,7 @@ from pytest_helmbench.gateway.providers.registry import without_keys
 
 __all__ = ["Fault", "FaultKind", "excerpt", "is_unanswered"]
 
-_BROKEN_OFF = frozenset({"timeout", "reset", "truncated_body", "not_http"})
+_BROKEN_OFF = frozenset({"timeout", "reset", "truncated_body", "not_http", "content_encoding"})
 _SHOWN = 200
 _READ = 20_000  # characters of an error body that are looked at
 

@@ -38,6 +38,8 @@ def streamed_document(body: bytes) -> dict[str, JsonValue] | None:
         if chunk is None:
             return None
         document |= {name: chunk[name] for name in _HEAD if chunk.get(name) is not None}
+        # Tokens in an event of their own are counted when all is written.
+        done = done or (bool(chunk.get("usage")) and not chunk.get("choices"))
         for choice in _first_choices(chunk):
             reason = choice.get("finish_reason") or reason
             delta = choice.get("delta") or choice.get("message")

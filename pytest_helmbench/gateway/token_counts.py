@@ -52,16 +52,15 @@ def with_estimates(usage: Usage, request: bytes, message: JsonValue) -> Usage:
         request: Body as sent.
         message: Of the reply, with all that was written: text, reasoning, calls of tools.
     """
-    counted = usage.prompt_tokens is not None and usage.completion_tokens is not None
-    if counted or usage.cost_usd is not None:
+    if usage.cost_usd is not None:
         return usage
-    prompt, completion = usage.prompt_tokens, usage.completion_tokens
-    return replace(
-        usage,
-        prompt_tokens=estimated_tokens(request) if prompt is None else prompt,
-        completion_tokens=estimated_tokens(_written(message)) if completion is None else completion,
-        estimated=True,
-    )
+    # No prompt has 0 tokens, and no text that was written: who says so has not counted.
+    written = None if usage.completion_tokens else estimated_tokens(_written(message))
+    prompt = usage.prompt_tokens or estimated_tokens(request)
+    completion = usage.completion_tokens or written
+    if (prompt, completion) == (usage.prompt_tokens, usage.completion_tokens):
+        return usage
+    return replace(usage, prompt_tokens=prompt, completion_tokens=completion, estimated=True)
 
 
 def _written(value: JsonValue) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from pytest_helmbench.core.outcome import Reply, Usage
@@ -10,6 +9,7 @@ from pytest_helmbench.gateway.attempt import PreparedCall
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.prices import price_of
+from pytest_helmbench.gateway.providers.provider import credible_usd
 from pytest_helmbench.gateway.token_counts import with_estimates
 from pytest_helmbench.gateway.wire import ParsedReply
 
@@ -42,5 +42,4 @@ def priced_usage(call: Call, usage: Usage, provider_model: str | None) -> Usage:
     if usage.cost_usd is not None:
         return usage
     cost_usd = price_of(usage, call.entry.price, call.endpoint, provider_model)
-    # Counts and prices of somebody else: what they come to need not be a number.
-    return replace(usage, cost_usd=cost_usd if cost_usd is not None and math.isfinite(cost_usd) else None)
+    return replace(usage, cost_usd=credible_usd(cost_usd))

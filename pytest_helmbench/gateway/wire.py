@@ -42,6 +42,7 @@ __all__ = [
 _NO_HEADERS: Mapping[str, str] = {}
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
+_MOST_TOKENS = 10**9  # of a call; no model takes or writes more
 _TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
@@ -240,8 +241,9 @@ def parse_reply(
         return classify(status, headers, body, endpoint, sent_schema=sent_schema, clock=clock)
     document = _decoded(body, path)
     if not isinstance(document, dict):
+        what = "a stream that breaks off" if is_stream(body) else "something that is no JSON object"
         start = excerpt(body[:1000].decode("utf-8", "replace"), endpoint)
-        return _malformed(status, "not_json", f"something that is no JSON object: {start!r}")
+        return _malformed(status, "not_json", f"{what}: {start!r}")
     other = other_reply(path, document) if path != CHAT else None
     stated = document.get("usage") if other is None else dict(other.usage)
     usage = _usage(stated, endpoint.server if endpoint is not None else ANY_SERVER)
@@ -394,4 +396,4 @@ def _usage(value: JsonValue, provider: Provider) -> Usage:
 
 def _count(value: JsonValue) -> int | None:
     number = amount(value)
-    return int(number) if number is not None and number.is_integer() and number < 2**53 else None
+    return int(number) if number is not None and number.is_integer() and number <= _MOST_TOKENS else None

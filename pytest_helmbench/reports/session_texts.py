@@ -214,9 +214,13 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
 def answerer_lines(model: str, row: RunCounts) -> list[str]:
     """Return what must be known of who answered and what was counted."""
     lines = []
-    if others := {name: count for name, count in row.answered_by.items() if not _is_same_model(model, name)}:
-        named = reasons_text({scrub(name): count for name, count in others.items()})
-        lines.append(f"{model}: other models answered than the one that was asked: {named}")
+    others: dict[str | None, dict[str, int]] = {}
+    for (judge, answered), count in sorted(row.answered_by.items(), key=str):
+        if count and not _is_same_model(judge or model, answered):
+            others.setdefault(judge, {})[scrub(answered)] = count
+    for judge, counts in others.items():
+        asked = "the one that was asked" if judge is None else f"the judge {judge}"
+        lines.append(f"{model}: other models answered than {asked}: {reasons_text(counts)}")
     if row.estimated:
         lines.append(
             f"{model}: the tokens of {_count(row.estimated, 'call')} are estimates, and so is what they cost:"

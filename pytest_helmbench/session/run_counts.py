@@ -46,7 +46,7 @@ class RunCounts:
         unknown_costs: Calls whose cost nobody knows: answered, or not answered and perhaps billed.
         from_record: Verdicts that a session which goes on has reported again, among `verdicts`.
         estimated: Calls whose tokens were counted here, since the provider named none.
-        answered_by: Replies by the model that has given them, judges' apart.
+        answered_by: Replies by the judge that was asked (None for the model under test) and who has answered.
         points: Severity at stake in the cases judged in this session; `points_lost` is what was lost of it.
     """
 
@@ -61,7 +61,7 @@ class RunCounts:
     stopped_early: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
-    answered_by: Counter[str] = field(default_factory=Counter)
+    answered_by: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     prompt_tokens: int = 0
     completion_tokens: int = 0
     known_cost_usd: float = 0.0
@@ -138,8 +138,8 @@ class RunCounts:
         self.known_cost_usd += usage.cost_usd or 0.0
         self.unknown_costs += usage.cost_usd is None and (record.unanswered or record.reply_key is not None)
         self.estimated += usage.estimated
-        if record.provider_model is not None and record.purpose != _JUDGE:
-            self.answered_by[record.provider_model] += 1
+        if record.provider_model is not None:
+            self.answered_by[record.judge, record.provider_model] += 1
 
     def add_costs(self, row: CostRow) -> None:
         """Count requests that the record has summed up."""
@@ -195,7 +195,7 @@ class RunCounts:
 
 
 def recorded_counts(
-    results: Iterable[ResultRow], costs: Iterable[CostRow], answered_by: Mapping[str, int]
+    results: Iterable[ResultRow], costs: Iterable[CostRow], answered_by: Mapping[tuple[str | None, str], int]
 ) -> RunCounts:
     """Return the counts of a run on record."""
     counts = RunCounts(answered_by=Counter(answered_by))

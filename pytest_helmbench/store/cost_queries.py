@@ -140,8 +140,10 @@ _IMPORTED_COSTS = """
 """
 
 _ANSWERED_BY = """
-    SELECT provider_model, count(*) FROM calls
-    WHERE run_id = ? AND from_cache = 0 AND purpose != 'judge' AND provider_model IS NOT NULL GROUP BY provider_model
+    SELECT calls.judge AS judge, provider_model, count(*) FROM calls
+    WHERE run_id = ? AND from_cache = 0 AND provider_model IS NOT NULL
+        AND (purpose != 'judge' OR calls.judge IS NOT NULL)
+    GROUP BY judge, provider_model
 """
 _UNJUDGED = """
     SELECT 1 FROM calls LEFT JOIN results ON results.id = calls.result_id
@@ -180,14 +182,17 @@ def costs(path: Path, run_id: int | None = None, model: str | None = None) -> tu
     )
 
 
-def answering_models(path: Path, run_id: int) -> Mapping[str, int]:
-    """Return how many calls of a run each model has answered, judges' apart, as the provider names it.
+def answering_models(path: Path, run_id: int) -> Mapping[tuple[str | None, str], int]:
+    """Return how many calls of a run each model has answered, as the provider names it.
+
+    By the judge that was asked, None for the model under test; a judge's call that does not say which is left out.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        return dict(conn.execute(_ANSWERED_BY, (run_id,)).fetchall())
+        rows = conn.execute(with_known_judges(conn, _ANSWERED_BY), (run_id,)).fetchall()
+    return {(judge, answered): calls for judge, answered, calls in rows}
 
 
 def session_cost(path: Path, session_id: str) -> float:

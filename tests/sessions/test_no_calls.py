@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from provider import Provider
-from trees import category, clear_environment, rows, run_tree, write_tree
+from provider import Answer, Provider, Request
+from trees import category, clear_environment, judged, rows, run_tree, write_tree
 
 
 @pytest.fixture(autouse=True)
@@ -34,19 +34,32 @@ def test_a_run_that_is_only_looked_at_makes_no_call(
     assert not (pytester.path / "helmbench.db").exists()
 
 
-def test_another_model_that_answers_is_named_in_summary_and_report(
+def test_other_models_that_answer_are_named_in_summary_and_report(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
-    _benchmark(pytester)
-    message = {"role": "assistant", "content": '{"category": "RISK"}'}
-    body = {"model": "cheap/other", "choices": [{"finish_reason": "stop", "message": message}]}
-    provider.answers(times=2, body=body)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged("fine", "fine")})
 
-    result = run_tree(pytester, "--helmbench-markdown=report.md", url=provider.url)
+    def reply(request: Request) -> Answer:
+        said = (
+            {"judgment": "GOOD", "evidence": [], "justification": "So."}
+            if request.is_judge
+            else {"response": "x"}
+        )
+        message = {"role": "assistant", "content": json.dumps(said)}
+        name = "cheap/grader" if request.is_judge else "cheap/other"
+        return Answer(body={"model": name, "choices": [{"finish_reason": "stop", "message": message}]})
 
-    line = "test/good: other models answered than the one that was asked: cheap/other 2"
-    result.stdout.fnmatch_lines([line])
-    assert line.removeprefix("test/good: ") in (pytester.path / "report.md").read_text()
+    provider.reply = reply
+
+    result = run_tree(
+        pytester, "--helmbench-marking-model=test/judge", "--helmbench-markdown=report.md", url=provider.url
+    )
+
+    report = (pytester.path / "report.md").read_text()
+    for asked in ("the one that was asked: cheap/other 2", "the judge test/judge: cheap/grader 2"):
+        line = f"other models answered than {asked}"
+        result.stdout.fnmatch_lines([f"test/good: {line}"])
+        assert line in report
 
 
 def test_a_dated_name_of_the_same_model_is_not_another(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.users_word import UsersWord
 
-__all__ = ["MaxTokensKey", "PricePlace", "Provider", "amount", "vendor_places"]
+__all__ = ["MaxTokensKey", "PricePlace", "Provider", "amount", "credible_usd", "vendor_places"]
+
+_MOST_USD = 1e6  # of a call
 
 MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
 
@@ -114,7 +116,7 @@ class Provider:
         if cost is not None and usage.get("is_byok") is True and isinstance(details, dict):
             # With a key of one's own at the server behind, a router names only its fee as the cost.
             cost += amount(details.get("upstream_inference_cost")) or 0.0
-        return amount(cost)
+        return credible_usd(cost)
 
     def unknown_model_hint(self, model: str, base_url: str) -> str:
         """Return what to do about a model that it does not know."""
@@ -125,6 +127,11 @@ def vendor_places(model: str) -> tuple[PricePlace, ...]:
     """Return where the price list knows a model by its vendor's name, or by its own."""
     vendor, _, name = model.partition("/")
     return (PricePlace(name, provider_id=vendor),) if name else (PricePlace(model),)
+
+
+def credible_usd(cost: float | None) -> float | None:
+    """Return what a call has cost; None for what none can cost, whose sum over a session need not be a number."""
+    return cost if cost is not None and cost <= _MOST_USD else None
 
 
 def amount(value: JsonValue) -> float | None:

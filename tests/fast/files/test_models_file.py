@@ -24,6 +24,13 @@ def test_models_come_in_file_order_from_both_shapes(tmp_path: Path) -> None:
     assert found == ModelsFile(expected, (StatedModel(ModelEntry("j/k")),))
 
 
+@pytest.mark.parametrize("judge", ["c/d", "{id: c/d, temperature: 1}"])
+def test_a_model_that_also_judges_has_its_price_there_too(tmp_path: Path, judge: str) -> None:
+    text = f"marking_model: {judge}\nmodels:\n  - {{id: c/d, price: {{input: 3, output: 9}}}}\n"
+    (found,) = models(tmp_path, text).marking_models
+    assert found.entry.price == Price(3, 9)
+
+
 @pytest.mark.parametrize("text", ["", "models:\n", "marking_model:\n", "[]\n"])
 def test_a_models_file_may_be_empty(tmp_path: Path, text: str) -> None:
     assert models(tmp_path, text) == ModelsFile()

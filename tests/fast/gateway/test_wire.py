@@ -16,6 +16,7 @@ from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.retries import is_retried
+from pytest_helmbench.gateway.token_counts import with_estimates
 from pytest_helmbench.gateway.wire import ParsedReply, encode, parse_reply, request_body, request_hash
 
 FORMAT: JsonObject = {
@@ -155,6 +156,33 @@ def test_a_number_of_the_wrong_kind_is_unknown_never_zero(wrong: object) -> None
     assert found == Usage(completion_tokens=1)
     cost = parsed(reply(usage={"cost": wrong})).usage.cost_usd
     assert cost == (1.5 if wrong == 1.5 else None)
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 0, "completion_tokens": 0}, (5, 2, True)),
+        ({"prompt_tokens": 3, "completion_tokens": 0}, (3, 2, True)),
+        ({"prompt_tokens": 3, "completion_tokens": 4}, (3, 4, False)),
+        ({"prompt_tokens": 10**15, "completion_tokens": 4}, (5, 4, True)),
+        ({"prompt_tokens": 0, "completion_tokens": 0, "cost": 0.25}, (0, 0, False)),
+    ],
+)
+def test_tokens_that_cannot_be_are_counted_here(
+    usage: dict[str, float], counted: tuple[int, int, bool]
+) -> None:
+    found = parsed(reply(usage=usage))
+    told = with_estimates(found.usage, b"x" * 20, {"role": "assistant", "content": "12345678"})
+    assert (told.prompt_tokens, told.completion_tokens, told.estimated) == counted
+
+
+def test_an_answer_without_a_text_may_have_no_token() -> None:
+    told = with_estimates(Usage(prompt_tokens=3, completion_tokens=0), b"x", {"content": ""})
+    assert told == Usage(prompt_tokens=3, completion_tokens=0)
+
+
+def test_a_cost_that_no_call_can_have_is_unknown() -> None:
+    assert parsed(reply(usage={"cost": 1.7e308})).provider_cost is None
 
 
 def test_with_a_key_of_ones_own_behind_the_router_both_costs_count() -> None:

@@ -14,6 +14,7 @@ from wired import Onlooker, call_to, wired
 
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.gateway.case_clock import CaseClock
+from pytest_helmbench.gateway.faults import is_unanswered
 from pytest_helmbench.gateway.retries import CallFailedError, Patience
 
 _REPLY = json.dumps(
@@ -26,11 +27,11 @@ def _chunk(delta: dict[str, Any], reason: str | None = None, **more: object) -> 
     return b"data: " + json.dumps({"model": "m", "choices": choices, **more}).encode() + b"\n\n"
 
 
-def _ask(provider: Provider, **answer: Any) -> Reply:
+def _ask(provider: Provider, retries: int = 0, **answer: Any) -> Reply:
     provider.answers(**answer)
 
     async def ask() -> Reply:
-        async with wired(patience=Patience(max_retries=0)) as coordinator:
+        async with wired(patience=Patience(max_retries=retries)) as coordinator:
             clock = CaseClock(coordinator.gateway.patience)
             return await coordinator.gateway.ask(call_to(provider.url), clock, Onlooker())
 
@@ -50,11 +51,22 @@ def _raw_deflate(data: bytes) -> bytes:
         ("gzip", gzip.compress(_REPLY)),
         ("Deflate", zlib.compress(_REPLY)),
         ("identity", _REPLY),
+        ("x-gzip", gzip.compress(_REPLY)),
+        ("gzip, deflate", zlib.compress(gzip.compress(_REPLY))),
     ],
 )
 def test_compressed_replies_are_read(provider: Provider, name: str, body: bytes) -> None:
     reply = _ask(provider, body=body, headers={"Content-Encoding": name})
     assert reply.text == "Grüße " * 50
+
+
+@pytest.mark.parametrize("name", ["br", "zstd"])
+def test_a_coding_that_cannot_be_read_is_named_and_paid_once(provider: Provider, name: str) -> None:
+    with pytest.raises(CallFailedError) as failed:
+        _ask(provider, retries=3, body=b"\x0b" + _REPLY, headers={"Content-Encoding": name})
+    assert (failed.value.fault.reason, provider.count) == ("content_encoding", 1)
+    assert name in failed.value.fault.message
+    assert is_unanswered(failed.value.fault)
 
 
 def test_an_unasked_stream_is_put_together(provider: Provider) -> None:
@@ -73,8 +85,18 @@ def test_an_unasked_stream_is_put_together(provider: Provider) -> None:
 
 
 def test_a_stream_that_breaks_off_is_no_reply(provider: Provider) -> None:
-    with pytest.raises(CallFailedError):
-        _ask(provider, body=_chunk({"content": "half"}), headers={"Content-Type": "text/event-stream"})
+    # Some servers count in every event: that says nothing of the end.
+    half = _chunk({"content": "half"}, usage={"prompt_tokens": 7, "completion_tokens": 1})
+    with pytest.raises(CallFailedError, match="a stream that breaks off"):
+        _ask(provider, body=half, headers={"Content-Type": "text/event-stream"})
+
+
+def test_a_stream_that_ends_with_its_tokens_is_whole(provider: Provider) -> None:
+    tokens = b'data: {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}\n\n'
+    reply = _ask(
+        provider, body=_chunk({"content": "all"}) + tokens, headers={"Content-Type": "text/event-stream"}
+    )
+    assert (reply.text, reply.finish_reason, reply.usage.completion_tokens) == ("all", None, 2)
 
 
 def test_a_reply_without_a_finish_reason_is_read(provider: Provider) -> None:
