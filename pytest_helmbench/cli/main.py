@@ -37,6 +37,7 @@ _COMMANDS = (
     "rescore",
     "report",
     "leaderboard",
+    "view",
     "export",
     "import",
     "schema",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError, store_error
 
-__all__ = ["has_table", "reading", "with_known_judges"]
+__all__ = ["has_table", "opened", "reading", "with_known_judges"]
 
 
 @contextlib.contextmanager
@@ -19,16 +19,32 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         StoreError: The file is missing or no results file.
     """
+    with contextlib.closing(opened(path)) as conn:
+        try:
+            yield conn
+        except sqlite3.Error as error:
+            raise store_error(path, error) from error
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Return a connection that reads a results file; it never creates one, and never writes a row.
+
+    Raises:
+        StoreError: The file is missing or cannot be opened.
+    """
     if not path.exists():
         raise StoreError(path, "there is no such database", "name the results file with --helmbench-db=PATH")
     try:
         # Opened read-only, the last reader could not tidy up the journal that it has made.
-        opened = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=30)
-        with contextlib.closing(opened) as conn:
-            conn.execute("PRAGMA query_only = ON")
-            yield conn
+        conn = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=30)
     except sqlite3.Error as error:
         raise store_error(path, error) from error
+    try:
+        conn.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        conn.close()
+        raise store_error(path, error) from error
+    return conn
 
 
 def has_table(conn: sqlite3.Connection, name: str) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "RunTotals",
     "beat",
     "interrupt_dead_runs",
+    "is_dead",
     "iso_time",
     "own_process",
     "process_lives",
@@ -277,7 +278,7 @@ def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float)
     dead = tuple(
         run_id
         for run_id, settings, heartbeat_at in running.fetchall()
-        if _is_dead(
+        if is_dead(
             json.loads(settings).get("process"),
             now_s - (0.0 if heartbeat_at is None else seconds_since_epoch(heartbeat_at)),
             silent_s,
@@ -289,7 +290,14 @@ def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float)
     return dead
 
 
-def _is_dead(process: object, silence_s: float, silent_s: float) -> bool:
+def is_dead(process: object, silence_s: float, silent_s: float) -> bool:
+    """Return whether nobody writes a run any more.
+
+    Args:
+        process: That writes it, as `own_process` names it.
+        silence_s: Age of its last sign of life.
+        silent_s: From which age on it may be called dead.
+    """
     lives = process_lives(process)
     if lives is None:
         return silence_s > max(silent_s, _UNSEEN_PROCESS_S)

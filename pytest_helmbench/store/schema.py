@@ -14,7 +14,7 @@ from pytest_helmbench.store.shard_rows import ADD_SHARDS
 from pytest_helmbench.store.sqlite_tools import Database, Migrations
 from pytest_helmbench.store.views import COSTS_VIEW, VIEWS
 
-__all__ = ["migrate", "unknown_migrations"]
+__all__ = ["migrate", "migration_names", "unknown_migrations"]
 
 _MIGRATIONS = Migrations("helmbench")
 
@@ -27,9 +27,14 @@ def migrate(db: Database) -> None:
 
 def unknown_migrations(db: Database) -> tuple[str, ...]:
     """Return the names of applied migrations that this version does not have."""
-    with contextlib.closing(Database(memory=True)) as empty:
-        ours = {migration.name for migration in _MIGRATIONS.pending(empty)}
+    ours = migration_names()
     return tuple(step.name for step in _MIGRATIONS.applied(db) if step.name not in ours)
+
+
+def migration_names() -> frozenset[str]:
+    """Return the names of all migrations that this version has."""
+    with contextlib.closing(Database(memory=True)) as empty:
+        return frozenset(migration.name for migration in _MIGRATIONS.pending(empty))
 
 
 @_MIGRATIONS()

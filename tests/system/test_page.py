@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attack_strings import ATTACKS
-from engines import missing
+from browsers import Opened, serious_faults
 from page_runs import simulated_report
 from pages import cells_of
 
@@ -26,74 +24,10 @@ from pytest_helmbench.session.comparing import WHOLE_RUN, RunComparison
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.result_queries import ResultRow
 
-_READY = "html[data-ready]"
 _KILOBYTES = {1_000: 100, 10_000: 300}
 _SCHEMES = {1_000: "dark", 10_000: "light"}
 _MOST_NODES = 5_000
 _MOST_SCRIPT_BYTES = 25_000
-
-
-@dataclass
-class Opened:
-    """A page in the browser, and all that it has asked for and said."""
-
-    page: Any
-    requests: list[str] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
-
-    def go(self, file: Path, address: str = "", *, ready: bool = True) -> Any:
-        """Open a file and wait until its table stands."""
-        self.page.goto(f"{file.as_uri()}{address}")
-        if ready:
-            self.page.wait_for_selector(_READY, state="attached")
-        return self.page
-
-    @property
-    def outside(self) -> list[str]:
-        """What was asked for beside the files themselves."""
-        return [url for url in self.requests if not url.startswith("file:")]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, once for all tests."""
-    sync_api = pytest.importorskip("playwright.sync_api") if _has_playwright() else None
-    path = shutil.which("chromium")
-    if sync_api is None or path is None:
-        missing("the page's tests need Playwright (pip) and Chromium (apt-get install chromium)")
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
-        )
-        yield found
-        found.close()
-
-
-def _has_playwright() -> bool:
-    try:
-        import playwright  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-@pytest.fixture
-def opened(browser: Any) -> Iterator[Callable[..., Opened]]:
-    """Open pages in contexts of their own."""
-    contexts = []
-
-    def open_one(**options: Any) -> Opened:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
-        contexts.append(context)
-        one = Opened(context.new_page())
-        one.page.on("request", lambda request: one.requests.append(request.url))
-        one.page.on("console", lambda message: one.messages.append(message.text))
-        one.page.on("pageerror", lambda error: one.messages.append(str(error)))
-        return one
-
-    yield open_one
-    for context in contexts:
-        context.close()
 
 
 @cache
@@ -194,19 +128,13 @@ def test_a_file_that_was_cut_off_says_so(
 def test_axe_finds_nothing_serious_in_both_schemes(
     opened: Callable[..., Opened], files: Callable[[str], Path]
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     one = opened(color_scheme="light", bypass_csp=True)
     page = one.go(files("compared"))
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     page.locator("#rows a").nth(3).click()
     page.wait_for_selector("#drawer h2")
 
-    found = axe.Axe().run(page).response["violations"]
-    page.emulate_media(color_scheme="dark")  # only colours differ in it
-    found += axe.Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
-
-    serious = [item for item in found if item["impact"] in ("serious", "critical")]
-    assert [(item["id"], [node["html"][:200] for node in item["nodes"][:3]]) for item in serious] == []
+    assert serious_faults(page) == []
 
 
 def test_links_keys_and_the_back_button_lead_where_they_say(

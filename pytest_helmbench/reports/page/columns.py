@@ -27,6 +27,7 @@ __all__ = [
     "Block",
     "Cells",
     "case_cells",
+    "case_texts",
     "packed_cells",
     "run_blocks",
     "told_case",
@@ -90,6 +91,11 @@ def run_blocks(
         told = {index: _texts(row) for index, row in enumerate(part) if texts.of(row.outcome)}
         if told:
             yield Block.of(f"t{name}-{start // BLOCK}", told)
+
+
+def case_texts(row: ResultRow) -> str:
+    """Return the texts of a case as one, to be searched."""
+    return json.dumps(_texts(row), ensure_ascii=False)
 
 
 def told_evaluation(row: ResultRow) -> EvaluationRow | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,11 +34,13 @@ from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.session.standings import Board
 
-__all__ = ["LARGEST_BYTES", "PageTooLargeError", "page_of", "run_page"]
+__all__ = ["LARGEST_BYTES", "LiveMark", "PageTooLargeError", "page_of", "run_page", "sections_of"]
 
 LARGEST_BYTES = 200_000_000
 """No page is larger."""
 
+# Sections of a page hold no sections, and foreign text has no tags: it is escaped.
+_SECTION = re.compile(r'^<section id="(overview|run-\d+)".*?^</section>$', re.MULTILINE | re.DOTALL)
 _BLANK = re.compile(r"\n\s*\n")
 _BADGES = {
     ShownTexts.NONE: "codes and verdicts only",
@@ -49,6 +51,19 @@ _BADGES = {
 
 class PageTooLargeError(HelmbenchError):
     """A page that no browser would open."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMark:
+    """How new a page is that a server keeps up to date.
+
+    Args:
+        version: Of what it shows; larger for what is newer.
+        known: How far each run is in it, by number: results, and a word that changes with them.
+    """
+
+    version: int
+    known: Mapping[int, tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +109,32 @@ def run_page(reports: Sequence[RunReport], texts: ShownTexts, found: Sequence[Bo
     return page_of([PagePart(report) for report in reports], texts, found)
 
 
-def page_of(parts: Sequence[PagePart], texts: ShownTexts, found: Sequence[Board] = ()) -> str:
-    """Return the page of some parts; see `run_page`."""
+def page_of(
+    parts: Sequence[PagePart],
+    texts: ShownTexts,
+    found: Sequence[Board] = (),
+    live: LiveMark | None = None,
+) -> str:
+    """Return the page of some parts; see `run_page`.
+
+    Args:
+        parts: In the order they are shown.
+        texts: Whose texts are shown.
+        found: Boards of these runs; none for a page without.
+        live: Of a page that a server keeps up to date: it asks that server for news, and for cases that are opened.
+    """
     views = [_View(str(index), part) for index, part in enumerate(parts)]
-    blocks = list(_blocks(views, texts))
+    blocks = list(_blocks(views, texts, live))
     size = sum(len(block.data) for block in blocks)
     if size > LARGEST_BYTES:
         raise PageTooLargeError(
             f"the page would have {size / 1_000_000:.0f} MB, and no browser opens more than"
             f" {LARGEST_BYTES / 1_000_000:.0f}\n  hint: --text=failures or fewer runs make it smaller"
         )
-    css, script = code_of("page.css"), code_of("page.js")
+    if live is None:
+        css, script = code_of("page.css"), code_of("page.js", leave_out="// live")
+    else:
+        css, script = code_of("page.css", "live.css"), code_of("live.js", "page.js")
     page = (
         _environment()
         .get_template("page.html.jinja")
@@ -121,25 +151,32 @@ def page_of(parts: Sequence[PagePart], texts: ShownTexts, found: Sequence[Board]
             has_comparison=any(view.comparison is not None for view in views),
             title=_title(views),
             version=_version(views),
+            is_live=live is not None,
         )
     )
     return _BLANK.sub("\n", scrub(page)) + "\n"
 
 
-def _blocks(views: Sequence[_View], texts: ShownTexts) -> Iterator[Block]:
-    runs = []
+def sections_of(page: str) -> dict[str, str]:
+    """Return the parts of a page that change with its results, by the ids of their elements."""
+    return {found[1]: found[0] for found in _SECTION.finditer(page)}
+
+
+def _blocks(views: Sequence[_View], texts: ShownTexts, live: LiveMark | None) -> Iterator[Block]:
+    runs, alone = [], live is not None
     for view in views:
         report, baseline = view.report, view.part.baseline
         if report is None:
             continue
-        yield from run_blocks(view.name, report, texts, view.part.flips)
+        yield from run_blocks(view.name, report, texts, view.part.flips, alone=alone)
         if baseline is not None:
-            yield from run_blocks(f"{view.name}b", baseline, texts, {})
+            yield from run_blocks(f"{view.name}b", baseline, texts, {}, alone=alone)
         runs.append(
             _meta(view.name, report)
             | {"base": None if baseline is None else _meta(f"{view.name}b", baseline)}
         )
-    yield Block.of("meta", {"runs": runs, "texts": texts.value})
+    told = {} if live is None else {"live": {"version": live.version, "known": live.known}}
+    yield Block.of("meta", {"runs": runs, "texts": texts.value, **told})
 
 
 def _meta(name: str, report: RunReport) -> dict[str, object]:

@@ -27,10 +27,17 @@ def plain_environment() -> Environment:
     )
 
 
-def code_of(*names: str) -> str:
-    """Return scripts or style sheets as one, without indentation and comments of a line."""
+def code_of(*names: str, leave_out: str = "//") -> str:
+    """Return scripts or style sheets as one, without indentation and comments of a line.
+
+    Args:
+        names: Among the assets.
+        leave_out: End of the lines that this page has no use for.
+    """
     lines = (line.strip() for name in names for line in _asset(name).splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    return "\n".join(
+        line for line in lines if line and not line.startswith("//") and not line.endswith(leave_out)
+    )
 
 
 def code_hash(code: str) -> str:

@@ -1,0 +1,69 @@
+"""`helmbench view`: runs in a browser, while they are written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+
+import click
+
+from pytest_helmbench.cli.output import complain, db_option, say
+from pytest_helmbench.cli.recorded import database_of, run_of
+from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.store.file_form import check_form
+from pytest_helmbench.view.server import View, serve
+from pytest_helmbench.view.shown import Address
+
+__all__ = ["command"]
+
+
+@click.command("view")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Default: any that is free.")
+@click.option("--open/--no-open", "opens", default=False, help="Open it in a browser.")
+@click.option(
+    "--refresh",
+    type=click.FloatRange(0.2, 60),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the database is looked at.",
+)
+@click.option(
+    "--text",
+    type=click.Choice([texts.value for texts in ShownTexts]),
+    default="none",
+    show_default=True,
+    help="Of which cases prompts and replies are shown.",
+)
+@db_option
+def command(
+    runs: tuple[str, ...], port: int, *, opens: bool, refresh: float, text: str, db: Path | None
+) -> int:
+    """Show runs in a browser while sessions write them: the page of `helmbench report --format html`, the list of
+    all runs, and any two of them compared.
+
+    The server listens at 127.0.0.1 alone, lets in who has the address that is printed, and reads only. Ctrl-C ends it.
+    """
+    path = database_of(db).absolute()
+    check_form(path)
+    first = (
+        "/" if not runs else Address(tuple(dict.fromkeys(run_of(path, run).summary.id for run in runs))).path
+    )
+
+    def listening(address: str) -> None:
+        say(f"helmbench view: {address}", "Ctrl-C ends it; nobody but who has this address is let in")
+        sys.stdout.flush()
+        if opens and (os.environ.get("CI") or not sys.stdout.isatty()):
+            complain("not opened: --open needs a terminal, and no CI")
+        elif opens:  # a browser in the terminal would hold the server up
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+    with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be asked for: Windows
+        asyncio.run(serve(View(path, ShownTexts(text), refresh, port, first), listening))
+    return 0

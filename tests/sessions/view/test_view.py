@@ -1,0 +1,284 @@
+"""`helmbench view` beside a writer: who is let in, what is sent, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sqlite3
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from commands import captured
+from viewers import Viewer, code_of, open_run, record
+
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.store.writer import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A results file with a writer that a test is done with when it ends."""
+    return Store.open(tmp_path / "helmbench.db")
+
+
+def test_nobody_gets_in_but_this_machines_browser_with_the_token(tmp_path: Path, store: Store) -> None:
+    run = open_run(store)
+    record(store, run, 1)
+    with Viewer(tmp_path, run) as viewer:
+        ask, own = viewer.ask, f"127.0.0.1:{viewer.port}"
+        pages = ("/", f"/r/{run}", f"/r/{run}/news?since=0", f"/case?run={run}&code={code_of(1)}&rep=1")
+        assert [ask(page).status for page in pages] == [200] * 4
+        assert [ask(page, cookie=False).status for page in (*pages, "/events")] == [403] * 5
+        assert ask("/?token=guessed", cookie=False).status == 403
+        assert ask(f"/?token={viewer.token}&token=x", cookie=False).status == 403
+        assert ask("/", headers={"Cookie": f"helmbench-{viewer.port}=guessed"}, cookie=False).status == 403
+
+        assert ask(f"/r/{run}", headers={"Host": f"localhost:{viewer.port}"}).status == 200
+        for host in (f"evil.example:{viewer.port}", "127.0.0.1", "127.0.0.1:1", "", f"[::1]:{viewer.port}"):
+            assert ask(f"/r/{run}", headers={"Host": host}).status == 403, host
+        twice = f"GET / HTTP/1.1\r\nHost: {own}\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        assert viewer.send(twice.encode()).split()[1] in (b"400", b"403")
+
+        assert ask("/", headers={"Origin": f"http://{own}"}).status == 200
+        assert [ask("/", headers={"Origin": one}).status for one in ("http://evil.example", "null")] == [
+            403,
+            403,
+        ]
+        fetched = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}
+        assert ask("/", headers=fetched).status == 403
+        assert ask("/", headers=fetched | {"Sec-Fetch-Site": "same-site"}).status == 403
+        assert (
+            ask("/", headers=fetched | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}).status
+            == 403
+        )
+        assert (
+            ask("/", headers=fetched | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}).status
+            == 200
+        )
+        assert {ask("/", method).status for method in ("HEAD", "POST", "PUT", "DELETE", "OPTIONS")} == {405}
+
+        # The token goes into the cookie, and no redirect leads away.
+        for path in (f"/r/{run}", "//evil.example/", "/\\evil.example", "/news"):
+            reply = ask(f"{path}?token={viewer.token}", cookie=False)
+            assert (reply.status, reply.headers["Location"]) == (303, path if path.startswith("/r/") else "/")
+        cookie = reply.headers["Set-Cookie"]
+        assert ("HttpOnly" in cookie, "SameSite=Lax" in cookie) == (True, True)
+        headers = ask(f"/r/{run}").headers
+        assert headers["Content-Security-Policy"] == "frame-ancestors 'none'; base-uri 'none'"
+        assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
+        assert "aiohttp" not in headers["Server"]
+
+        assert viewer.interrupt() == 0
+        assert viewer.said.count("\n") == 2, viewer.said
+    store.close()
+
+
+def test_hostile_requests_get_a_sentence_and_hold_nobody_up(tmp_path: Path, store: Store) -> None:
+    run, other = open_run(store), open_run(store, benchmark="other")
+    record(store, run, 1)
+    with Viewer(tmp_path) as viewer, ExitStack() as open_ones:
+        for _ in range(50):  # connections that say nothing, or half of a request
+            slow = open_ones.enter_context(socket.create_connection(("127.0.0.1", viewer.port)))
+            slow.sendall(b"GET / HT")
+        for path in (
+            "/../../etc/passwd",
+            "/%2e%2e/%2e%2e/etc/passwd",
+            "/r/../../x",
+            "/assets/page.js",
+            "/r/-1",
+        ):
+            assert viewer.ask(path).status == 404, path
+        wrong = {
+            f"/r/{run}/news?since=x": "since is not a number",
+            f"/r/{run}/news?since={'9' * 30}": "since is not a number",
+            f"/r/{','.join(map(str, range(1, 30)))}": "no more than 20 runs stand on one page",
+            f"/c/{run}..{run}": "a run is not compared with itself",
+            f"/c?run={run}": "tick two runs to compare them",
+        }
+        assert {path: viewer.ask(path).text.strip() for path in wrong} == wrong
+        assert {viewer.ask(path).status for path in wrong} == {400}
+        missing = {
+            "/r/77": "helmbench.db has no run 77",
+            "/case?run=77&code=x&rep=1": "helmbench.db has no run 77",
+            f"/case?run={run}&code=<b>&rep=1": f"run {run} has no case <b>",
+            f"/c/{run}..{other}": f"run {other} is of other, run {run} of demo: only runs of the same benchmark"
+            " are compared",
+        }
+        assert {path: viewer.ask(path).text.strip() for path in missing} == missing
+        reply = viewer.ask(f"/case?run={run}&code=<b>&rep=1")
+        assert (reply.status, reply.headers["Content-Type"]) == (404, "text/plain; charset=utf-8")
+
+        host = f"Host: 127.0.0.1:{viewer.port}\r\n".encode()
+        for data in (
+            b"\x00\xff" * 100,
+            b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n" + host,
+            b"GET / HTTP/1.1\r\n",
+        ):
+            viewer.send(data + b"X: " + b"y" * 1_000_000 + b"\r\n\r\n")
+        viewer.send(b"GET / HTTP/1.1\r\n" + host + b"Content-Length: 999999999\r\nConnection: close\r\n\r\n")
+        assert viewer.ask("/").status == 200
+        assert viewer.interrupt() == 0
+        assert viewer.said.count("\n") == 2, viewer.said
+    store.close()
+
+
+def test_it_listens_at_this_machines_own_address_alone(tmp_path: Path, store: Store) -> None:
+    open_run(store)
+    with Viewer(tmp_path) as viewer:
+        listening = [
+            line.split()[1]
+            for file in ("/proc/net/tcp", "/proc/net/tcp6")
+            for line in Path(file).read_text().splitlines()[1:]
+            if line.split()[3] == "0A"  # LISTEN
+        ]
+        assert [one for one in listening if one.endswith(f":{viewer.port:04X}")] == [
+            f"0100007F:{viewer.port:04X}"
+        ]
+    store.close()
+
+
+def test_a_viewer_is_sent_what_is_new_and_the_writer_never_waits(tmp_path: Path, store: Store) -> None:
+    """Counts as they come; rows, parts and lines of the list only where they have changed."""
+    run = open_run(store, planned=2_000)
+    record(store, run, *range(1, 601))
+    with Viewer(tmp_path, run, "--refresh=0.2") as viewer, viewer.events(str(run)) as events:
+        assert viewer.path == f"/r/{run}"
+        assert events.until(done=600)["status"] == "running"
+        whole = viewer.ask(f"/r/{run}/news?since=0").json
+        assert len(whole["cells"]["0"]["places"]) == 600
+        assert viewer.ask(f"/r/{run}/news?since={whole['version']}").json["cells"] == {}
+
+        record(store, run, 601, verdict=Verdict.ERROR)
+        record(store, run, *range(602, 665))
+        assert events.until(done=664)["error"] == 1
+        reply = viewer.ask(f"/r/{run}/news?since={whole['version']}")
+        assert reply.json["cells"]["0"]["places"] == list(range(600, 664))
+        assert list(reply.json["parts"]) == ["run-0"]
+
+        # An error is replaced at its place, and its row is sent again.
+        version = reply.json["version"]
+        record(store, run, 601, verdict=Verdict.FAILED)
+        assert events.until(failed=1)["done"] == 664
+        news = viewer.ask(f"/r/{run}/news?since={version}").json
+        assert (news["cells"]["0"]["places"], news["cells"]["0"]["n"]) == ([600], 664)
+
+        listed = viewer.ask("/news?since=0").json
+        second = open_run(store, "test/other")
+        assert list(viewer.ask(f"/news?since={listed['version']}").json["lines"]) == [f"run-{second}"]
+
+        # The file has the rows that were written, and no other; its writer was in nobody's way.
+        assert store.fault is None
+        viewer.signal(signal.SIGSTOP)
+        record(store, run, 665)
+        viewer.signal(signal.SIGCONT)
+        assert events.until(done=665)
+        viewer.signal(signal.SIGKILL)
+        record(store, run, 666)
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
+        assert conn.execute("SELECT count(*) FROM results").fetchone() == (666,)
+        assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_texts_are_shown_only_when_asked_and_only_where(tmp_path: Path, store: Store) -> None:
+    run = open_run(store)
+    record(store, run, 1)
+    record(store, run, 2, verdict=Verdict.FAILED, text="OTHER-REPLY")
+    shown = {}
+    for texts in ("none", "failures", "all"):
+        with Viewer(tmp_path, run, f"--text={texts}") as viewer:
+            page = viewer.ask(f"/r/{run}").text
+            cases = [viewer.ask(f"/case?run={run}&code={code_of(number)}&rep=1").text for number in (1, 2)]
+            hits = viewer.ask(f"/search?run={run}&text=secret-prompt").json["hits"]
+            shown[texts] = [*("SECRET-PROMPT" in text for text in (page, *cases)), [code for code, _ in hits]]
+    first, second = code_of(1), code_of(2)
+    assert shown == {
+        "none": [False, False, False, []],
+        "failures": [False, False, True, [second]],
+        "all": [False, True, True, [first, second]],
+    }
+    store.close()
+
+
+def test_many_viewers_cost_one_poller_and_it_ends_at_once_with_all_of_them(
+    tmp_path: Path, store: Store
+) -> None:
+    run = open_run(store)
+    with Viewer(tmp_path, "--refresh=0.2") as viewer, ExitStack() as listening:
+        heard = [listening.enter_context(viewer.events(str(run))) for _ in range(20)]
+        record(store, run, 1)
+        assert [one.until(done=1)["passed"] for one in heard] == [1] * 20
+        names = [
+            Path(file, "comm").read_text().strip() for file in Path(f"/proc/{viewer.pid}/task").iterdir()
+        ]
+        assert sum(name.startswith("helmbench-po") for name in names) <= 1
+        open_files = [file.readlink().name for file in Path(f"/proc/{viewer.pid}/fd").iterdir()]
+        assert sum(name == "helmbench.db" for name in open_files) == 1
+        assert viewer.interrupt() == 0
+    store.close()
+
+
+def test_another_file_at_the_path_and_a_file_that_is_gone_are_said(tmp_path: Path, store: Store) -> None:
+    run = open_run(store)
+    record(store, run, 1)
+    store.close()
+    with Viewer(tmp_path, "--refresh=0.2") as viewer, viewer.events(str(run)) as events:
+        events.until(done=1)
+        (tmp_path / "helmbench.db").unlink()
+        assert events.message("fault") == "helmbench.db: there is no such database"
+        assert viewer.ask(f"/r/{run}").text == "helmbench.db: there is no such database\n"
+        other = Store.open(tmp_path / "helmbench.db")
+        open_run(other, "test/new")
+        assert events.message("other") == 1
+        assert "test/new" in viewer.ask("/").text
+        other.close()
+        assert viewer.interrupt() == 0
+
+
+def test_what_cannot_be_viewed_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], store: Store
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_run(store)
+    store.close()
+
+    def said(*words: object) -> str:
+        code, out, err = captured(capsys, "view", *words)
+        assert (code, out, err.count("\n")) == (2, "", 2), err
+        return err
+
+    assert "nothing.db: there is no such database" in said("--db=nothing.db")
+    assert not Path("nothing.db").exists()
+    Path("text.db").write_text("no database, but long enough to be looked at " * 20)
+    assert "text.db: not a SQLite database" in said("--db=text.db")
+    with closing(sqlite3.connect("other.db")) as conn:
+        conn.execute("CREATE TABLE evaluation_runs (id)")
+    assert "other.db: its tables are not those of pytest-helmbench" in said("--db=other.db")
+    Path("empty.db").touch()
+    assert "its tables are not those of pytest-helmbench" in said("--db=empty.db")
+    assert Path("empty.db").stat().st_size == 0
+    with closing(sqlite3.connect("helmbench.db")) as conn, conn:
+        conn.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('helmbench', 'x', '')"
+        )
+    assert "written by a newer version of pytest-helmbench (unknown: x)" in said()
+    with closing(sqlite3.connect("helmbench.db")) as conn, conn:
+        conn.execute("DELETE FROM _sqlite_migrations WHERE name IN ('x', 'keep_unknown_costs')")
+    before = Path("helmbench.db").read_bytes()
+    assert "written by an older version of pytest-helmbench (lacks: keep_unknown_costs)" in said()
+    assert Path("helmbench.db").read_bytes() == before
+
+
+def test_a_run_that_is_not_there_and_a_port_that_is_taken_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], store: Store
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_run(store)
+    store.close()
+    assert "has no run 7" in captured(capsys, "view", 7)[2]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = captured(capsys, "view", f"--port={port}")
+    assert (code, out) == (2, "")
+    assert f"nothing can listen at 127.0.0.1:{port}" in err

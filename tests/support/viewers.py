@@ -1,0 +1,237 @@
+"""`helmbench view` in a process of its own, asked by raw requests; and runs that a test writes meanwhile."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from commands import environment
+from forked import Forked
+
+from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
+from pytest_helmbench.core.outcome import (
+    AttemptRecord,
+    Evaluation,
+    Outcome,
+    ResultRecord,
+    Usage,
+    Verdict,
+)
+from pytest_helmbench.store.run_rows import iso_time
+from pytest_helmbench.store.writer import RunRecord, Store
+
+__all__ = ["Events", "Reply", "Viewer", "code_of", "open_run", "record"]
+
+_PATIENCE_S = 60.0
+_AT = "2026-07-04T12:00:00+00:00"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server said."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.text)
+
+
+class Viewer:
+    """A running `helmbench view`.
+
+    Args:
+        folder: Where it runs.
+        words: More of the command line.
+    """
+
+    def __init__(self, folder: Path, *words: object) -> None:
+        self._output = folder / "view.txt"
+        arguments = ("-m", "pytest_helmbench", "view", *map(str, words))
+        with self._output.open("wb") as output:
+            self._process = Forked(*arguments, cwd=folder, env=environment(), output=output)
+        found = self._until_it_says(r"helmbench view: (\S+)\n")
+        self.url = found
+        parts = urlsplit(found)
+        self.port, self.token = int(parts.port or 0), parts.query.removeprefix("token=")
+        self.origin, self.path = f"http://127.0.0.1:{self.port}", parts.path
+        self._cookie = (
+            self.ask(f"{parts.path}?{parts.query}", cookie=False).headers["Set-Cookie"].split(";")[0]
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
+    @property
+    def said(self) -> str:
+        """All that it has printed, errors too."""
+        return self._output.read_text(encoding="utf-8")
+
+    def _until_it_says(self, pattern: str) -> str:
+        end = time.monotonic() + _PATIENCE_S
+        while (found := re.search(pattern, self.said)) is None:
+            assert time.monotonic() < end, self.said
+            assert self._process.poll() is None, self.said
+            time.sleep(0.01)
+        return found[1]
+
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        cookie: bool = True,
+    ) -> Reply:
+        """Send a request as a browser that has the cookie would."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_S)
+        given = {"Cookie": self._cookie} if cookie else {}
+        try:
+            connection.request(method, path, headers=given | dict(headers))
+            reply = connection.getresponse()
+            return Reply(reply.status, dict(reply.headers), reply.read().decode("utf-8"))
+        finally:
+            connection.close()
+
+    def send(self, data: bytes) -> bytes:
+        """Send bytes and return what comes until the connection ends."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=_PATIENCE_S) as connection:
+            connection.sendall(data)
+            found = b""
+            with suppress(ConnectionError):
+                while piece := connection.recv(65536):
+                    found += piece
+            return found
+
+    @contextmanager
+    def events(self, runs: str = "") -> Iterator[Events]:
+        """Listen."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=_PATIENCE_S) as connection:
+            head = f"GET /events?runs={runs} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nCookie: {self._cookie}\r\n\r\n"
+            connection.sendall(head.encode())
+            yield Events(connection)
+
+    def interrupt(self) -> int:
+        """Send Ctrl-C and return the exit code."""
+        self.signal(signal.SIGINT)
+        try:
+            return self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL)
+            raise
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it."""
+        os.kill(self._process.pid, number)
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.signal(signal.SIGKILL)
+            self._process.wait(_PATIENCE_S)
+
+
+class Events:
+    """What a viewer hears."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._buffer = ""
+
+    def until(self, **wanted: object) -> dict[str, Any]:
+        """Return the first state of a run listened to that has these values."""
+        while True:
+            for run in self.message("").get("runs", {}).values():
+                if all(run[name] == value for name, value in wanted.items()):
+                    return dict(run)
+
+    def message(self, kind: str) -> Any:
+        """Return what the next event of a kind says."""
+        while True:
+            while "\n\n" not in self._buffer:
+                piece = self._connection.recv(65536)
+                assert piece, "the server has ended"
+                self._buffer += piece.decode()
+            text, _, self._buffer = self._buffer.partition("\n\n")
+            found = re.search(r"^(?:event: (\w+)\n)?data: (.*)", text, re.MULTILINE)
+            if found is not None and (found[1] or "") == kind:
+                return json.loads(found[2])
+
+
+def open_run(store: Store, model: str = "test/good", planned: int = 100, benchmark: str = "demo") -> int:
+    """Open a run and return its id."""
+    tree = ScenarioTree(Path(), benchmark, "1", "", "ab" * 32, (), (), {}, None, {}, {}, (), {})
+    codes = tuple(code_of(number) for number in range(1, planned + 1))
+    (run_id,) = store.open_runs(
+        f"session-{model}-{time.time_ns()}",
+        [RunRecord(tree, model, "test", None, "whole", planned, None, {}, "0.1.0", _AT, codes)],
+    )
+    return run_id
+
+
+def code_of(number: int) -> str:
+    """Return the code of a case."""
+    return f"P1-B1-S1-C1-PT{number}"
+
+
+def record(
+    store: Store,
+    run_id: int,
+    *numbers: int,
+    verdict: Verdict = Verdict.PASSED,
+    text: str = "SECRET-REPLY",
+    code: str = "",
+) -> None:
+    """Record answered calls and their verdicts.
+
+    Args:
+        store: Open.
+        run_id: Of the run.
+        numbers: Of the cases.
+        verdict: Of all of them.
+        text: Of the replies, and what was observed.
+        code: Of the case in place of that of its number.
+    """
+    for number in numbers:
+        name, key = code or code_of(number), f"{run_id}-{number}-{time.time_ns()}"
+        at = iso_time(time.time())
+        usage, judged = Usage(1, 1, cost_usd=0.1), verdict in (Verdict.PASSED, Verdict.FAILED)
+        sent = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"SECRET-PROMPT {text}"}]})
+        store.record_attempt(
+            AttemptRecord(
+                *(run_id, name, 1, "", "case", 1, 1, 200, "stop", None, 1.0, usage, "good"),
+                *(f"{key}-hash", sent.encode(), text.encode("utf-8", "replace"), text, key, False, at, at),
+            )
+        )
+        passed = verdict is Verdict.PASSED
+        found = Evaluation("", "category_match", "ab", passed, float(passed), None, None, "RISK", text, None)
+        outcome = Outcome(
+            verdict,
+            None if judged else "timeout",
+            evaluations=(found,) if judged else (),
+            score=float(passed) if judged else None,
+            reply_key=key if judged else None,
+            completed_at=at,
+        )
+        store.record_result(ResultRecord(run_id, name, name, "category_match", 1, 5, 1, False, outcome))
+    store.flush()
