@@ -73,10 +73,11 @@ def _json(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
 
 
 def _html(reports: Sequence[RunReport], *, texts: ShownTexts) -> str:
-    return runs_page(reports, texts, _side_by_side(reports))
+    return runs_page(reports, texts, side_by_side(reports))
 
 
-def _side_by_side(reports: Sequence[RunReport]) -> Sequence[Board]:
+def side_by_side(reports: Sequence[RunReport]) -> Sequence[Board]:
+    """Return what some runs are beside each other; nothing for one alone."""
     standings = [Standing.of(report, report.path) for report in reports if report.path is not None]
     return boards(standings) if len(standings) > 1 else ()
 

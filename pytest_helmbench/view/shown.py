@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.reports.formats import side_by_side
 from pytest_helmbench.reports.page.columns import Cells, case_cells, packed_cells
 from pytest_helmbench.reports.page.document import LiveMark, page_of, sections_of
 from pytest_helmbench.reports.page.parts import Flip, PagePart, flips
@@ -99,7 +100,9 @@ class Shown:
         found = self._pulses()
         parts = [self._compared(found)] if self._address.compared else list(self._single(found))
         known = _known(found)
-        page = page_of(parts, self._texts, live=LiveMark(version, known))
+        reports = [part.report for part in parts if part.report is not None]
+        beside = () if self._address.compared else side_by_side(reports)
+        page = page_of(parts, self._texts, beside, LiveMark(version, known))
         segments = dict(_segments(parts))
         for name, segment in segments.items():
             self._cells.setdefault(name, History()).note(_rows(segment), version)

@@ -165,6 +165,7 @@ def test_a_viewer_is_sent_what_is_new_and_the_writer_never_waits(tmp_path: Path,
 
         listed = viewer.ask("/news?since=0").json
         second = open_run(store, "test/other")
+        assert "Overview" in viewer.ask(f"/r/{run},{second}").text
         assert list(viewer.ask(f"/news?since={listed['version']}").json["lines"]) == [f"run-{second}"]
 
         # The file has the rows that were written, and no other; its writer was in nobody's way.
