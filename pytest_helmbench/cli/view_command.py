@@ -16,7 +16,7 @@ from pytest_helmbench.cli.output import complain, db_option, say
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.store.file_form import check_form
-from pytest_helmbench.view.server import View, serve
+from pytest_helmbench.view.local_server import View, serve
 from pytest_helmbench.view.shown import Address
 
 __all__ = ["command"]

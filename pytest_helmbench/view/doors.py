@@ -1,4 +1,4 @@
-"""Who is let in: this machine's browsers with the token, asked for by nobody's page but ours."""
+"""Entry to the server: for browsers of this machine that have the token, asked by no page but ours."""
 
 from __future__ import annotations
 

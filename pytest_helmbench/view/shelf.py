@@ -1,4 +1,4 @@
-"""What viewers look at, each read once however many look, and never so often that reading is all that is done."""
+"""Pages that viewers look at, each read once however many look, and never so often that nothing else is done."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pytest_helmbench.reports.page.columns import case_texts, told_case
 from pytest_helmbench.session.recorded_results import recorded_results
 from pytest_helmbench.store.result_queries import calls_of_case
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
+from pytest_helmbench.view.all_runs import RunList
 from pytest_helmbench.view.reader_thread import ReaderThread
-from pytest_helmbench.view.run_list import RunList
 from pytest_helmbench.view.shown import Address, NoSuchRunError, Shown
 
 __all__ = ["Shelf"]

@@ -1,4 +1,4 @@
-"""What one address shows: its runs read from the file, as a page and as what has changed since an earlier one."""
+"""One address of the server: its runs read from the file, as a page and as what has changed since an earlier one."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from aiohttp import web
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.view.doors import Doors, protect
+from pytest_helmbench.view.poller import Seen, Watch
 from pytest_helmbench.view.shelf import Shelf
 from pytest_helmbench.view.shown import Address, NoSuchRunError
-from pytest_helmbench.view.watch import Seen, Watch
 
 __all__ = ["site"]
 

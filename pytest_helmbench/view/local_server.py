@@ -19,9 +19,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.view.doors import Doors
+from pytest_helmbench.view.poller import Watch
 from pytest_helmbench.view.shelf import Shelf
 from pytest_helmbench.view.site import site
-from pytest_helmbench.view.watch import Watch
 
 __all__ = ["PortTakenError", "View", "serve"]
 
