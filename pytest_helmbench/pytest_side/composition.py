@@ -27,6 +27,7 @@ from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions
 from pytest_helmbench.pytest_side.items import PLUGIN
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.own_files import refuse_conftests
+from pytest_helmbench.pytest_side.quick_protocol import QuickProtocol
 from pytest_helmbench.pytest_side.role import SessionRole
 from pytest_helmbench.pytest_side.session_end import LastWords, SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
@@ -144,6 +145,7 @@ def _register_worker(
 def _register(config: pytest.Config, plugin: SessionPlugin) -> None:
     config.stash[PLUGIN] = plugin
     config.pluginmanager.register(plugin, "helmbench-session")
+    config.pluginmanager.register(QuickProtocol(config, plugin), "helmbench-quick")
 
 
 def _settings(config: pytest.Config) -> Settings:

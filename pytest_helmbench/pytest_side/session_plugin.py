@@ -224,15 +224,20 @@ class SessionPlugin:
             and report.failed
         ):
             report.longrepr = str(fault)  # as it is: pytest would put "Failed: " before it
-        if isinstance(item, CaseItem | BrokenItem) and not str(item.path).isprintable():
-            # Names of folders are among them, and xdist cannot send what is no UTF-8.
-            report.keywords = {escaped_path(name): value for name, value in report.keywords.items()}
         if isinstance(item, CaseItem):
-            self._complete(report, item)
-        elif isinstance(item, SelfCheckItem) and report.skipped and fault is not None:
+            return self.completed(report, item)
+        if isinstance(item, SelfCheckItem) and report.skipped and fault is not None:
             report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(fault)))
-        elif isinstance(item, BrokenItem) and report.when == "setup":
-            report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
+        elif isinstance(item, BrokenItem):
+            _escape_keywords(report, item)
+            if report.when == "setup":
+                report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
+        return report
+
+    def completed(self, report: pytest.TestReport, item: CaseItem) -> pytest.TestReport:
+        """Return the report of a phase of a case with what we have to say of it."""
+        _escape_keywords(report, item)
+        self._complete(report, item)
         return report
 
     # The end
@@ -333,6 +338,12 @@ class SessionPlugin:
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             why = scrub(outcome.message or outcome.reason or "skipped")
             report.longrepr = (escaped_path(str(item.path)), 1, why)
+
+
+def _escape_keywords(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Names of folders are among them, and xdist cannot send what is no UTF-8."""
+    if not str(item.path).isprintable():
+        report.keywords = {escaped_path(name): value for name, value in report.keywords.items()}
 
 
 def _own_time_s(outcome: Outcome, otherwise: float) -> float:

@@ -25,9 +25,15 @@ QUICK = ("-p", "no:hypothesispytest")
 _OF_EXTRAS = ("imports.inspect_logs", "exports.inspect_log")
 
 
+_UNASKED = {"rerunfailures": "--reruns", "timeout": "--timeout"}
+"""Plugins that look at every item, and what asks for them: without them cases take the short way to their reports."""
+
+
 def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in this process; workers of pytest-xdist are processes as ever, but forked."""
-    return pytester.runpytest_inprocess(*QUICK, *arguments, plugins=[forked_workers])
+    words = " ".join(arguments)
+    unasked = [part for name, flag in _UNASKED.items() if flag not in words for part in ("-p", f"no:{name}")]
+    return pytester.runpytest_inprocess(*QUICK, *unasked, *arguments, plugins=[forked_workers])
 
 
 def run_pytest_apart(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:

@@ -1,0 +1,187 @@
+"""A shorter way from an item to its three reports, taken while nobody but pytest's own plugins looks at the item.
+
+pytest calls some twenty functions around each phase of a test; of a case that passes only the first phase does
+anything. What is left out here has nothing to do for an item without fixtures and marks (`docs/design.md`).
+"""
+
+from __future__ import annotations
+
+import bdb
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.core.outcome import Verdict
+from pytest_helmbench.pytest_side.items import CaseItem, ran_on_demand
+from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
+
+__all__ = ["QuickProtocol"]
+
+_HOOKS = (
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_runtest_makereport",
+    "pytest_exception_interact",
+)
+_OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
+"""What looks at an item from within pytest."""
+
+_REPLACED = ("runner", "skipping")
+"""Plugins of pytest whose part in the setup of an item is done here: parents are set up, and marks there are none."""
+
+_CURRENT = "PYTEST_CURRENT_TEST"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What the items of a file share.
+
+    Args:
+        parent: Their collector.
+        ihook: The hooks of its folder.
+        quick: Whether nobody else looks at them.
+    """
+
+    parent: pytest.Collector | None
+    ihook: Any
+    quick: bool
+
+
+class QuickProtocol:
+    """Runs cases that stand between two others of their file; the first and the last are pytest's own business.
+
+    These set up what stands above their file and tear it down, so nothing of pytest's bookkeeping is touched.
+
+    Args:
+        config: pytest's.
+        plugin: Of the session.
+    """
+
+    def __init__(self, config: pytest.Config, plugin: SessionPlugin) -> None:
+        self._config = config
+        self._plugin = plugin
+        self._off = any(config.getoption(name, False) for name in _OPTIONS)
+        self._file: _File | None = None
+        self._before: pytest.Item | None = None
+        self._within: pytest.Item | None = None
+        self._setup: Callable[..., object] = _nothing
+        self._teardown: Callable[..., object] = _nothing
+
+    def pytest_plugin_registered(self) -> None:
+        """Look again who listens."""
+        self._file = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run an item the short way where that makes no difference; None leaves it to pytest."""
+        before, self._before = self._before, item
+        if (
+            self._off
+            or not isinstance(item, CaseItem)
+            or not isinstance(nextitem, CaseItem)
+            or nextitem.parent is not item.parent
+            or not isinstance(before, CaseItem)
+            or before.parent is not item.parent
+            or before.outcome is None  # what stands above the file could not be set up
+            or item.own_markers
+        ):
+            return None
+        file = self._file
+        if file is None or file.parent is not item.parent:
+            file = self._file = self._looked_at(item)
+        if not file.quick:
+            return None
+        self._run(item, nextitem, file.ihook)
+        return True
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Obtain the outcome of an item that is run here, while pytest's plugins capture what is printed and logged."""
+        if item is self._within:
+            item.setup()
+
+    def _looked_at(self, item: CaseItem) -> _File:
+        """Return whether all who look at the items of a file are pytest's own plugins, or ours."""
+        ihook: Any = item.ihook
+        listeners = [impl for name in _HOOKS for impl in getattr(ihook, name).get_hookimpls()]
+        is_quick = all(map(_is_known, listeners)) and not ran_on_demand([item])
+        file = _File(item.parent, ihook, is_quick)
+        if file.quick:
+            manager = self._config.pluginmanager
+            known = {impl.plugin for impl in listeners}
+            absent = [plugin for plugin in manager.get_plugins() if plugin not in known]
+            absent += [manager.get_plugin(name) for name in _REPLACED]
+            self._setup = manager.subset_hook_caller("pytest_runtest_setup", absent)
+            others = [
+                plugin
+                for plugin in manager.get_plugins()
+                if plugin is not manager.get_plugin("logging-plugin")
+            ]
+            self._teardown = manager.subset_hook_caller("pytest_runtest_teardown", others)
+        return file
+
+    def _run(self, item: CaseItem, nextitem: pytest.Item, ihook: Any) -> None:
+        ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        os.environ[_CURRENT] = f"{item.nodeid} (setup)".replace("\0", "(null)")
+        try:
+            self._phases(item, nextitem, ihook)
+        finally:
+            os.environ.pop(_CURRENT, None)
+        ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _phases(self, item: CaseItem, nextitem: pytest.Item, ihook: Any) -> None:
+        self._within = item
+        try:
+            call = _called("setup", lambda: self._setup(item=item))
+        finally:
+            self._within = None
+        self._report(item, call, ihook)
+        if call.excinfo is None:
+            passed = item.outcome is not None and item.outcome.verdict is Verdict.PASSED
+            call = _called("call", item.runtest if passed else lambda: ihook.pytest_runtest_call(item=item))
+            self._report(item, call, ihook)
+        session = item.session
+        if session.shouldfail or session.shouldstop:
+
+            def end() -> None:
+                item.teardown()
+                ihook.pytest_runtest_teardown(item=item, nextitem=None)
+
+        else:
+
+            def end() -> None:
+                item.teardown()
+                self._teardown(item=item, nextitem=nextitem)
+
+        self._report(item, _called("teardown", end), ihook)
+
+    def _report(self, item: CaseItem, call: pytest.CallInfo[Any], ihook: Any) -> None:
+        if call.excinfo is None:
+            report = self._plugin.completed(pytest.TestReport.from_item_and_call(item, call), item)
+        else:
+            report = ihook.pytest_runtest_makereport(item=item, call=call)
+        ihook.pytest_runtest_logreport(report=report)
+        if (
+            call.excinfo is not None
+            and not hasattr(report, "wasxfail")
+            and not isinstance(call.excinfo.value, pytest.skip.Exception | bdb.BdbQuit)
+        ):
+            ihook.pytest_exception_interact(node=item, call=call, report=report)
+
+
+def _called(when: Any, act: Callable[[], object]) -> pytest.CallInfo[Any]:
+    return pytest.CallInfo.from_call(act, when, reraise=(pytest.exit.Exception, KeyboardInterrupt))
+
+
+def _is_known(impl: Any) -> bool:
+    """Return whether a function that listens is pytest's or ours."""
+    module = str(getattr(impl.function, "__module__", "")).partition(".")[0]
+    return module in ("_pytest", "pytest_helmbench")
+
+
+def _nothing(**_given: object) -> None:
+    """Stand where no file was looked at yet."""
