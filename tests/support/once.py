@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import fcntl
+import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-__all__ = ["made_once"]
+__all__ = ["found_once", "made_once"]
+
+_T = TypeVar("_T")
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -28,3 +32,13 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(target)
             done.touch()
     return target
+
+
+def found_once(factory: pytest.TempPathFactory, name: str, find: Callable[[], _T]) -> _T:
+    """Return a value that can be pickled; the first worker that asks finds it."""
+
+    def make(target: Path) -> None:
+        target.write_bytes(pickle.dumps(find()))
+
+    found: _T = pickle.loads(made_once(factory, name, make).read_bytes())
+    return found

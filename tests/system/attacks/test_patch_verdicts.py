@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from controls import controls_once
 from engines import Running
+from once import found_once
 from repositories import git, make_repository, patch_task
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.evaluation import evaluate_patch
@@ -182,7 +184,14 @@ _HONEST: Sequence[Try] = (
 @pytest.fixture(scope="module")
 def found(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PatchFinding]:
     """All patches judged, a few at a time."""
-    folder = tmp_path_factory.mktemp("patches") / "repository"
+    with controls_once():
+        return found_once(
+            tmp_path_factory, "patch_verdicts", lambda: _found(bwrap, tmp_path_factory.mktemp("patches"))
+        )
+
+
+def _found(bwrap: Running, place: Path) -> Mapping[str, PatchFinding]:
+    folder = place / "repository"
     commit = make_repository(folder, _FILES)
 
     def diff(files: Mapping[str, str]) -> str:

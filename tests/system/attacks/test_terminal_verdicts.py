@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from controls import controls_once
 from engines import Running
+from once import found_once
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
@@ -116,12 +118,12 @@ _HONEST: Sequence[Try] = (
 
 
 def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, TerminalFinding]:
-    async def one(number: int, each: Try, places: asyncio.Semaphore) -> TerminalFinding:
+    async def one(each: Try, places: asyncio.Semaphore) -> TerminalFinding:
         planned, checker = [], each.checker
         if isinstance(checker, Mapping):
             for name, text in checker.items():
-                path = folder / str(number) / name
-                path.parent.mkdir(parents=True)
+                path = folder / str(id(checker)) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
                 planned.append(PlannedFile(path, name, 0o644, path.stat().st_size, False, True))
         check = (
@@ -141,19 +143,22 @@ def _judged(room: Running, folder: Path, tries: Sequence[Try]) -> Mapping[str, T
 
     async def every() -> list[TerminalFinding]:
         places = asyncio.Semaphore(_AT_ONCE)
-        return await asyncio.gather(*(one(number, each, places) for number, each in enumerate(tries)))
+        return await asyncio.gather(*(one(each, places) for each in tries))
 
-    return dict(zip((each.name for each in tries), room.wait(every()), strict=True))
+    with controls_once():
+        return dict(zip((each.name for each in tries), room.wait(every()), strict=True))
 
 
 @pytest.fixture(scope="module")
 def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, TerminalFinding]:
-    return _judged(bwrap, tmp_path_factory.mktemp("attacks"), _ATTACKS)
+    folder = tmp_path_factory.mktemp("attacks")
+    return found_once(tmp_path_factory, "terminal_attacks", lambda: _judged(bwrap, folder, _ATTACKS))
 
 
 @pytest.fixture(scope="module")
 def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, TerminalFinding]:
-    return _judged(bwrap, tmp_path_factory.mktemp("honest"), _HONEST)
+    folder = tmp_path_factory.mktemp("honest")
+    return found_once(tmp_path_factory, "terminal_honest", lambda: _judged(bwrap, folder, _HONEST))
 
 
 @pytest.mark.parametrize("name", [each.name for each in _ATTACKS])

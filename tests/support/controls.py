@@ -1,0 +1,51 @@
+"""The run without a candidate that a verdict may ask for: made once for all candidates of a row.
+
+What a row finds without a candidate never changes; over fifty attacks it would cost more than they do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+
+import pytest
+
+from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
+from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import Testing
+from pytest_helmbench.benchmarks.packs.families.terminal_task.checking import Checking
+from pytest_helmbench.benchmarks.packs.task import PackTask
+
+__all__ = ["controls_once"]
+
+
+@contextmanager
+def controls_once() -> Iterator[None]:
+    """Remember the runs of equal rows while this lasts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (Testing, Checking):
+            _remember(kind, patch)
+        yield
+
+
+def _values(of: Testing | Checking | PackTask) -> list[object]:
+    """Return its fields, but for the row: two of the same values are the same."""
+    values = (getattr(of, field.name) for field in fields(of))
+    return [value for value in values if not isinstance(value, PackTask)]
+
+
+def _remember(kind: type[Testing | Checking], patch: pytest.MonkeyPatch) -> None:
+    really = kind.without
+    known: list[tuple[object, asyncio.Future[Ran]]] = []
+
+    async def without(self: Testing | Checking, collects: bool) -> Ran:
+        what = (_values(self), _values(self.task), collects)
+        for asked, running in known:
+            if asked == what:
+                return await running
+        running = asyncio.ensure_future(really(self, collects))  # type: ignore[arg-type]
+        known.append((what, running))
+        return await running
+
+    patch.setattr(kind, "without", without)
