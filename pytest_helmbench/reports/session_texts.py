@@ -187,7 +187,7 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
         guessed = row.parses[Parse.GUESSED]
         if guessed:
             lines.append(
-                f"{model}: {_count(guessed, 'verdict')} of free_response rows guessed from the words of the reply;"
+                f"{model}: {_count(guessed, 'verdict')} guessed from the words of the reply;"
                 " --helmbench-marking-model=ID has a model read them"
             )
         readable = row.judged - row.form_faults

@@ -59,8 +59,9 @@ _WRONG: tuple[tuple[str, str, Any], ...] = (
     ("terminal_task", "eval.expected_state", {"path": "CANARY_Q"}),
 )
 _JUDGE = "--helmbench-marking-model=test/judge"
-_OF_ANSWERS = ("ACCEPTED", "REJECTED")  # a model reads free answers that words do not decide
+_OF_ANSWERS = ("ACCEPTED", "REJECTED", "TEXT")  # a model reads free answers that words do not decide
 _CANARIES_OF_JUDGES = {f"CANARY_{name}" for name in ("RUBRIC", "JUDGED", "WORDS", "FILE", *_OF_ANSWERS)}
+_CANARIES_OF_JUDGES |= {"73577351", "73577352"}
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +89,7 @@ def _database_text(path: Path) -> Iterator[str]:
     with closing(sqlite3.connect(path)) as conn:
         judged = {name for (name,) in conn.execute("SELECT request_hash FROM calls WHERE purpose = 'judge'")}
         tables = [name for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        assert len(judged) == 3
+        assert len(judged) == 4
         assert {"results", "evaluations", "scenarios", "plans", "requests", "responses"} <= set(tables)
         for table in tables:
             for values in conn.execute(f"SELECT * FROM {table}"):
@@ -111,7 +112,7 @@ def test_no_hidden_value_leaves_the_evaluator(
     in_ci: bool,
 ) -> None:
     _write_pack(pytester.path / "benchmark")
-    answer_rows(provider, {"jr judge": "FAIL", "jp judge": "FAIL", "fr judge": "FAIL"})
+    answer_rows(provider, {f"{code} judge": "FAIL" for code in ("jr", "jp", "fr", "sa")})
     if in_ci:
         monkeypatch.setenv("CI", "1")
     logs = (f"--log-file-level={logging.DEBUG}", "--log-file=log.txt", "-olog_level=DEBUG")

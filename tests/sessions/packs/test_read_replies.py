@@ -1,10 +1,10 @@
-"""Replies to free_response rows whose words do not say enough: a marking model reads them, or they are guesses."""
+"""Replies to text rows whose words do not say enough: a marking model reads them, or they are guesses."""
 
 from __future__ import annotations
 
 import pytest
 from commands import run_command
-from packed import answer_rows, asked_rows, free
+from packed import answer_rows, asked_rows, free, short
 from packs import write_pack
 from provider import Provider
 from trees import clear_environment, rows, run_tree
@@ -65,6 +65,29 @@ def test_a_marking_model_reads_what_words_do_not_decide(
     assert rows(database, "SELECT DISTINCT passed_tests, failed_tests FROM evaluation_runs") == [(2, 3)]
 
 
+def test_a_marking_model_reads_short_answers_that_words_do_not_decide(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    wanted = {"eval.accepted_answers": ["Canberra"]}
+    made = [short(name, **wanted) for name in ("bare", "said", "other", "nothing")]
+    write_pack(pytester.path / "benchmark", [*made, short("number")])
+    replies = {
+        "bare": "Answer: Canberra",
+        "said": "It could be Sydney, the larger one, if Canberra were not where parliament meets.",
+        "other": "Canberra is where parliament meets, but I would settle for Sydney.",
+        "nothing": "I don't know.",
+        "number": "6",
+    }
+    answer_rows(provider, {**replies, "said judge": "PASS", "other judge": "FAIL"})
+    run_tree(pytester, _JUDGE, url=provider.url).assert_outcomes(passed=2, failed=3)
+    assert sorted(name for name in asked_rows(provider) if name.endswith("judge")) == [
+        "other judge",
+        "said judge",
+    ]
+    verdicts = dict(rows(pytester.path / "helmbench.db", _OUTCOMES))
+    assert [name for name in replies if verdicts[name] == "passed"] == ["bare", "said"]
+
+
 def test_without_a_marking_model_guesses_are_counted_and_failures_say_what_they_rest_on(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
@@ -74,9 +97,7 @@ def test_without_a_marking_model_guesses_are_counted_and_failures_say_what_they_
     answer_rows(provider, replies)
     result = run_tree(pytester, "--helmbench-show-hidden", url=provider.url)
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(
-        ["*test/good: 1 verdict of free_response rows guessed from the words of the reply;*"]
-    )
+    result.stdout.fnmatch_lines(["*test/good: 1 verdict guessed from the words of the reply;*"])
     result.stdout.fnmatch_lines(["*rejected: entry 1 (They come from China), F1 1.00*"])
     assert [(code, parse) for code, parse, _ in rows(pytester.path / "helmbench.db", _GROUNDS)] == [
         ("near", "guessed"),

@@ -74,10 +74,16 @@ def test_a_choice_is_reported_with_the_words_it_rests_on(
         ),
         (
             short("It is the blue one.", "blue"),
-            AnswerFinding(True, "answer_span", 0, statement="It is the blue one."),
+            AnswerFinding(True, "answer_span", 0, statement="It is the blue one.", certain=False),
         ),
-        (short("blue or red", "blue"), AnswerFinding(False, statement="blue or red", reason="several")),
-        (short("Which one?", "one"), AnswerFinding(False, statement="Which one?", reason="echo")),
+        (
+            short("blue or red", "blue"),
+            AnswerFinding(False, statement="blue or red", reason="several", certain=False),
+        ),
+        (
+            short("Which one?", "one"),
+            AnswerFinding(False, statement="Which one?", reason="echo", certain=False),
+        ),
         (short("", "one"), AnswerFinding(False, reason="empty")),
         (short("<think>one", "one"), AnswerFinding(False, reason="empty")),
         (short("***", "one"), AnswerFinding(False, statement="***", reason="no_statement")),

@@ -46,7 +46,6 @@ _MISREAD = {
     "71% is land",
     "I'd need to see the recipe to say; 250 pages could hold it.",
     "3,000 more than last year's 12,500",
-    "Steven Allan Spielberg",
     "Mostly nitrogen, with oxygen second.",
 }
 
@@ -74,6 +73,27 @@ def test_what_words_alone_say_for_certain_about_free_answers_is_right() -> None:
     assert [finding for person, finding in found if finding.certain and finding.passed is not person] == []
     assert sum(finding.certain for _, finding in found) >= 16
     assert sum(finding.passed is not person for person, finding in found) <= 15
+
+
+# Misjudged by words alone, of the replies that a person can tell; before the rules had seen them 53, 42 and 10.
+@pytest.mark.parametrize(
+    ("table", "replies", "misjudged"),
+    [("short_answer_unseen", 289, 7), ("short_answer_unseen_2", 185, 10), ("short_answer_unseen_3", 93, 1)],
+)
+def test_no_verdict_on_a_short_answer_is_certain_and_wrong(table: str, replies: int, misjudged: int) -> None:
+    """What words do not say for certain a marking model reads, where there is one."""
+    found = [
+        (reply, person, evaluate_answer("short_answer", group["input"], group["eval"], reply, parity=False))
+        for group in groups(table)
+        for person, reply in group["replies"]
+    ]
+    assert [
+        reply for reply, person, finding in found if finding.certain and finding.passed is not person
+    ] == []
+    told = [(person, finding) for _, person, finding in found if person is not None]
+    assert len(told) == replies
+    assert sum(finding.certain for _, finding in told) >= replies // 7
+    assert sum(finding.passed is not person for person, finding in told) <= misjudged
 
 
 @pytest.mark.parametrize("family", _FAMILIES)

@@ -15,7 +15,6 @@ from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFami
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = ["FAMILY", "FreeResponse"]
@@ -67,31 +66,12 @@ class FreeResponse(TextFamily):
         row = free_row(given, wanted)
         return parity_free(row, reply) if parity else judge_free(row, reply)
 
-    def wants_reading(self, rule: PackRule, reply: Reply) -> Criterion | None:
-        """See `Family.wants_reading`."""
-        if rule.parity or (reply.refusal and not reply.text):
-            return None
-        given, wanted = rule.task.public(), rule.task.evaluation()
-        if self.finding(given, wanted, reply.text, parity=False).certain:
-            return None
-        row = free_row(given, wanted)
+    def reading(self, rule: PackRule) -> Criterion:
+        """See `TextFamily.reading`."""
+        row = free_row(rule.task.public(), rule.task.evaluation())
         listed = (_LISTS[0], row.accepted), (_LISTS[1], row.rejected)
         lists = (f"{head}\n" + "\n".join(f"- {text}" for text in texts) for head, texts in listed if texts)
         return Criterion("", "\n\n".join([_RUBRIC, *lists]), (_PASS, _FAIL), (_PASS,))
-
-    def read_evaluation(self, rule: PackRule, read: Evaluation, reply: Reply, *, shows: bool) -> Evaluation:
-        """See `Family.read_evaluation`."""
-        finding = self.finding(rule.task.public(), rule.task.evaluation(), reply.text, parity=False)
-        grounds = self.grounds(rule, finding, shows=shows)
-        said = f"; it says: {read.justification}" if shows and read.justification else ""
-        return self.row_evaluation(
-            rule,
-            passed=read.passed,
-            observed=finding.statement,
-            reason=None if read.passed or reply.finish_reason != "length" else "truncated",
-            shows=shows,
-            note=f"read by the marking model as {read.observed}{said}; by its words: {grounds}",
-        )
 
     def grounds(self, rule: PackRule, finding: AnswerFinding, *, shows: bool) -> str:
         """See `TextFamily.grounds`."""

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_clause
+from pytest_helmbench.benchmarks.packs.families.text.calendar_words import without_dates
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
-from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
-from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
-from pytest_helmbench.benchmarks.packs.families.text.units import Unit, is_same_amount, unit_of
+from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS, number_words
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
+from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, is_same_amount, unit_of
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
 from pytest_helmbench.benchmarks.packs.families.text.wording import whole_places, words
 
@@ -23,11 +25,16 @@ _ASIDE = re.compile(r"(?<=[^\s(])\s*\([^()]*\)")
 _EXPLANATION = re.compile(
     r"\s"
     + any_of(
-        "because since when where which if after before given due using at_a out_of per compared versus rather_than",
+        "because since when where if after before given due using at_a out_of per compared versus rather_than",
         "instead_of not so_that including as for weil porque parce_que потому",
     )
-    + r"\s|(?<=\S)\s*,?\s*因为|\sat\s(?=\d[\d.]*\s?(?:atm|bar|k?pa)(?!\w))"
+    + r"\s|\swhich\s(?!(?:is|equals|means|makes|gives|simplifies|reduces|rounds|comes|converts|becomes)\s)"
+    r"|(?<=\S)\s*,?\s*因为|\sat\s(?=\d[\d.]*\s?(?:atm|bar|k?pa)(?!\w))"
 )
+_SO = re.compile(r"[,;.]\s(?:and\s)?(?:so|therefore|thus|hence|i\.e\.?|namely)(?!\w)|[;.]\s(?=[^;.]{0,80}=)")
+_TIMES_AS_MUCH = re.compile(r",\s(?:that is|which is|or|i\.e\.)\s[^,;]{0,40}?(?:times|twice|half)\s[^;]*$")
+_BARE_END = re.compile(r"\s*(?:[.,;:!)]|\Z)")
+_PART_OF = re.compile(r"(?:of|from|for|than)\s[$€£]?$")
 _BOUND = re.compile(r"(?:[<>≤≥]|≠)\s?=?\s?[-+]?\s?$")
 _LEAD = re.compile(
     r"\W*(?:(?:it|that|there|they|he|she)(?:'s|\sis|\sare|\shas|\swas|\swere)\s)?"
@@ -57,6 +64,12 @@ _CHANGE = re.compile(
 )
 _ONLY_VALUES = re.compile(r"[\s\d.,;/&$€£¥%()+-]|and|or|[a-z]\s?=")
 _SUM_BEHIND = re.compile(r"\s*[$€£]?[-+]?[\d.,]+\s*=\s*[\d\s.,()]*[-+*/×÷·][\d\s.,()+*/×÷·-]*\.?\s*")
+_RANGE = re.compile(r"\s*[^\W\d]{0,12}\s*(?:-|~|to|bis|until|through)\s*[$€£¥]?\s*")
+_HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:" + "|".join(WRITTEN_NUMBERS) + r")(?!\w)", re.IGNORECASE)
+_CHECK = re.compile(r"(?<=[.\n])\s*(?:check|verification|proof):\s[^\n]*$", re.IGNORECASE)
+_CHECKS = re.compile(
+    r"(?:you can |we can |to |let me |let's )?(?:check|verify|verification|proof|confirm|explanation|note)"
+)
 _WITH_NEXT_WORD = re.compile(r"[\d.,]*\d\s[^\W\d]{2,}")
 
 
@@ -67,14 +80,18 @@ class NumberFound:
     Args:
         number: None when there is none, when it is denied, or one of several.
         several: It stands in a list or a range.
+        other_end: Of the range that `several` is, beside `number`; None for a list.
         unit: Of the number; None for none that is known.
         bound: It stands behind `<`, `>` and the like: it only bounds the value.
+        written: As the statement has it, in lower case.
     """
 
     number: Number | None = None
     several: bool = False
+    other_end: Number | None = None
     unit: Unit | None = None
     bound: bool = False
+    written: str = ""
 
 
 def last_number(statement: str, question: str) -> NumberFound:
@@ -83,12 +100,22 @@ def last_number(statement: str, question: str) -> NumberFound:
     Not what stands in brackets behind it or explains it, nor a number that the question gives with the word behind it
     (`14 pens`) where there is another. Number words count where there are no digits.
     """
-    text = _essence(statement[-_TAIL:])
+    asked = lowered(question)
+    whole = _with_asked_aside(_first_sentence(without_dates(statement[-_TAIL:], asked)), asked_unit(asked))
+    text = _essence(whole)
+    first = next(iter(_numbers(text)), None)
+    if first is not None and not _begins_with(lowered(text), first):
+        text = _essence(asked_clause(_without_asides(whole), question, has_value=_HAS_NUMBER) or whole)
     low = lowered(text)
     found = [number for number in _numbers(text) if not number.uncertainty]
-    asked = lowered(question)
-    while len(found) > 1 and _is_given(low, found[-1], asked):
+    given = [*numbers(asked)]
+    while len(found) > 1 and (
+        _is_given(low, found[-1], asked)
+        or _is_repeated(low, found, given)
+        or is_denied(low, found[-1].start, found[-1].end)
+    ):
         found.pop()
+    found = _of_asked_unit(low, found, asked_unit(asked))
     if not found:
         return NumberFound()
     last = found[-1]
@@ -98,16 +125,45 @@ def last_number(statement: str, question: str) -> NumberFound:
         last = replace(found[-2], values=found[-2].values[:1] + last.values)
     elif len(found) > 1 and not last.equals(found[-2]) and _is_joined(low, found):
         if not _is_same_twice(low, found[-2], last):
-            return NumberFound(several=True)
+            between = low[found[-2].end : last.start]
+            ends = last if _RANGE.fullmatch(between) is not None else None
+            return NumberFound(ends, several=True, other_end=found[-2], unit=unit_of(low, last))
         last = found[-2]
     unit = unit_of(low, last)
     if last.scale and not any(spelling in words(asked) for spelling in _spellings(last.scale)):
         last = replace(last, values=last.values[:1])
     if is_denied(low, last.start, last.end):
         return NumberFound()
-    return NumberFound(
-        last, unit=unit, bound=_BOUND.search(low[max(0, last.start - 4) : last.start]) is not None
-    )
+    bound = _BOUND.search(low[max(0, last.start - 4) : last.start]) is not None
+    return NumberFound(last, unit=unit, bound=bound, written=low[last.start : last.end])
+
+
+def _is_repeated(low: str, found: Sequence[Number], given: Sequence[Number]) -> bool:
+    """Return whether the last number is the question's, of which another one is said: `45 is 3/4 of 60`."""
+    if _PART_OF.search(low, max(0, found[-1].start - 8), found[-1].start) is None:
+        return False
+    news = [number for number in found if not any(number.equals(one) for one in given)]
+    return bool(news) and any(found[-1].equals(one) for one in given)
+
+
+def _of_asked_unit(low: str, found: list[Number], asked: Unit | None) -> list[Number]:
+    """Return the numbers up to the last one in a unit of the kind that is asked for; all where none has one."""
+    if asked is None:
+        return found
+    kinds = [unit is not None and unit.kind == asked.kind for unit in (unit_of(low, one) for one in found)]
+    is_bare = _BARE_END.match(low, found[-1].end) is not None if found else True
+    if not any(kinds) or kinds[-1] or is_bare or asked.kind == "money":  # `$34 for 2`
+        return found
+    return found[: len(kinds) - kinds[::-1].index(True)]
+
+
+def _first_sentence(text: str) -> str:
+    """Return a text without a check at its end; the first sentence alone where that is a number and nothing else."""
+    text = _CHECK.sub("", text)
+    first, _, rest = text.partition(". ")
+    if rest and not first[:-1].endswith(".") and only_number(first) is not None and len(first) > 1:
+        return first if _CHECKS.match(lowered(rest)) is not None else text
+    return text
 
 
 def _numbers(text: str) -> list[Number]:
@@ -153,17 +209,36 @@ def _essence(text: str) -> str:
     """Return a statement without asides and explanations of its number."""
     if _SUM_BEHIND.fullmatch(text) is not None:
         text = text.partition("=")[0]
-    without_asides = _ASIDE.sub("", text)
-    first = next(iter(_numbers(without_asides)), None)
-    if first is not None:
-        text = without_asides
-    else:
-        first = next(iter(_numbers(text)), None)
+    text = _TIMES_AS_MUCH.sub("", _without_asides(text))
+    first = next(iter(_numbers(text)), None)
     low = lowered(text)
     explained = None if first is None else _EXPLANATION.search(low, first.end)
     if first is not None and explained is not None and explained[0].strip() == "per" and unit_of(low, first):
         explained = _EXPLANATION.search(low, explained.end())
-    return text if explained is None else text[: explained.start()]
+    if explained is None:
+        return text
+    concluded = _SO.search(low, explained.end())
+    if concluded is not None and next(iter(_numbers(text[concluded.end() :])), None) is not None:
+        return text[concluded.end() :]
+    return text[: explained.start()]
+
+
+def _with_asked_aside(text: str, asked: Unit | None) -> str:
+    """Return a text without the brackets around the only number in the unit that is asked for."""
+    if asked is None or "(" not in text:
+        return text
+    low = lowered(text)
+    places = [number.start for number in numbers(text) if unit_of(low, number) == asked]
+    inside = [found.span() for found in _ASIDE.finditer(text)]
+    if len(places) != 1 or not any(start < places[0] < end for start, end in inside):
+        return text
+    return text.replace("(", ", ").replace(")", " ")
+
+
+def _without_asides(text: str) -> str:
+    """Return a text without what stands in brackets, unless its numbers are all there."""
+    without = _ASIDE.sub("", text)
+    return text if next(iter(_numbers(without)), None) is None else without
 
 
 def _is_given(low: str, number: Number, asked: str) -> bool:

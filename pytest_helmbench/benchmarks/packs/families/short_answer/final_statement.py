@@ -15,11 +15,11 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import (
     lowered,
 )
 from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers, only_number
-from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, plain
+from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, MARK_END, plain
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, sentences, unmarked, words
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["Candidate", "candidates", "last_word"]
 
 _SHORT = 300
 """A reply up to this length is one statement when its last line says nothing."""
@@ -61,7 +61,10 @@ _TAKEN_BACK = re.compile(
     r"(?<!\w)(?:(?:wait|hmm|oops|sorry|actually),?\sno\b|no,?\swait\b|scratch\sthat\b|correction:|i\smeant\b)[\s,.:;!—-]*",
     re.IGNORECASE,
 )
-_CLAUSE = r"(?:before|after|like|unlike|while|whereas|where|who|which|whose|since|because|although|though|when|if|as)\s"
+_CLAUSE = (
+    r"(?:before|after|like|unlike|while|whereas|where|who|which(?!\s(?:is|equals|means|makes|gives)\s[^a-z]*\d)|whose"
+    r"|since|because|although|though|when|if|as)\s"
+)
 _HEAD = re.compile(
     rf"(?P<head>[^,;\n]{{1,{_BARE_LENGTH}}})(?:;\s+(?P<sentence>[^\n]+)|,\s+(?:{_CLAUSE}|(?:an?|the)\s(?P<noun>[^\n]+)))"
 )
@@ -123,6 +126,26 @@ def candidates(own: str) -> list[Candidate]:
     if len(lines) > 1 and len(whole) <= _SHORT:
         found.append(Candidate(whole))
     return found
+
+
+def last_word(own: str) -> str:
+    """Return what the announcement that ends a reply announces; all of the reply where none does.
+
+    Polite closings may follow it. A marked answer (`\\boxed{}`, `<answer>`) may stand anywhere when it is the only one.
+
+    Args:
+        own: The reply without reasoning and without what it repeats, markup and all.
+    """
+    text = plain(_kept(own))
+    announced = _announced(text, lowered(text))
+    lines = _lines(text)
+    whole = "\n".join(lines)
+    if not announced:
+        return whole
+    if whole.rstrip(" .!*_`)$").endswith(announced.rstrip(" .!*_`)$")):
+        return announced
+    marked = text.count(MARK) == 1 and unmarked(text.partition(MARK)[2].partition(MARK_END)[0]).strip()
+    return announced if marked == announced else whole
 
 
 def _kept(own: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS
+from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
 from pytest_helmbench.benchmarks.packs.families.text.regions import is_region, lies_elsewhere
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
@@ -16,7 +17,7 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     words,
 )
 
-__all__ = ["SENTENCE_WORDS", "members", "names_several"]
+__all__ = ["SENTENCE_WORDS", "holds_all", "members", "names_several"]
 
 _VALUE_WORDS = 4
 _SPRAY_WORDS = 4
@@ -57,6 +58,12 @@ _ALIAS = re.compile(
 _ORDERED = re.compile(
     r"(?<!\w)(?:order|ordered|sort|sorted|sequence|rank|ranked|respectively|first|last|next|steps?|ascending|descending)(?!\w)"
 )
+_ASKS_FOR_SEVERAL = re.compile(
+    r"(?<!\w)(?:name|list|give|which|what are|what were|two|three|four|five|six|seven|eight|nine|ten)(?!\w)",
+    re.IGNORECASE,
+)
+_CAPITAL = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _AND = re.compile(r"\s(?:and|und|et|y)\s|\s?&\s?")
 _OR = re.compile(r"\s(?:or|oder|ou)\s")
 _ASIDE = re.compile(r"(?<=\S)\s*\([^()]{0,200}\)")
@@ -67,24 +74,62 @@ _CODE = re.compile(r"(?<!\w)[A-Z]{2,5}(?!\w)")
 _POSSESSIVE = re.compile(r"'s?(?!\w)")
 
 
-def members(text: str, question: str, *, bare: bool = False) -> frozenset[str]:
-    """Return what a text lists, where the question asks for no order; empty where it lists nothing.
+def members(text: str, question: str, *, bare: bool = False) -> tuple[str, ...]:
+    """Return what a text lists, sorted unless the question asks for an order; empty where it lists nothing.
 
     Args:
         text: An accepted answer, or a statement.
         question: As asked.
         bare: Commas alone make a list; else it takes an `and`.
     """
-    if (not bare and _AND.search(text) is None) or _OR.search(text) is not None or len(text) > 400:
-        return frozenset()
-    if _ORDERED.search(question.lower()) is not None:
-        return frozenset()
-    low = folded(_ASIDE.sub("", text))
+    joined = bare or _AND.search(text) is not None or _is_bare_list(text, question)
+    if not joined or _OR.search(text) is not None or len(text) > 400:
+        return ()
+    ordered = _ORDERED.search(question.lower()) is not None
+    low = folded(_ASIDE.sub("", text.replace("→", ",")))
     for listed in (low, _LISTED.split(low)[-1]):
         elements = [folded(_NUMBERED.sub("", part)) for part in _SEPARATED.split(listed) if part.strip()]
         if len(elements) > 1 and all(map(_is_valuelike, elements)):
-            return frozenset(elements)
-    return frozenset()
+            return tuple(elements) if ordered else tuple(sorted({*elements}))
+    return ()
+
+
+def holds_all(statement: str, names: Sequence[str], question: str) -> bool:
+    """Return whether a sentence has all names of a list and no other one, but for those that it denies.
+
+    Args:
+        statement: As written.
+        names: Folded; names with capitals, since what else is a value cannot be told in a sentence.
+        question: As asked; one that asks for an order is not answered by a sentence.
+    """
+    text = folded(statement)
+    places = [next(whole_places(text, name), None) for name in names]
+    if (
+        _OR.search(text) is not None
+        or _ORDERED.search(question.lower()) is not None
+        or any(place is None or is_denied(text, *place) for place in places)
+    ):
+        return False
+    known = f"{folded(question)} {' '.join(names)}"
+    found = [folded(name) for name in _CAPITAL.findall(statement)]
+    if len(found) > _MOST_PLACES or not all(any(part in found for part in name.split()) for name in names):
+        return False
+    others = [name for name in found[1:] if name not in known]
+    return all(
+        place is None or is_denied(text, *place)
+        for name in others
+        for place in [next(whole_places(text, name), None)]
+    )
+
+
+def _is_bare_list(text: str, question: str) -> bool:
+    """Return whether commas alone make a list: of three or more, no place, where the question asks for several."""
+    elements = [folded(part) for part in text.split(",")]
+    return (
+        len(elements) > 2
+        and not any(map(is_region, elements))
+        and _ASKS_FOR_SEVERAL.search(question) is not None
+    )
 
 
 def names_several(statement: str, answer: str, accepted: Sequence[str], question: str) -> bool:
@@ -128,7 +173,8 @@ def names_several(statement: str, answer: str, accepted: Sequence[str], question
         if others and not _is_address(elements, asked):
             in_question = any(next(whole_places(question, answer), None) is not None for answer in accepted)
             return in_question or len(others) > 1 or not _qualifies(masked, others[0], asked)
-    return _has_alternative(masked) or _is_spray(masked, asked)
+    is_phrase = statement.lstrip(" *_").lower().startswith(("the ", "a ", "an "))
+    return _has_alternative(masked) or (not is_phrase and _is_spray(masked, asked))
 
 
 def _is_valuelike(element: str) -> bool:
@@ -148,6 +194,8 @@ def _describes(
     if not found:
         return True
     has_digits = any(word[0].isdigit() for word in found)
+    if not has_digits and any(_DATE.fullmatch(answer) is not None for answer in accepted):
+        return True
     small = not _has_capital(statement, found[0])
     if len(found) == 1 and _CODE.search(statement) is not None and _is_code(statement, found[0], accepted):
         return True

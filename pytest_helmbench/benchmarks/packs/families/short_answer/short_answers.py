@@ -19,6 +19,10 @@ the last line; else the whole reply when it is short. Around that, where the spe
 * A value beside the accepted one is harmless when it is accepted too, when it is of another kind (a year, words in
   small letters behind a name, the larger place around a place), is named by the question, or begins with `a` or `an`.
 * `yes` and `no` count only as first or last word; whatever follows `yes` or `no` explains it.
+* Of several clauses, the one that shares most words with the question speaks of it, unless the statement works its
+  way to a conclusion (`so`, `=`). Dates are no numbers where none is asked for. Where another clause says of another
+  name what is asked (`but the capital is Sydney`), or the answer comes second (`followed by`), it is not the answer.
+* Whether a verdict is certain or a guess says `certainty`.
 * What a reply asks (`Canberra? No, Sydney.`) or takes back (`Wait, no`) is not said.
 * A statement quoted from the context counts while it is not much longer than the answer (20 words).
 """
@@ -27,13 +31,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import (
+    comes_second,
+    polarity,
+    rival_is_asserted,
+)
+from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is_sure_failure, is_sure_pass
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
-from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import candidates
-from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import members, names_several
+from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import candidates, last_word
+from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import (
+    holds_all,
+    members,
+    names_several,
+)
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import long_name
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import (
     continues_formula,
@@ -45,7 +60,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms impor
     written_alike,
 )
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
-from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
+from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied, keeps_distance
 from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers
@@ -58,6 +73,7 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     folded,
     is_within,
     sentences,
+    unmarked,
     whole_places,
     words,
 )
@@ -70,7 +86,18 @@ _QUESTIONED = re.compile(
     r"(?:^|(?<=[.!?]\s))[^.!?]{1,200}+\?(?=\s+(?!yes|yep|correct|right|indeed|exactly)\S)"
 )
 """A question that the reply asks and then goes on, not to affirm it."""
+_DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_POSSESSIVE = re.compile(r"'s\s(?P<owned>\w+)")
+_LOWEST_TERMS = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
+_OTHER_WORDS = {
+    "nope": "no",
+    "nah": "no",
+    "yep": "yes",
+    "yeah": "yes",
+    "absolutely": "yes",
+    "definitely": "yes",
+}
 # What a capital abbreviation (`US`, `IT`, `WHO`) reads like when it is folded.
 _SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
 
@@ -98,7 +125,7 @@ class _Accepted:
     near: Number | None
     amount: tuple[Number, Unit] | None = None
     pi: tuple[Fraction, int] | None = None
-    members: frozenset[str] = frozenset()
+    members: tuple[str, ...] = ()
 
 
 def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
@@ -120,13 +147,23 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     own = spoken(own)
     if not own.strip() or is_dump(text, row.context):
         return AnswerFinding(passed=False, statement=shown(text), reason="echo")
-    return _judged(row, accepted, alike(own))
+    own = alike(own)
+    finding = _judged(row, accepted, own)
+    said, core = unmarked(plain(own)).strip(), last_word(own)
+    if finding.reason == "no_statement":
+        sure = True
+    elif finding.passed:
+        sure = is_sure_pass(row, [answer.text for answer in accepted], core, own=said)
+    else:
+        sure = is_sure_failure(row, core, own=said)
+    return replace(finding, certain=sure)
 
 
 def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callable[[str], str]) -> _Accepted:
     number = from_value(answer)
     near = number
-    amount = quantity(answer) if isinstance(answer, str) else None
+    written = alike(str(answer))
+    amount = quantity(written) if isinstance(answer, str) else None
     if amount is None and number is not None:
         asked = asked_unit(lowered(row.question))
         amount = None if asked is None else (number, asked)
@@ -135,7 +172,6 @@ def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Calla
     elif number is None and isinstance(answer, str):
         found = [*numbers(plain(answer))]
         near = found[-1] if len(found) == 1 else None
-    written = alike(str(answer))
     return _Accepted(
         index,
         written,
@@ -196,25 +232,56 @@ def _met(
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"
-        if answer.members and answer.members == listed:
+        if answer.members and (
+            answer.members == listed or holds_all(statement, answer.members, row.question)
+        ):
             return answer.index, "same_list"
         if answer.pi is not None and answer.pi == last_pi(statement):
             return answer.index, "numeric_exact"
         how = _number_met(number, answer, row.tolerance)
-        if how is not None:
+        if how is not None and _is_in_asked_form(number, answer, row):
             return answer.index, how
         is_text = answer.number is None and answer.pi is None
-        if is_text and several is None and _says(statement, text, answer, accepted):
-            if answer.text in _YES_AND_NO or not names_several(
-                statement, answer.written, [other.text for other in accepted], row.question
-            ):
+        name = long_name(statement, answer.written, row.question) if is_text else None
+        said = answer if name is None else replace(answer, text=name, written=name.title())
+        if is_text and several is None and _says(statement, text, said, accepted, row.question):
+            if answer.text in _YES_AND_NO or not _names_others(statement, said, accepted, row):
                 return answer.index, "answer_span"
             several = answer.index
+        if is_text and _is_said_of_it(statement, text, answer, row):
+            return answer.index, "polarity"
     return None if several is None else (several, "several")
+
+
+def _names_others(statement: str, answer: _Accepted, accepted: Sequence[_Accepted], row: ShortRow) -> bool:
+    """Return whether a statement names values beside an accepted one, or says of another what the question asks."""
+    texts = [*{answer.text, *(other.text for other in accepted)}]
+    if is_expression(answer.written):
+        statement = statement[statement.rfind("=") + 1 :]
+    return (
+        names_several(statement, answer.written, texts, row.question)
+        or comes_second(statement, answer.text, row.question)
+        or rival_is_asserted(statement, answer.text, texts, row.question)
+    )
+
+
+def _is_said_of_it(statement: str, text: str, answer: _Accepted, row: ShortRow) -> bool:
+    """Return whether a statement without yes or no says the one that is the answer: `221 is not prime`."""
+    if answer.text not in ("yes", "no") or _YES_AND_NO.intersection(words(text)):
+        return False
+    return polarity(statement, row.question) is (answer.text == "yes")
 
 
 def _number_met(found: NumberFound, answer: _Accepted, tolerance: float | None) -> str | None:
     """Return how a number meets an answer; None when it does not."""
+    if found.other_end is not None:
+        ends = (
+            replace(found, number=one, several=False, other_end=None)
+            for one in (found.number, found.other_end)
+        )
+        ways = [_number_met(end, answer, tolerance) for end in ends]
+        is_narrow = found.number is not None and found.number.equals(found.other_end, tolerance or 0.0)
+        return ways[0] if is_narrow and all(ways) else None
     number = found.number
     if number is None or found.bound:
         return None
@@ -224,6 +291,8 @@ def _number_met(found: NumberFound, answer: _Accepted, tolerance: float | None) 
             if not is_same_amount(number, found.unit, wanted, unit, tolerance or 0.0):
                 return None
             return "numeric_exact" if tolerance is None else "numeric_tolerance"
+    if _is_dotted(found, answer):
+        return "numeric_exact"
     if answer.near is not None and answer.near.equals(number, tolerance or 0.0):
         return "numeric_tolerance"
     if answer.number is not None and answer.number.equals(number):
@@ -231,10 +300,27 @@ def _number_met(found: NumberFound, answer: _Accepted, tolerance: float | None) 
     return None
 
 
-def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Accepted]) -> bool:
+def _is_dotted(found: NumberFound, answer: _Accepted) -> bool:
+    """Return whether a whole number is written with a dot before its last three digits: `10.080`."""
+    if found.number is None or answer.number is None or _DOTTED.fullmatch(found.written) is None:
+        return False
+    number = replace(found.number, values=(found.number.values[0] * 1000,))
+    return answer.number.values[0] >= 1000 and answer.number.equals(number)
+
+
+def _is_in_asked_form(number: NumberFound, answer: _Accepted, row: ShortRow) -> bool:
+    """Return whether a number is written as asked: in lowest terms, in the unit that it is to be converted to."""
+    asks = lowered(row.question)
+    if "/" in answer.written and "/" in number.written and _LOWEST_TERMS.search(asks) is not None:
+        return re.sub(r"\s", "", number.written) == re.sub(r"\s", "", answer.written)
+    asked = asked_unit(asks)
+    return asked is None or number.unit is None or "convert" not in asks or number.unit.system == asked.system
+
+
+def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Accepted], question: str) -> bool:
     """Return whether a folded statement holds an answer as a whole and does not deny it."""
     if answer.text in _YES_AND_NO:
-        said = words(text)
+        said = [_OTHER_WORDS.get(word, word) for word in words(text)]
         if not said or any(word in _YES_AND_NO and word != answer.text for word in said[:4]):
             return False
         return answer.text in (said[0], said[-1])
@@ -243,6 +329,8 @@ def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Acce
     if not _is_abbreviation(statement, answer):
         return False
     text = _QUESTIONED.sub("", text)
+    if keeps_distance(text.partition(answer.text)[0]):
+        return False
     places = [*islice(whole_places(text, answer.text), _MOST_PLACES)]
     if not places:
         text = comma_free(text)
@@ -258,11 +346,18 @@ def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Acce
     times = [other.text for other in accepted]
     return any(
         not is_denied(text, *place)
+        and not _owns_another(text, place[1], lowered(question))
         and not any(is_within(place, other) for other in denied)
         and not (formula and continues_formula(text, *place))
         and not (answer.text[-1:].isdigit() and is_other_half(text, place[1], times))
         for place in places
     )
+
+
+def _owns_another(text: str, end: int, question: str) -> bool:
+    """Return whether a value is named as the owner of something else than the question's: `Lincoln's successor`."""
+    found = _POSSESSIVE.match(text, end)
+    return found is not None and found["owned"] not in question and "whose" not in question
 
 
 def _is_abbreviation(statement: str, answer: _Accepted) -> bool:

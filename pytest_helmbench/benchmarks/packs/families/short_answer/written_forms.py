@@ -15,9 +15,15 @@ from pytest_helmbench.benchmarks.packs.families.text.calendar_words import (
     with_plain_days,
     with_plain_times,
 )
+from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
+    has_parts,
+    with_clock_as_minutes,
+    with_one_unit,
+)
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.numbers import from_value
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
+from pytest_helmbench.benchmarks.packs.families.text.wording import whole_places
 
 __all__ = [
     "continues_formula",
@@ -36,11 +42,24 @@ _EXPRESSION = re.compile(
     r"(?=.*[a-z])(?=.*[\d+*/^=(-])(?:[\d\s.+*/^()=-]|(?<![a-z])[a-z](?![a-z])|sqrt|sin|cos|tan|ln|log)+"
 )
 _TIMES = re.compile(r"(?<=\d)\s?(?:\*|·|×|\\cdot|\\times)\s?(?=[a-z](?![a-z]))")
-_ODDS = re.compile(r"(?<![\d.,])(\d{1,9})\s(?:in|out of)\s(\d{1,9})(?![\d.,]\d)")
+_POWERS = (
+    (re.compile(r"\*\*(?=\s?\d)"), "^"),
+    (re.compile(r"\^\{(\w{1,3})\}"), r"^\1"),
+    (re.compile(r"(?<=[a-z])\ssquared(?!\w)"), "^2"),
+    (re.compile(r"(?<=[a-z])\scubed(?!\w)"), "^3"),
+    (re.compile(r"(?<=\d)\stimes\s(?=[a-z](?![a-z]))"), ""),
+)
+_ODDS = re.compile(r"(?<![\d.,])(\d{1,9})\s(?:in|out of|over)\s(\d{1,9})(?![\d.,]\d)")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 _REGNAL = re.compile(rf"(?<=\w)\sthe\s(?P<ordinal>{'|'.join(_ORDINALS)})(?!\w)", re.IGNORECASE)
 _NUMERAL = re.compile(r"(?<=\w)\s(?:II|III|IV|V|VI|VII|VIII|I)(?!\w)")
+_ROOT = re.compile(
+    r"\\sqrt\s*(?:\{\s*(\w+)\s*\}|(\w))|(?<![a-z])sqrt\s?\(?\s*(\w+)\)?|√\s?\(\s*(\w+)\s*\)"
+    r"|(?:the\s)?square\sroot\sof\s(\w+)",
+    re.IGNORECASE,
+)
+_TIMES_ROOT = re.compile(r"(?<=\d)\s?(?:\*|·|×|⋅|\\cdot|\\times|times)?\s?(?=√)")
 _PI = re.compile(
     r"(?<![\w.])(?:(?P<times>-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,9})?)\s?[*·×]?\s?)?(?<![a-z])pi(?!\w)"
     r"(?:\^(?P<power>\d{1,3}))?(?:\s?/\s?(?P<below>\d{1,9}))?"
@@ -63,11 +82,16 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     if any(_NUMERAL.search(answer) is not None for answer in answers):
         steps.append(lambda text: _REGNAL.sub(_numeral, text))
     if any(map(is_expression, answers)):
-        steps.append(lambda text: _TIMES.sub("", text))
+        steps.append(_with_plain_powers)
+    if any("√" in answer or "sqrt" in answer for answer in answers):
+        steps.append(_with_plain_roots)
+    if any(map(has_parts, answers)):
+        steps.append(with_clock_as_minutes)
     if any(_is_share(answer) for answer in answers):
         steps.append(lambda text: _ODDS.sub(r"\1/\2", text))
 
     def alike(text: str) -> str:
+        text = with_one_unit(text)
         text = _DOLLARS.sub("$", _SUBSCRIPT.sub("", _SUFFIX.sub(" ", text)))
         for step in steps:
             text = step(text)
@@ -85,6 +109,18 @@ def continues_formula(text: str, start: int, end: int) -> bool:
     """Return whether what stands between two places is only a part of a formula."""
     before, after = text[:start].rstrip()[-1:], text[end:].lstrip()[:1]
     return (before != "" and before in "+-*/^") or (after != "" and after in "+-*/^")
+
+
+def _with_plain_powers(text: str) -> str:
+    """Return a text with powers as `x^2`, and factors right before their letters."""
+    for pattern, written in _POWERS:
+        text = pattern.sub(written, text)
+    return _TIMES.sub("", text)
+
+
+def _with_plain_roots(text: str) -> str:
+    """Return a text with every square root as `√2`, and what it is multiplied with right before it."""
+    return _TIMES_ROOT.sub("", _ROOT.sub(lambda found: "√" + next(filter(None, found.groups())), text))
 
 
 def _is_share(answer: str) -> bool:
@@ -113,6 +149,9 @@ def last_pi(statement: str) -> tuple[Fraction, int] | None:
 
 def is_turned_name(statement: str, answer: str) -> bool:
     """Return whether a folded statement is a name with its family name first: `austen, jane`."""
+    family, given_name = answer.rpartition(" ")[2], answer.rpartition(" ")[0]
+    if given_name and next(whole_places(statement, f"{family}, {given_name}"), None) is not None:
+        return True
     parts = statement.split(", ")
     if not 2 <= len(parts) <= 3 or " " not in answer:
         return False

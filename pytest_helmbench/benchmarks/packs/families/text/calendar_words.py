@@ -12,6 +12,7 @@ __all__ = [
     "with_plain_dates",
     "with_plain_days",
     "with_plain_times",
+    "without_dates",
 ]
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -29,6 +30,7 @@ _DATES = tuple(
         rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}",
         r"(?P<month>0?[1-9]|1[0-2])/(?P<day>0?[1-9]|[12]\d|3[01])/(?P<year>[12]\d{3})(?![\d/])",
         r"(?P<day>1[3-9]|2\d|3[01])[/.](?P<month>0?[1-9]|1[0-2])[/.](?P<year>[12]\d{3})(?![\d/])",
+        r"(?P<day>0?[1-9]|1[0-2])\.(?P<month>0?[1-9]|1[0-2])\.(?P<year>[12]\d{3})(?![\d/])",
         r"(?P<year>[12]\d{3})[-/](?P<month>0?[1-9]|1[0-2])[-/](?P<day>0?[1-9]|[12]\d|3[01])(?![\d-])",
     )
 )
@@ -40,6 +42,43 @@ _TIME = re.compile(
     r"(?<![\d:.])(?P<hour>[01]?\d|2[0-3])(?:[:.](?P<minute>[0-5]\d))?(?![\d:])"
     r"(?:\s?(?P<half>[ap])\.?\s?m\b\.?|\s?(?:o'clock\s)?in the (?P<part>morning|afternoon|evening))?",
     re.IGNORECASE,
+)
+
+_ORDINALS = (
+    *(
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+        "eleventh",
+    ),
+    *(
+        "twelfth",
+        "thirteenth",
+        "fourteenth",
+        "fifteenth",
+        "sixteenth",
+        "seventeenth",
+        "eighteenth",
+        "nineteenth",
+    ),
+    *("twentieth",),
+)
+_ORDINAL_DAY = re.compile(
+    rf"(?<![\w-])(?:(?P<tens>twenty|thirty)[- ])?(?P<ordinal>{'|'.join(_ORDINALS)})"
+    rf"(?=\s(?:of\s)?{_MONTH.replace('?P<month>', '?:')})",
+    re.IGNORECASE,
+)
+_ASKS_FOR_DATE = re.compile(r"(?<!\w)(?:dates?|days?|year|years|when|century|decade|birthday)(?!\w)")
+_ASKS_FOR_DAY = re.compile(r"(?<!\w)(?:dates?|days?|birthday)(?!\w)")
+_IN_YEAR = re.compile(
+    r"(?<!\w)(?:in|of|since|by|until|from|before|after|during) (?:the year )?[12]\d{3}(?![\w.,]*\d|\s?[^\W\d]|%)"
 )
 
 _HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -68,11 +107,17 @@ def is_time(text: str) -> bool:
 
 def with_plain_dates(text: str) -> str:
     """Return a text with every date as year, month, day."""
+    text = _ORDINAL_DAY.sub(_day, text)
     for pattern in _DATES:
         text = pattern.sub(
             lambda found: f"{found['year']}-{_month(found['month']):02}-{int(found['day']):02}", text
         )
     return text
+
+
+def _day(found: re.Match[str]) -> str:
+    tens = {"twenty": 20, "thirty": 30}.get((found["tens"] or "").lower(), 0)
+    return str(tens + _ORDINALS.index(found["ordinal"].lower()) + 1)
 
 
 def with_plain_days(text: str) -> str:
@@ -87,12 +132,27 @@ def with_plain_times(text: str) -> str:
     return _TIME.sub(_time, _OCLOCK.sub(lambda found: str(_HOURS.index(found["hour"].lower()) + 1), text))
 
 
+def without_dates(text: str, question: str) -> str:
+    """Return a text whose dates are no numbers of it: only their years where the question asks for a time.
+
+    Args:
+        text: Plain.
+        question: In lower case; one that asks for a date or a day keeps all.
+    """
+    if _ASKS_FOR_DAY.search(question) is not None:
+        return text
+    asks = _ASKS_FOR_DATE.search(question) is not None
+    for pattern in _DATES:
+        text = pattern.sub(lambda found: found["year"] if asks else "#" * len(found[0]), text)
+    return text if asks else _IN_YEAR.sub(lambda found: re.sub(r"\d", "#", found[0]), text)
+
+
 def _month(written: str) -> int:
     return int(written) if written.isdigit() else MONTHS.index(written[:3].lower()) + 1
 
 
 def _time(found: re.Match[str]) -> str:
     half = found["half"] or {"m": "a", "a": "p", "e": "p"}.get((found["part"] or " ")[0].lower(), "")
-    if not half and ":" not in found[0]:
+    if not half and ":" not in found[0] and (found["minute"] is None or found[0] != found.string.strip(" .")):
         return found[0]
     return f"{int(found['hour'])}:{found['minute'] or '00'}{f' {half.lower()}m' if half else ''}"

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
 
-__all__ = ["number_words"]
+__all__ = ["WRITTEN_NUMBERS", "number_words"]
 
 _SMALL_WORDS = (
     *(
@@ -36,6 +36,9 @@ _PART_WORDS = ("half", "third", "quarter", "fifth", "sixth", "seventh", "eighth"
 _SMALL = {word: value for value, word in enumerate(_SMALL_WORDS)}
 _TENS = {word: 10 * value for value, word in enumerate(_TENS_WORDS, 2)}
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+WRITTEN_NUMBERS = (*_SMALL_WORDS, *_TENS_WORDS)
+"""Words that a number may begin with, in lower case."""
+
 _WORD = re.compile(
     rf"(?<![\w-])(?:{'|'.join([*_SMALL, *_TENS])}|a(?=\s(?:hundred|thousand|million|billion|trillion|dozen)\b))(?!\w)"
 )

@@ -28,6 +28,7 @@ _BODY = (
 _LETTER_OR_DIGIT = rf"[^\W_{UNSPACED_SCRIPTS}]"
 _SCALES = {
     "thousand": 3,
+    "thousands": 3,
     "tausend": 3,
     "mille": 3,
     "mil": 3,

@@ -14,6 +14,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.judging.rubric import Criterion
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
     from pytest_helmbench.benchmarks.packs.row_tools import RowTools
@@ -73,6 +74,43 @@ class TextFamily(Family):
         if self.is_judged(wanted):
             return ()
         return with_empty_talk(self.own_proofs(given, wanted), prompt)
+
+    def reading(self, _rule: PackRule) -> Criterion:
+        """Return what a marking model is asked about replies to a row, for families that have them read.
+
+        Raises:
+            ConfigError: The row is incomplete.
+        """
+        raise NotImplementedError(self.name)
+
+    def wants_reading(self, rule: PackRule, reply: Reply) -> Criterion | None:
+        """See `Family.wants_reading`."""
+        if not self.read_by_judge or rule.parity or (reply.refusal and not reply.text):
+            return None
+        text = reply.text
+        if rule.form != "text":
+            answer = formed_answer(rule.form, reply)
+            if answer.reason is not None:
+                return None
+            text = answer.text
+        if self.finding(rule.task.public(), rule.task.evaluation(), text, parity=False).certain:
+            return None
+        return self.reading(rule)
+
+    def read_evaluation(self, rule: PackRule, read: Evaluation, reply: Reply, *, shows: bool) -> Evaluation:
+        """See `Family.read_evaluation`."""
+        text = reply.text if rule.form == "text" else formed_answer(rule.form, reply).text
+        finding = self.finding(rule.task.public(), rule.task.evaluation(), text, parity=False)
+        grounds = self.grounds(rule, finding, shows=shows) or ("passed" if finding.passed else "failed")
+        said = f"; it says: {read.justification}" if shows and read.justification else ""
+        return self.row_evaluation(
+            rule,
+            passed=read.passed,
+            observed=finding.statement,
+            reason=None if read.passed or reply.finish_reason != "length" else "truncated",
+            shows=shows,
+            note=f"read by the marking model as {read.observed}{said}; by its words: {grounds}",
+        )
 
     def evaluation(self, rule: PackRule, reply: Reply, *, shows: bool) -> Evaluation:
         """Hold a reply to a row: a new one, or one on record.

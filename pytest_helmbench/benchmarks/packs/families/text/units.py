@@ -59,6 +59,7 @@ _LIST: tuple[tuple[str, str, str, str, str], ...] = (
     ("volume", "metric", "1", "litre litres liter liters", "l"),
     ("speed", "metric", "1", "m/s mps metres_per_second meters_per_second", ""),
     ("speed", "metric", "5/18", "km/h kph kmh km/hr kilometres_per_hour kilometers_per_hour km_per_hour", ""),
+    ("speed", "metric", "1000", "km/s kilometres_per_second kilometers_per_second", ""),
     ("speed", "imperial", "0.44704", "mph mi/h miles_per_hour", ""),
     ("money", "usd", "1", "dollars usd", "dollar $"),
     ("money", "eur", "1", "euros eur", "euro €"),
@@ -81,6 +82,9 @@ _BEHIND |= _NAMED
 _COMPOUND = r"(?!\w)(?!\s?(?:/|\^|per\b|·|\*|²|³))"
 _BEHIND_NUMBER = re.compile(rf"\s?-?(?P<unit>{one_of(_BEHIND)})(?<!\d){_COMPOUND}")
 _IN_QUESTION = re.compile(rf"(?<![\w/])(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
+_WANTED = re.compile(
+    rf"(?<!\w)(?:in|to|into|as|how many)\s(?:degrees\s)?(?P<unit>{one_of(_NAMED)}){_COMPOUND}"
+)
 _SIGNS = {"€": "euros", "£": "gbp", "¥": "yen", "₹": "rupees"}
 
 
@@ -97,6 +101,9 @@ def unit_of(low: str, number: Number) -> Unit | None:
 
 def asked_unit(question: str) -> Unit | None:
     """Return the unit that a question in lower case asks for; None where it names none, or several."""
+    wanted = {_NAMED[found["unit"]] for found in _WANTED.finditer(question)}
+    if len(wanted) == 1:
+        return wanted.pop()
     named = {_NAMED[found["unit"]] for found in _IN_QUESTION.finditer(question)}
     return named.pop() if len(named) == 1 else None
 

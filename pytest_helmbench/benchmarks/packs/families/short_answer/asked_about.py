@@ -1,0 +1,239 @@
+"""Clauses of a short_answer statement, held to the words of the question: which of them speaks of what is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.denial import denials
+from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
+from pytest_helmbench.benchmarks.packs.families.text.wording import (
+    FUNCTION_WORDS,
+    folded,
+    sentences,
+    whole_places,
+    words,
+)
+
+__all__ = ["asked_clause", "asked_stems", "comes_second", "polarity", "rival_is_asserted"]
+
+_MOST_CLAUSES = 60
+_CLAUSE_END = re.compile(
+    r"[;:!?\n]\s*|\.(?=\s|$)|,\s|\s(?:-|but|while|whereas|although|though|however|yet)\s", re.IGNORECASE
+)
+_NUMBER_CLAUSE_END = re.compile(rf"{_CLAUSE_END.pattern}|\s(?P<joined>and)\s", re.IGNORECASE)
+_QUESTIONS = re.compile(r"[^.!?;\n]{1,200}\?")
+_BEGINS_WITH_VALUE = re.compile(
+    r"\s*[$€£~≈]?\s?(?:\d|(?:" + "|".join(WRITTEN_NUMBERS) + r")(?!\w))", re.IGNORECASE
+)
+_CONCLUDES = re.compile(
+    r"(?<!\w)(?:so|therefore|thus|hence|then|altogether|total|finally|answer|result|gives?|makes?|leaves?|i\.e|that is"
+    r"|actually|rather|instead|correction|pay|left|remain\w*)(?!\w)|[=→≈⇒]"
+)
+_ASKS_SOMETHING = word_set(
+    "what which who whom whose when where why how many much long far old is are was were do does did has have had can",
+    "could will would should name give list state find solve calculate compute convert simplify determine answer",
+    "the a an of in on at to for by with from and or it its there that this one your be as",
+)
+_IRREGULAR = {
+    "fell": "fall",
+    "fallen": "fall",
+    "wrote": "writ",
+    "written": "writ",
+    "began": "begin",
+    "begun": "begin",
+    "won": "win",
+    "built": "build",
+    "born": "birth",
+    "died": "death",
+    "die": "death",
+    "took": "tak",
+    "held": "hold",
+    "made": "mak",
+    "became": "becom",
+    "sang": "sing",
+    "went": "go",
+    "led": "lead",
+    "sank": "sink",
+    "sunk": "sink",
+    "ran": "run",
+    "grew": "grow",
+    "lost": "los",
+}
+_ENDING = re.compile(r"(?:'s|ages?|ings?|ed|es|s|e|ly)$")
+_BEFORE_ANSWER = re.compile(
+    r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|behind|beating|over|rather\sthan|instead\sof)\s"
+    r"(?:only\s|the\s|by\s)*$"
+)
+_NAME = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
+_ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s", re.IGNORECASE)
+_TURNS = re.compile(
+    r"\W*(?:but\s|actually,?\s|in fact,?\s|really\s)+(?:it|that)(?:\s(?:is|was)|'s)\s(?:actually\s|really\s)?"
+)
+_SHORT = re.compile(
+    r"(?:it|they|he|she|that|this|there)\s(?:is|are|was|were|do|does|did|can|could|has|have|will|would)(?:n't|\snot)?"
+    r"|(?:it|that)'s\snot|(?:they|it|that|he|she)\s(?:can't|cannot|won't)"
+)
+_AUXILIARY = word_set("is are was were do does did has have had can could will would should may must am")
+
+
+def asked_stems(question: str) -> frozenset[str]:
+    """Return what the words of the asking sentence have in common with other forms of them, without small words."""
+    asking = [sentence for sentence in sentences(question) if sentence.strip()]
+    sentence = next((one for one in reversed(asking) if one.endswith("?")), asking[-1] if asking else "")
+    return frozenset(_stem(word) for word in _content(sentence) if not word[0].isdigit())
+
+
+def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -> str | None:
+    """Return the clause that speaks of what is asked more than every other one with a value; None where none does.
+
+    A statement that works its way to a conclusion (`so`, `=`) has its answer at the end, whatever its clauses speak of.
+
+    Args:
+        statement: Plain.
+        question: As asked.
+        has_value: What a clause must hold to count.
+    """
+    stems = asked_stems(question)
+    if not stems:
+        return None
+    stated = _QUESTIONS.sub(" ", statement)
+    parts = [
+        part for part in _joined(_clauses(stated, _NUMBER_CLAUSE_END)) if has_value.search(part) is not None
+    ]
+    if len(parts) < 2 or _CONCLUDES.search(lowered(statement), len(parts[0])) is not None:
+        return None
+    shared = [_shared(part, stems) for part in parts]
+    best = max(shared)
+    return parts[shared.index(best)] if best and shared.count(best) == 1 else None
+
+
+def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], question: str) -> bool:
+    """Return whether a clause without any accepted answer says of another name what the question asks.
+
+    `Canberra is where parliament meets, but the capital is Sydney`: the clause of the answer shares fewer words with
+    the question than the other one.
+
+    Args:
+        statement: As written.
+        answer: The accepted answer that it holds, folded.
+        accepted: All of them, folded.
+        question: As asked.
+    """
+    stems, known = asked_stems(question), folded(question)
+    if not any(next(whole_places(folded(part), answer), None) for part in _clauses(statement)):
+        return False  # it takes several clauses to say the answer
+    with_answer, with_rival = -1, -1
+    for part in _clauses(statement):
+        text = folded(part)
+        shared = _shared(part, stems)
+        if any(next(whole_places(text, one), None) is not None for one in (answer, *accepted)):
+            with_answer = max(with_answer, shared)
+        elif with_answer >= 0 and _TURNS.match(lowered(part)) is not None and _names(part, known):
+            return True
+        elif _ASSERTS.search(part) is not None and denials(lowered(part)) % 2 == 0 and _names(part, known):
+            with_rival = max(with_rival, shared)
+    return with_rival > max(with_answer, 0)
+
+
+def comes_second(statement: str, answer: str, question: str) -> bool:
+    """Return whether a value is only named behind another one: `Saturn, followed by Jupiter`."""
+    text, known = folded(statement), folded(question)
+    for start, _ in islice(whole_places(text, answer), _MOST_CLAUSES):
+        found = _BEFORE_ANSWER.search(text, max(0, start - 40), start)
+        if found is None:
+            return False
+        lead = text[: found.start()]
+        if not any(name in lead for name in _names(statement, known)):
+            return False
+    return True
+
+
+def _is_yes_or_no(question: str) -> bool:
+    """Return whether a question asks for yes or no."""
+    asking = [*sentences(question)]
+    first = words(lowered(asking[-1]))[:1] if asking else []
+    return bool(first) and first[0] in _AUXILIARY and " or " not in question
+
+
+def polarity(statement: str, question: str) -> bool | None:
+    """Return what a statement without yes or no says to a yes-or-no question; None where it says neither.
+
+    The clause that repeats the question's words counts: denied it is a no. `It is not.` says no, too.
+    """
+    if not _is_yes_or_no(question) or denials(lowered(question)):
+        return None
+    stems = asked_stems(question)
+    asked = _content(question)
+    best: tuple[int, str] = (0, "")
+    for part in _clauses(statement):
+        if _SHORT.fullmatch(lowered(part).strip()) is not None:
+            return denials(lowered(part)) == 0
+        # What the question is about (`221`) says nothing yet: a word of the predicate has to come back.
+        if {_stem(word) for word in asked[1:]} & {_stem(word) for word in words(lowered(part))}:
+            best = max(best, (_shared(part, stems), part))
+    if best[0] < 1:
+        return None
+    return denials(lowered(best[1])) % 2 == 0
+
+
+def _clauses(statement: str, ends: re.Pattern[str] = _CLAUSE_END) -> Iterator[str]:
+    start = 0
+    for found in islice(ends.finditer(statement), _MOST_CLAUSES):
+        if statement[start : found.start()].strip():
+            yield statement[start : found.start()]
+        start = found.start() if found.groupdict().get("joined") else found.end()
+    if statement[start:].strip():
+        yield statement[start:]
+
+
+def _joined(parts: Iterable[str]) -> list[str]:
+    """Return clauses, without those that `and` has cut between two values: `two hundred and fifty`."""
+    joined: list[str] = []
+    for part in parts:
+        behind = part.lstrip()
+        is_cut = behind.lower().startswith("and ")
+        if joined and is_cut and _BEGINS_WITH_VALUE.match(behind[4:]) and _is_value(joined[-1]):
+            joined[-1] += part
+        else:
+            joined.append(part)
+    return joined
+
+
+def _is_value(part: str) -> bool:
+    """Return whether a clause ends in a number, or in one word behind a number."""
+    last = part.split()[-2:]
+    return any(_BEGINS_WITH_VALUE.match(word) is not None for word in last) or last[-1:] in (
+        ["hundred"],
+        ["thousand"],
+    )
+
+
+def _content(text: str) -> list[str]:
+    return [
+        word
+        for word in words(lowered(text))
+        if word not in _ASKS_SOMETHING and (word not in FUNCTION_WORDS or word == "won")
+    ]
+
+
+def _stem(word: str) -> str:
+    word = _IRREGULAR.get(word, word)
+    return word if len(word) < 4 or word[0].isdigit() else _ENDING.sub("", word)
+
+
+def _shared(part: str, stems: frozenset[str]) -> int:
+    return len(stems & {_stem(word) for word in words(lowered(part))})
+
+
+def _names(part: str, known: str) -> list[str]:
+    """Return the names in a part, folded, that the question does not have; a small word at its start is none."""
+    found = (folded(name) for name in _NAME.findall(part))
+    return [
+        name
+        for name in found
+        if name not in FUNCTION_WORDS and name not in _ASKS_SOMETHING and name not in known
+    ]

@@ -1,0 +1,153 @@
+"""Sure verdicts of short_answer rows, told from those that are only guessed from the words of a reply.
+
+Sure are a reply, or an announcement that ends it, that is nothing but an accepted answer; one that says it in the words
+of the question (`The capital of Australia is Canberra.`); one that is nothing but another number, where every accepted
+answer is a number and none of the readings of the two is near; and one that only says that it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_stems
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.denial import denials
+from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
+from pytest_helmbench.benchmarks.packs.families.text.units import asked_unit, quantity
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
+from pytest_helmbench.benchmarks.packs.families.text.wording import comma_free, folded, whole_places, words
+
+__all__ = ["is_sure_failure", "is_sure_pass"]
+
+_FILLER = word_set(
+    "the a an is are was were be it it's that's there has have had of in at to by on about approximately roughly",
+    "around exactly precisely equal equals total called named answer final correct my would",
+)
+_HEDGES = re.compile(
+    rf"(?<!\w){any_of('or either maybe perhaps might could may possibly sure unsure unless except than')}(?!\w)|\?"
+)
+_SAYS = re.compile(r"(?:^|.*\s)(?:is|are|was|were|it's|that's)\s(?:(?:the|a|an|called|named)\s)*", re.DOTALL)
+_BEHIND = re.compile(r"\s(?:is|are|was|were)\s", re.DOTALL)
+_IGNORANT = re.compile(
+    r"(?:sorry,? )?(?:but )?(?:i|we) (?:(?:really |honestly |simply )?(?:do not|don't) know|cannot answer|can't answer"
+    r"|have no idea|am not able to answer|'m not able to answer)(?: (?:that|this|the)(?: question| answer)?)?"
+)
+_SHARE = re.compile(r"%|percent|per cent")
+_ASKS_FOR_SHARE = re.compile(r"percentage|(?<!\d )(?:per cent|percent)(?!\w)|what %")
+_NEAR = Fraction(2, 100)
+_SCALES = tuple(Fraction(10) ** power for power in (0, 2, 3, 6, -2, -3, -6))
+
+
+def is_sure_pass(row: ShortRow, accepted: Sequence[str], core: str, *, own: str) -> bool:
+    """Return whether a reply that has passed says an accepted answer beyond doubt.
+
+    Args:
+        row: What was asked.
+        accepted: Its answers, folded.
+        core: What the reply ends with as its answer, or all of it.
+        own: All that it says.
+    """
+    text = comma_free(folded(core))
+    if any(text == comma_free(answer) for answer in accepted):
+        return True
+    low = lowered(own)
+    if _HEDGES.search(low) is not None or denials(low):
+        return False
+    if _value(core) is not None:
+        return _is_in_asked_unit(row, core)
+    values = [*numbers(own)]
+    if values:
+        return _is_one_number(row, low, values)
+    return any(_is_said_of_question(row, folded(own), answer) for answer in accepted)
+
+
+def is_sure_failure(row: ShortRow, core: str, *, own: str) -> bool:
+    """Return whether a reply that has failed is nothing but another number, or nothing but ignorance.
+
+    Args:
+        row: What was asked.
+        core: What the reply ends with as its answer, or all of it.
+        own: All that it says.
+    """
+    if _IGNORANT.fullmatch(folded(own)) is not None:
+        return True
+    said = _value(core)
+    wanted = [_value(str(answer)) for answer in row.accepted]
+    if said is None:
+        return False
+    return all(
+        one is not None and not any(_is_near(mine, theirs) for mine in said.values for theirs in one.values)
+        for one in wanted
+    )
+
+
+def _is_in_asked_unit(row: ShortRow, core: str) -> bool:
+    """Return whether a bare number is of the unit, or the percentage, that was asked for, or has none."""
+    said, asked = quantity(core.strip(" .*_`")), asked_unit(lowered(row.question))
+    if said is not None and asked is not None and said[1] != asked:
+        return False
+    if said is not None and asked is None:
+        return any(quantity(str(answer)) is not None for answer in row.accepted)
+    if all("/" in str(answer) for answer in row.accepted) and "/" not in core:
+        return False
+    is_share = _SHARE.search(lowered(core)) is not None
+    wants = _ASKS_FOR_SHARE.search(lowered(row.question)) is not None
+    return (is_share == any(_SHARE.search(str(answer)) is not None for answer in row.accepted)) or (
+        is_share and wants
+    )
+
+
+def _value(text: str) -> Number | None:
+    """Return the number that a text is, alone or with a unit that is known; None for any other."""
+    number = only_number(text.strip(" .*_`"))
+    if number is not None:
+        return number
+    amount = quantity(text.strip(" .*_`"))
+    if amount is not None:
+        return amount[0]
+    low = lowered(text).strip(" .*_`")
+    in_words = next(iter(number_words(low)), None)
+    return in_words if in_words is not None and in_words.start == 0 and in_words.end == len(low) else None
+
+
+def _is_near(mine: Fraction, theirs: Fraction) -> bool:
+    """Return whether two numbers may be one: rounded, or with a dot, a percent sign or a scale read otherwise."""
+    for scale in _SCALES:
+        gap, size = abs(mine * scale - theirs), abs(theirs)
+        rounded = scale != 1 or mine.denominator != 1 or theirs.denominator != 1
+        if gap == 0 or (rounded and gap <= size * _NEAR):
+            return True
+    return mine != 0 and (theirs - mine) % 100 == 0 and abs(mine) < 100 <= abs(theirs)
+
+
+def _is_one_number(row: ShortRow, low: str, values: Sequence[Number]) -> bool:
+    """Return whether a reply is a sentence of the question's words about one number."""
+    given = {value.values[0] for value in numbers(row.question)}
+    own = {value.values[0] for value in values} - given
+    return len(own) == 1 and _is_of_question(row, re.sub(r"[\d.,%$€£]+", " ", low), 3)
+
+
+def _is_said_of_question(row: ShortRow, text: str, answer: str) -> bool:
+    """Return whether a reply says that the question's words are the answer, or the other way round."""
+    if next(whole_places(folded(row.question), answer), None) is not None:
+        return False
+    lead = text[: -len(answer)] if text.endswith(answer) else None
+    if lead is not None and _SAYS.fullmatch(lead) is not None:
+        return _is_of_question(row, lead, 0)
+    if text.startswith(answer) and _BEHIND.match(text, len(answer)) is not None:
+        return _is_of_question(row, text[len(answer) :], 0)
+    return False
+
+
+def _is_of_question(row: ShortRow, text: str, most: int) -> bool:
+    """Return whether a text has no words but small ones and the question's; `most` letters are a unit."""
+    asked = set(words(lowered(row.question)))
+    stems = asked_stems(row.question)
+    return all(
+        word in _FILLER or word in asked or len(word) <= most or any(word.startswith(stem) for stem in stems)
+        for word in words(text)
+    )

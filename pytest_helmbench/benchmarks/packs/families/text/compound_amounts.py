@@ -1,0 +1,73 @@
+"""Amounts in two or three units as one: `2 hours and 45 minutes` is `165 minutes`, `5 ft 11 in` is `71 inches`."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import partial
+
+from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS, number_words
+from pytest_helmbench.benchmarks.packs.families.text.numbers import only_number
+
+__all__ = ["has_parts", "with_clock_as_minutes", "with_one_unit"]
+
+_VALUE = (
+    rf"(?:\d{{1,6}}(?:\.\d{{1,6}})?|(?:{'|'.join(WRITTEN_NUMBERS)})(?:-(?:{'|'.join(WRITTEN_NUMBERS)}))?)"
+)
+_JOIN = r"\s?,?\s?(?:and\s)?"
+
+
+def _parts(*units: tuple[str, str]) -> re.Pattern[str]:
+    """Return the pattern of amounts in a unit and one or more smaller ones."""
+    first, *rest = (rf"(?P<{name}>{_VALUE})\s?-?(?:{spellings})(?!\w)" for name, spellings in units)
+    behind = "".join(rf"(?:{_JOIN}{one})?" for one in rest)
+    return re.compile(rf"(?<![\w.,])(?:{first}{behind})", re.IGNORECASE)
+
+
+_DAYS, _HOURS, _MINUTES = ("a", "days?|d"), ("b", "hours?|hrs?|h"), ("c", "minutes?|mins?|m")
+_KINDS: tuple[tuple[re.Pattern[str], tuple[int, ...], tuple[str, ...]], ...] = (
+    (_parts(_HOURS, _MINUTES, ("d", "seconds?|secs?|s")), (3600, 60, 1), ("hours", "minutes", "seconds")),
+    (_parts(_MINUTES, ("d", "seconds?|secs?|s")), (60, 1), ("minutes", "seconds")),
+    (_parts(_DAYS, _HOURS, _MINUTES), (1440, 60, 1), ("days", "hours", "minutes")),
+    (_parts(("a", "feet|foot|ft|'"), ("b", 'inches|inch|in|"')), (12, 1), ("feet", "inches")),
+    (_parts(("a", "pounds?|lbs?"), ("b", "ounces?|oz")), (16, 1), ("pounds", "ounces")),
+)
+_CLOCK = re.compile(r"\s*(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)\s?(?:hours|hrs|h)?\.?\s*", re.IGNORECASE)
+
+
+def with_one_unit(text: str) -> str:
+    """Return a text whose amounts in several units are in the smallest that each of them has."""
+    for pattern, factors, names in _KINDS:
+        text = pattern.sub(partial(_joined, factors=factors, names=names), text)
+    return text
+
+
+def has_parts(text: str) -> bool:
+    """Return whether a text is an amount in several units and nothing else."""
+    return with_one_unit(text.strip(" .")) != text.strip(" .") and len(with_one_unit(text).split()) == 2
+
+
+def with_clock_as_minutes(text: str) -> str:
+    """Return minutes for a text that is hours and minutes with a colon, and nothing else."""
+    found = _CLOCK.fullmatch(text)
+    return text if found is None else f"{60 * int(found['hours']) + int(found['minutes'])} minutes"
+
+
+def _joined(found: re.Match[str], factors: tuple[int, ...], names: tuple[str, ...]) -> str:
+    given = [*found.groups()]
+    least = max(place for place, value in enumerate(given) if value is not None)
+    if sum(value is not None for value in given) < 2:
+        return found[0]
+    total = Fraction(0)
+    for factor, value in zip(factors, given, strict=True):
+        amount = Fraction(0) if value is None else _amount(value)
+        if amount is None:
+            return found[0]
+        total += amount * factor
+    total /= factors[least]
+    return f"{total.numerator if total.denominator == 1 else float(total)} {names[least]}"
+
+
+def _amount(written: str) -> Fraction | None:
+    number = only_number(written) or next(iter(number_words(written.lower())), None)
+    return None if number is None else number.values[0]
