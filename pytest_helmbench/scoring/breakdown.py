@@ -81,6 +81,11 @@ class Matrix:
     user_contexts: tuple[str | None, ...]
     cells: tuple[tuple[Detection | None, ...], ...]
 
+    @property
+    def is_crossed(self) -> bool:
+        """Whether there are two conditions and two user contexts, or more: else it says what a list says."""
+        return len(self.conditions) > 1 and len(self.user_contexts) > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.anchor import JudgeHeld
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
+from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores
 from pytest_helmbench.scoring.paired_conditions import PairedCondition, paired_conditions
@@ -29,6 +30,7 @@ from pytest_helmbench.session.stored_scores import (
 )
 from pytest_helmbench.store.anchor_events import held_in
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
+from pytest_helmbench.store.event_rows import case_steps
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
@@ -63,6 +65,7 @@ class RunReport:
         results: All of them, in natural order, where every case was asked for; empty otherwise.
         calls: Of the cases whose calls say more than their result, likewise; by code and repetition.
         groups: Groups of the score that a case counts for, likewise, by code; empty where there are behaviours.
+        steps: Of the cases that were worked on in steps (agents, Bench Packs), likewise, by code and repetition.
         speed: How fast the replies came.
         path: Results file; None for a run that stands in none.
     """
@@ -88,6 +91,7 @@ class RunReport:
     results: tuple[ResultRow, ...] = ()
     calls: Mapping[tuple[str, int], tuple[CallRow, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    steps: Mapping[tuple[str, int], tuple[Event, ...]] = field(default_factory=dict)
     speed: Speed = Speed()
     path: Path | None = None
 
@@ -154,8 +158,14 @@ def run_report(
 
 
 def _with_cases(report: RunReport, path: Path, facts: RunFacts, results: tuple[ResultRow, ...]) -> RunReport:
-    calls = told_calls(path, report.detail.summary.id)
-    return replace(report, results=results, calls=calls, groups=_groups(facts))
+    run_id = report.detail.summary.id
+    return replace(
+        report,
+        results=results,
+        calls=told_calls(path, run_id),
+        steps=case_steps(path, run_id),
+        groups=_groups(facts),
+    )
 
 
 def _constants(facts: RunFacts, detail: RunDetail) -> ConstantScores:

@@ -14,6 +14,7 @@ from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.scoring.breakdown import breakdown, constant_scores
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.run_score import run_score
+from pytest_helmbench.scoring.speed import speed_of
 from pytest_helmbench.session.run_counts import RunCounts
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
@@ -54,6 +55,7 @@ def simulated_report(cases: int, *, run: int = 1, skill: float = 0.8, texts: boo
         judgements=0,
         costs=(),
         results=results,
+        speed=speed_of((row.latency_ms or 0.0, row.completion_tokens) for row in results),
     )
 
 

@@ -16,9 +16,11 @@ from typing import TypeAlias
 
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.kind_words import OwnColumns
+from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.parts import Flip
+from pytest_helmbench.reports.page.steps import step_rows, step_texts
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.store.result_queries import CallRow, EvaluationRow, ResultRow
 
@@ -78,17 +80,25 @@ def run_blocks(
     yield Block.of(f"c{name}", {"n": len(rows), "c": packed_cells(case_cells(report, flips))})
     if alone:
         return
-    calls = report.calls
+    calls, steps = report.calls, report.steps
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
         details = {
             index: found
             for index, row in enumerate(part)
-            if (found := _details(row, calls.get((row.code, row.repetition), ()), report.columns, texts))
+            if (
+                found := _details(
+                    row, calls.get(_key(row), ()), report.columns, texts, steps.get(_key(row), ())
+                )
+            )
         }
         if details:
             yield Block.of(f"d{name}-{start // BLOCK}", details)
-        told = {index: _texts(row) for index, row in enumerate(part) if texts.of(row.outcome)}
+        told = {
+            index: _texts(row, steps.get(_key(row), ()))
+            for index, row in enumerate(part)
+            if texts.of(row.outcome)
+        }
         if told:
             yield Block.of(f"t{name}-{start // BLOCK}", told)
 
@@ -131,11 +141,15 @@ def packed_cells(cells: Cells) -> dict[str, object]:
 
 
 def told_case(
-    row: ResultRow, calls: Sequence[CallRow], columns: OwnColumns, texts: ShownTexts
+    row: ResultRow,
+    calls: Sequence[CallRow],
+    columns: OwnColumns,
+    texts: ShownTexts,
+    steps: Sequence[Event] = (),
 ) -> dict[str, object]:
     """Return what the columns do not say of a case (`d`), and its texts where they are shown (`t`)."""
-    told: dict[str, object] = {"d": _details(row, calls, columns, texts)}
-    return told | {"t": _texts(row)} if texts.of(row.outcome) else told
+    told: dict[str, object] = {"d": _details(row, calls, columns, texts, steps)}
+    return told | {"t": _texts(row, steps)} if texts.of(row.outcome) else told
 
 
 def _place_labels(report: RunReport) -> dict[str, Iterable[str | None]]:
@@ -211,8 +225,16 @@ def _shortened(value: float | None, digits: int) -> float | None:
     return int(short) if short.is_integer() else short
 
 
+def _key(row: ResultRow) -> tuple[str, int]:
+    return row.code, row.repetition
+
+
 def _details(
-    row: ResultRow, calls: Sequence[CallRow], columns: OwnColumns, texts: ShownTexts
+    row: ResultRow,
+    calls: Sequence[CallRow],
+    columns: OwnColumns,
+    texts: ShownTexts,
+    steps: Sequence[Event],
 ) -> dict[str, object]:
     """Return what the columns do not say of a case; nothing for most."""
     found: dict[str, object] = {}
@@ -223,6 +245,8 @@ def _details(
         found["e"] = [_evaluation(row.evaluations[0])]
     if calls:
         found["c"] = [_call(call, with_text=with_text) for call in calls]
+    if steps:
+        found["s"] = step_rows(steps)
     if row.words is not None:
         cells = columns.cells(row.words, with_text=with_text)
         told = {name: _cell(value) for name, value in cells.items() if value is not None}
@@ -267,7 +291,7 @@ def _cell(value: object) -> object:
     return scrub(value) if isinstance(value, str) else value
 
 
-def _texts(row: ResultRow) -> dict[str, object]:
+def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
     found: dict[str, object] = {}
     if row.request is not None:
         body = json.loads(row.request)
@@ -282,6 +306,7 @@ def _texts(row: ResultRow) -> dict[str, object]:
         for one in row.evaluations
         if one.justification
     ]
+    words += step_texts(steps)
     if words:
         found["w"] = words
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from math import isclose
@@ -12,10 +13,12 @@ from page_runs import simulated_report
 from pages import blocks_of, cells_of, shown_text
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page import document
 from pytest_helmbench.reports.page.document import PageTooLargeError, run_page
 from pytest_helmbench.reports.page.plots import heat_map, histogram
+from pytest_helmbench.reports.page.steps import MOST_STEPS
 from pytest_helmbench.scoring.paired_conditions import PairedCondition
 from pytest_helmbench.session.run_report import RunReport
 from pytest_helmbench.session.settings import SettingsError, resolve_settings
@@ -65,6 +68,48 @@ def test_what_a_server_says_of_a_fault_is_a_text(report: RunReport) -> None:
 
     assert bare[:5] == ["case", 1, 500, "fault", 5]
     assert full[3] == "SAID at /home/me"
+
+
+def test_the_steps_of_a_case_are_told_and_what_was_said_in_them_is_a_text(report: RunReport) -> None:
+    row = report.results[0]
+    at = "2026-11-22T08:00:0{}+00:00"
+    steps = (
+        Event("message", {"role": "user", "content": "SAID <b>"}, at.format(1)),
+        Event("command", {"command": "ls SECRET", "exit_code": 2, "role": "SAID role"}, at.format(3)),
+        Event("end", {"stop": "turns", "turns": 3}, at.format(4)),
+        *(Event("more", {}, at.format(5)) for _ in range(MOST_STEPS)),
+    )
+    told = replace(report, steps={(row.code, row.repetition): steps})
+
+    bare, full = (blocks_of(run_page([told], texts)) for texts in (ShownTexts.NONE, ShownTexts.ALL))
+
+    shown = bare["d0-0"]["0"]["s"]
+    assert shown[:3] == [
+        [1, 0.0, "message", "user"],
+        [2, 2.0, "command", "exit_code 2"],
+        [3, 3.0, "end", "turns, turns 3"],
+    ]
+    assert shown[-1] == ["…", None, "and 3 more", ""]
+    assert "SAID" not in json.dumps(bare)
+    assert "SECRET" not in json.dumps(bare)
+    assert full["t0-0"]["0"]["w"] == [
+        ["step 1: message user", "SAID <b>"],
+        ["step 2: command exit_code 2", "ls SECRET"],
+    ]
+
+
+def test_a_page_has_the_matrix_of_conditions_and_user_contexts(report: RunReport) -> None:
+    page = run_page([report], ShownTexts.NONE)
+    matrix = report.breakdown.matrices[0]
+    cell = matrix.cells[1][2]
+
+    assert cell is not None
+    assert "Condition × user context, by scenario" in shown_text(page)
+    rate = f"{cell.recall.rows}/{cell.recall.of_rows} · -"
+    table = page.split(f'scenario={matrix.scenario}">{matrix.scenario}</a></caption>')[1].split("</table>")[0]
+    line = table.split("<tr>")[3]
+    assert line.startswith(f'<th scope="row">{matrix.conditions[1]}<td>')
+    assert line.strip().split("<td>")[1:][2] == rate
 
 
 def test_a_page_shows_thresholds_and_how_the_score_stands_to_them(report: RunReport) -> None:

@@ -245,6 +245,7 @@ async function side(run, i) {
   if (verdicts.length) box.append(el("h3", "Verdict"), table(["criterion", "verdict", "expected", "observed"], verdicts.map(([name, rule, passed, credit, parse, expected, observed, inside]) => [`${rule} ${name}`.trim() + (parse && parse !== "strict" ? `, read ${parse}` : "") + (inside ? ", could run beside its judge" : ""), (passed ? "passed" : "failed") + (credit === null || credit === 0 || credit === 1 ? "" : `, credit ${credit}`), el("td", expected, "value"), passed ? el("td", observed, "value") : marked(expected, observed)])));
   if (more.w) box.append(table(["said by the pack", ""], Object.entries(more.w)));
   if (more.c) box.append(el("h3", "Calls"), table(["call", "attempt", "status", "answer", "ms", "in", "out", "USD", "by"], more.c));
+  if (more.s) box.append(el("h3", "Steps"), table(["step", "s", "what", "figures"], more.s));
   if (texts) {
     if (texts.m?.length) { box.append(el("h3", "Prompt")); for (const [role, text] of texts.m) box.append(el("p", role, "hint"), pre(text)); }
     if ("r" in texts) box.append(el("h3", "Reply"), pre(texts.r || "(empty)"));
