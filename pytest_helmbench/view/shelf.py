@@ -13,6 +13,7 @@ from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.columns import case_texts, told_case
 from pytest_helmbench.session.recorded_results import recorded_results
+from pytest_helmbench.store.event_rows import case_steps
 from pytest_helmbench.store.result_queries import calls_of_case
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
 from pytest_helmbench.view.all_runs import RunList
@@ -108,14 +109,20 @@ class Shelf:
         if row is None:
             raise NoSuchRunError(f"run {run} has no case {code}")
         calls = [call for call in calls_of_case(self._path, run, code) if call.repetition == repetition]
-        return told_case(row, calls, record_of(detail.kind).columns, self._texts)
+        steps = case_steps(self._path, run, code).get((code, repetition), ())
+        return told_case(row, calls, record_of(detail.kind).columns, self._texts, steps)
 
     def _search(self, run: int, word: str) -> list[tuple[str, int]]:
         if not self._texts.any:
             return []
         rows = recorded_results(self._path, self._detail(run), with_text=True)
         shown = [row for row in rows if self._texts.of(row.outcome)]
-        return [(row.code, row.repetition) for row in shown if word in case_texts(row).lower()]
+        steps = case_steps(self._path, run)
+        found = (
+            (row.code, row.repetition, case_texts(row, steps.get((row.code, row.repetition), ())))
+            for row in shown
+        )
+        return [(code, repetition) for code, repetition, text in found if word in text.lower()]
 
     def _detail(self, run: int) -> RunDetail:
         detail = run_detail(self._path, run)

@@ -103,9 +103,9 @@ def run_blocks(
             yield Block.of(f"t{name}-{start // BLOCK}", told)
 
 
-def case_texts(row: ResultRow) -> str:
-    """Return the texts of a case as one, to be searched."""
-    return json.dumps(_texts(row), ensure_ascii=False)
+def case_texts(row: ResultRow, steps: Sequence[Event] = ()) -> str:
+    """Return the texts of a case and its steps as one, to be searched."""
+    return json.dumps(_texts(row, steps), ensure_ascii=False)
 
 
 def told_evaluation(row: ResultRow) -> EvaluationRow | None:
