@@ -8,7 +8,21 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GONE", "changed", "healthy_manifest", "write_bench_pack"]
+import pytest
+
+from pytest_helmbench.benchmarks.bench_packs.format.manifest import load_manifest
+from pytest_helmbench.core.problem import UnreadableBenchmarkError
+
+__all__ = [
+    "CAPABILITIES",
+    "GONE",
+    "HEAD",
+    "PUBLISHED",
+    "changed",
+    "healthy_manifest",
+    "problems_of",
+    "write_bench_pack",
+]
 
 GONE = object()
 """As a changed value: take the key away."""
@@ -30,6 +44,88 @@ _HEALTHY: Mapping[str, Any] = {
             "docker": {"buildContext": "./verification", "listenPort": 4010, "healthcheckPath": "/health"},
         }
     ],
+}
+HEAD = {"schemaVersion": 1, "protocolVersion": 1, "author": "a.n.other", "version": "1.0.0"}
+CAPABILITIES = {"tools": False, "multiTurn": True, "streamingProgress": True, "verification": False}
+
+# The shapes that published packs have, in words of our own.
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "no verifier": {
+        **HEAD,
+        "id": "calls-15",
+        "name": "Calls-15",
+        "samplingDefaults": {"temperature": 0},
+        "theme": {"accent": "#336699"},
+        "capabilities": {**CAPABILITIES, "tools": True, "standaloneWebApp": True},
+    },
+    "sampling keys that we do not know": {
+        **HEAD,
+        "id": "swift-15",
+        "name": "Swift-15",
+        "samplingDefaults": {
+            "temperature": 0,
+            "stream": True,
+            "request_timeout_seconds": 600,
+            "maxTokens": 8,
+        },
+        "capabilities": CAPABILITIES,
+        "repository": {"type": "git", "url": "https://example.org/swift-15.git"},
+    },
+    "requirements that we meet": {
+        **HEAD,
+        "id": "runner-38",
+        "name": "Runner-38",
+        "requirements": {"benchlocal": {"minVersion": "0.2.0"}, "hostFeatures": ["inferenceEndpoints"]},
+        "capabilities": {**CAPABILITIES, "verification": True},
+        "verifiers": [
+            {
+                "id": "runner",
+                "transport": "http",
+                "required": True,
+                "defaultMode": "docker",
+                "docker": {
+                    "buildContext": "./verification",
+                    "listenPort": 4010,
+                    "healthcheckPath": "/health",
+                },
+            }
+        ],
+    },
+    "names of the first months": {
+        **HEAD,
+        "id": "hunt-15",
+        "name": "Hunt-15",
+        "capabilities": {"tools": False, "sidecars": True},
+        "sidecars": [
+            {
+                "id": "verifier",
+                "transport": "http",
+                "required": True,
+                "defaultMode": "docker",
+                "docker": {
+                    "buildContext": "./verification",
+                    "containerPort": 4010,
+                    "healthcheckPath": "/health",
+                },
+                "customUrl": {"defaultUrl": "http://127.0.0.1:4010", "healthcheckPath": "/health"},
+                "cloud": {},
+            }
+        ],
+    },
+    "a page on the web": {
+        **HEAD,
+        "id": "talk-arena",
+        "name": "Talk Arena",
+        "type": "web",
+        "entry": "http://127.0.0.1:5177/",
+        "requirements": {"benchlocal": {"minVersion": "0.3.0"}},
+        "web": {
+            "bridgeVersion": 1,
+            "allowedOrigins": ["http://127.0.0.1:5177"],
+            "permissions": ["runs:write"],
+        },
+        "capabilities": CAPABILITIES,
+    },
 }
 
 
@@ -69,3 +165,10 @@ def write_bench_pack(root: Path, manifest: Mapping[str, Any] | str | bytes | Non
     raw = document.encode() if isinstance(document, str) else document
     (root / "benchlocal.pack.json").write_bytes(raw)
     return root
+
+
+def problems_of(root: Path) -> list[str]:
+    """Return the problems of a manifest as people read them, without the file's name."""
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        load_manifest(root)
+    return [problem.text(root).removeprefix("benchlocal.pack.json:") for problem in caught.value.problems]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from openai import AsyncOpenAI
 from wired import Onlooker, Wired, endpoint_of, wired
 
 from pytest_helmbench.benchmarks.scenario_trees.tree import ScenarioTree
@@ -35,10 +36,13 @@ from pytest_helmbench.store.writer import RunRecord, Store
 
 __all__ = [
     "AT",
+    "TOOLS",
     "Answered",
     "Relayed",
     "body",
+    "client_of",
     "converse",
+    "error_of",
     "opened_store",
     "recording",
     "relayed",
@@ -49,6 +53,20 @@ __all__ = [
 ]
 
 AT = "2026-07-04T12:00:00+00:00"
+TOOLS: Any = [
+    {
+        "type": "function",
+        "function": {
+            "name": "bash",
+            "description": "Runs a command",
+            "parameters": {
+                "type": "object",
+                "properties": {"command": {"enum": ["ls -la", "list all files"]}},
+                "required": ["command"],
+            },
+        },
+    }
+]
 
 
 def body(text: str = "Hello", **fields: Any) -> dict[str, Any]:
@@ -239,3 +257,15 @@ async def until(condition: Callable[[], object]) -> None:
 def with_sampling(**options: Any) -> ModelEntry:
     """Return a model with sampling options of the user's."""
     return ModelEntry("test/good", sampling=Sampling(**options))
+
+
+def client_of(address: RelayAddress) -> AsyncOpenAI:
+    """Return a client of an item's address."""
+    return AsyncOpenAI(base_url=address.base_url, api_key=address.token)
+
+
+def error_of(answered: Answered) -> Mapping[str, Any]:
+    """Return the error that a client was told."""
+    error: Mapping[str, Any] = json.loads(answered.body)["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    return error

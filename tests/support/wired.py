@@ -22,7 +22,7 @@ from pytest_helmbench.gateway.permits import ModelLimits, SessionLimits
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 from pytest_helmbench.gateway.retries import Patience
 
-__all__ = ["Onlooker", "Wired", "call_to", "endpoint_of", "wired"]
+__all__ = ["Onlooker", "Wired", "call_to", "endpoint_of", "resolved", "wired"]
 
 _PATIENCE = Patience()
 _LIMITS = SessionLimits(8)
@@ -94,3 +94,10 @@ async def wired(
         yield Wired(gate, backend, gateway, attempts, results)
     finally:
         await gateway.close()
+
+
+def resolved(model: str, **keys: str) -> Endpoint:
+    """Return where a model is called; `keys` are the environment."""
+    found = resolve_endpoint(ModelEntry(model), default_base_url=None, default_key_env=None, environ=keys)
+    assert isinstance(found, Endpoint)
+    return found
