@@ -307,7 +307,8 @@ class Gateway:
             path=request.path,
         )
         if isinstance(parsed, Fault):
-            fault = retries.forgive_once(parsed) if permit.model in self._answering else parsed
+            answers = permit.answered or permit.model in self._answering
+            fault = retries.forgive_once(parsed) if answers else parsed
             return self._settle_fault(trace, permit, fault, answer)
         self._answering.add(permit.model)
         reply = self._settle_reply(trace, permit, parsed, answer)

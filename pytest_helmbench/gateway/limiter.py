@@ -56,6 +56,7 @@ class _LimitsInUse:
         self.in_flight = 0
         self.paused_until = 0.0
         self.stopped: str | None = None
+        self.answered = False
         self.refused_since: float | None = None
         self.limited_since: float | None = None
         self.streak = FaultStreak()
@@ -168,6 +169,7 @@ class Limiter:
         self.budget.release(permit.reserved_usd)
         match used.ending:
             case Ending.REPLY:
+                state.answered = True
                 state.limit.succeeded()
                 state.refused_since = state.limited_since = None
                 state.streak.answered()
@@ -370,7 +372,7 @@ class Limiter:
             rate.take(now, 1)
         for rate in state.token_rates:
             rate.take(now, wanted.prompt_tokens)
-        permit = Permit(next(self._numbers), wanted.model, reserved)
+        permit = Permit(next(self._numbers), wanted.model, reserved, state.answered)
         by_price = reserved / state.costs.factor
         self._out[permit.number] = _Out(wanted.label, wanted.model, now, by_price)
         waiter.set_result(permit)

@@ -110,11 +110,19 @@ class PermitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to send one attempt; settled exactly once."""
+    """Leave to send one attempt; settled exactly once.
+
+    Args:
+        number: Of the session.
+        model: Model id.
+        reserved_usd: By the budget.
+        answered: The model had answered before, whichever process had asked.
+    """
 
     number: int
     model: str
     reserved_usd: float
+    answered: bool = False
 
 
 class Ending(StrEnum):

@@ -128,7 +128,7 @@ class ExitRule:
             reasons.append(coordinator.overdrawn)
         if coordinator.book.store is not None and coordinator.book.store.fault is not None:
             dropped = coordinator.book.store.dropped
-            lost = f": {dropped} rows are lost" if dropped else ""
+            lost = f": {dropped} {'row is' if dropped == 1 else 'rows are'} lost" if dropped else ""
             reasons.append(f"not everything was stored{lost} (see above)")
         if coordinator.book.store is not None and coordinator.book.store.displaced is not None:
             reasons.append("the session was stopped: its database could not be written any more (see above)")

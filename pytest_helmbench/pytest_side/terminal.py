@@ -89,7 +89,7 @@ def _run_lines(plan: Plan, coordinator: Coordinator, *, verbose: bool) -> list[s
     )
     store = coordinator.book.store
     if store is not None and store.fault is not None:
-        lost = f" ({store.dropped} rows lost)" if store.dropped else ""
+        lost = f" (rows lost: {store.dropped})" if store.dropped else ""
         lines.append(f"NOT ALL IS STORED: {store.fault}{lost}")
     elif store is not None and store.displaced is not None:
         lines.append(f"STOPPED: {store.displaced}")

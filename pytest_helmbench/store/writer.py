@@ -27,7 +27,7 @@ from pytest_helmbench.store.batch import (
 from pytest_helmbench.store.catalogue import CatalogueIds, write_benchmark, write_llm
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import StoreError, is_locked, store_error
-from pytest_helmbench.store.leases import LEASE_S, RunHeldError
+from pytest_helmbench.store.leases import RunHeldError
 from pytest_helmbench.store.record_file import HEARTBEAT_S, RecordFile, RunsInFile
 from pytest_helmbench.store.run_rows import (
     RunRecord,
@@ -43,7 +43,7 @@ from pytest_helmbench.store.sqlite_tools import Database
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 
 _BATCH = 1_000  # jobs in one transaction: bounds how long other sessions wait for the lock
-_OLD_LEASE_S = LEASE_S - 10.0
+_OLD_LEASE_S = HEARTBEAT_S + 5.0  # longer than the writer lets pass: this process has stood still
 _SLICE_S = 0.5  # waits are cut in slices, since Windows hears no Ctrl-C inside one
 _PATIENCE_S = 125.0
 _LAST_S = 2.0
@@ -207,7 +207,7 @@ class Store:
 
     @property
     def lease_is_old(self) -> bool:
-        """Whether so much of the lease is over that nothing should be sent before it is renewed."""
+        """Whether nothing should be sent before the lease is renewed: somebody may have taken the run meanwhile."""
         return self._file.lease_age_s > _OLD_LEASE_S
 
     def record_attempt(self, record: AttemptRecord) -> None:

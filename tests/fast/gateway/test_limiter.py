@@ -76,6 +76,18 @@ class _Crowd:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
+def test_a_permit_says_whether_its_model_has_answered_anybody() -> None:
+    async def check() -> None:
+        gate = _gate(ModelLimits("m", 4), ModelLimits("n", 4))
+        before = await gate.acquire(_ask())
+        gate.settle(before, AttemptUsage(Ending.TIMEOUT))
+        gate.settle(silent := await gate.acquire(_ask()), _reply())
+        permits = [await gate.acquire(_ask()), await gate.acquire(_ask("n"))]
+        assert [permit.answered for permit in (before, silent, *permits)] == [False, False, True, False]
+
+    asyncio.run(check())
+
+
 def test_no_more_go_than_the_session_and_the_model_allow() -> None:
     async def check() -> None:
         gate = _gate(ModelLimits("m", 3), ModelLimits("narrow", 1))

@@ -200,8 +200,11 @@ def test_a_reply_on_the_wire_is_kept_when_its_model_stops(provider: Provider) ->
 @pytest.mark.parametrize("more", [0, 1])
 def test_one_401_of_a_model_that_has_answered_is_tried_again_once(provider: Provider, more: int) -> None:
     async def check() -> None:
-        async with wired(patience=Patience(max_retries=0), sleep=_no_sleep) as coordinator:
-            await _ask(coordinator, provider.url)
+        patience = Patience(max_retries=0)
+        async with wired(patience=patience, sleep=_no_sleep) as coordinator, ChatClient() as client:
+            # What it has answered another worker counts too.
+            other = Gateway(coordinator.backend, client, patience)
+            await other.ask(call_to(provider.url), CaseClock(patience), Onlooker())
             provider.answers(times=1 + more, status=401)
             asked = asyncio.create_task(_ask(coordinator, provider.url))
             if more:

@@ -122,12 +122,12 @@ def test_nothing_is_sent_on_an_old_lease_before_it_is_renewed(
         open_run(store)
         commits = Commits(store, loop, 8, lambda _error: None)
         assert _ask(commits, loop) == "goes"
-        late_s[0] = 55.0  # as after a pause of the process
+        late_s[0] = 16.0  # as after a pause of the process
         assert store.lease_is_old
         assert _ask(commits, loop) == "goes"
         assert not store.lease_is_old
         # The same pause, in which somebody else has gone on with the run.
-        late_s[0] = 110.0
+        late_s[0] = 32.0
         with closing(Store.open(path)) as other:
             other.take_session(1, take_over=True)
             assert "the run was taken over by process" in _ask(commits, loop)
