@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from bench_pack_folders import write_bench_pack_folder
 from bridged import Item, bridge_to, outcomes
+from perf.growth import compare_growth
 from perf.measure import Command, FailedError, Measure, measure, provider
 from perf.tools import Tool, Work, absent_tools, ours, tools
 from perf.workload import (
@@ -294,13 +295,16 @@ def _largest(run: Measure) -> float:
 
 def main() -> None:
     """Print what was asked for."""
-    parts = ("tools", "wire", "tail", "workers", "collection", "memory", "hosted")
+    parts = ("tools", "wire", "tail", "workers", "collection", "memory", "hosted", "growth")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(parts), help="which of " + ", ".join(parts))
     parser.add_argument("--cases", type=int, default=1000, help="of the table of all tools")
     parser.add_argument("--latency-ms", type=float, default=200, help="of the table of all tools")
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument(
+        "--sizes", default="1000,10000,100000", help="numbers of cases of `growth`, by commas"
+    )
     given = parser.parse_args()
     chosen = given.parts.split(",")
     print(f"Python {platform.python_version()}, {platform.platform()}; medians of {given.repeat}")
@@ -319,6 +323,8 @@ def main() -> None:
         compare_memory(given.concurrency)
     if "hosted" in chosen:
         compare_bench_packs(given.repeat)
+    if "growth" in chosen:
+        compare_growth([int(size) for size in given.sizes.split(",")], given.concurrency, given.repeat)
 
 
 if __name__ == "__main__":
