@@ -45,6 +45,7 @@ _RECORD = Group("record, cache and resume")
 _RESULT = Group("gates and reports")
 _SCALE = Group("more than one machine", sparse=True)
 _GROUPS = (_MODELS, _CASES, SAMPLING, _LIMITS, _RECORD, _RESULT, _SCALE, PACKS, BENCH_PACKS)
+_ITEMS = replace(_choice("WHAT", "case", "scenario"), record=None)
 _SHARD_BY = replace(_choice("RULE", "hash", "history"), record=None)
 
 
@@ -102,6 +103,9 @@ class Options:
         FLAG, False, "a session in which every case was skipped ends 0", name="allow-skipped"
     )
     repeat: int = _CASES(_whole("N", 1), 1, "repetitions per case")
+    items: str = _CASES(
+        _ITEMS, "case", "what one pytest item stands for: a case, or all cases of a scenario file on a model"
+    )
     sample: str | None = _CASES(
         SAMPLE, None, "ask a sample: a share (0.2), a number of cases (200), or pairwise", absent="all"
     )

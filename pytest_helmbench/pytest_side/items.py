@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +15,7 @@ from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
+from pytest_helmbench.pytest_side.scenario_item import ScenarioItem, scenario_items
 
 if TYPE_CHECKING:
     from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
@@ -29,6 +30,8 @@ __all__ = [
     "CaseText",
     "ClosedFolder",
     "job_of",
+    "jobs_of",
+    "keeps",
     "ran_on_demand",
 ]
 
@@ -95,7 +98,10 @@ class CaseFile(pytest.File):
         if settings.packs.self_check:
             yield from self._checks()
             return
-        for job in self.loaded.jobs(self.path, self.nodeid, settings.repeat):
+        jobs = self.loaded.jobs(self.path, self.nodeid, settings.repeat)
+        if settings.items == "scenario":
+            yield from scenario_items(self, list(jobs), self.config.stash[PLUGIN])
+        for job in jobs if settings.items == "case" else ():
             # The id is given whole: pytest >= 9.2 looks for what stands in brackets in ids that it reads.
             item: CaseItem = CaseItem.from_parent(self, name=job.name, nodeid=job.node_id)
             item.job = job
@@ -254,6 +260,22 @@ class CaseItem(pytest.Item):
 def job_of(item: pytest.Item) -> CaseJob | None:
     """Return what an item runs, if it is a case or a hand-written test that is one."""
     return item.job if isinstance(item, CaseItem) else item.stash.get(HAND_WRITTEN, None)
+
+
+def jobs_of(item: pytest.Item) -> Sequence[CaseJob]:
+    """Return what an item runs: one case, all of a scenario, or nothing of ours."""
+    if isinstance(item, ScenarioItem):
+        return item.jobs
+    job = job_of(item)
+    return () if job is None else (job,)
+
+
+def keeps(item: pytest.Item, is_wanted: Callable[[CaseJob], bool]) -> bool | None:
+    """Return whether an item runs a case that is wanted, and leave it no other; None where it runs no case."""
+    if isinstance(item, ScenarioItem):
+        return item.narrow(is_wanted)
+    job = job_of(item)
+    return None if job is None else is_wanted(job)
 
 
 def ran_on_demand(items: Iterable[pytest.Item]) -> frozenset[int]:

@@ -11,7 +11,8 @@ from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.codes import CaseCode, Selection, scenario_code_of
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.shard import Shard
-from pytest_helmbench.pytest_side.items import BrokenItem, job_of
+from pytest_helmbench.engine.job import CaseJob
+from pytest_helmbench.pytest_side.items import BrokenItem, jobs_of, keeps
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.settings import Settings
@@ -54,9 +55,9 @@ def _select(items: list[pytest.Item], selection: Selection | None) -> list[pytes
 
 
 def _is_selected(item: pytest.Item, selection: Selection) -> bool:
-    job = job_of(item)
-    if job is not None:
-        return selection.matches(job.parts)
+    is_kept = keeps(item, lambda job: selection.matches(job.parts))
+    if is_kept is not None:
+        return is_kept
     if isinstance(item, BrokenItem):
         # A file of the whole benchmark (scoring.yaml) is named by no code and concerns every case.
         return scenario_code_of(item.name) is None or selection.may_match(tuple(item.name.split("-")))
@@ -111,13 +112,13 @@ def share_out(
         StoreError: The file of the history cannot be read.
     """
     names = {loaded.root: loaded.outline.name for loaded in library.loaded}
-    jobs = [job for item in items if (job := job_of(item)) is not None]
+    jobs = [job for item in items for job in jobs_of(item)]
     shares = Shares(shard, jobs, lambda job: names.get(job.target.benchmark, ""), settings)
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
-        job = job_of(item)
-        own = shares.has_item(item.nodeid) if job is None else shares.has_job(job)
+        has_own = keeps(item, shares.has_job)
+        own = shares.has_item(item.nodeid) if has_own is None else has_own
         (kept if own else dropped).append(item)
     items[:] = kept
     return shares, dropped
@@ -133,15 +134,14 @@ def _leave_out(
         samples: By folder of the benchmark; None for one that has none.
         notes: Told where cases stay that are in no sample.
     """
-    if any((job := job_of(item)) is not None and samples.get(job.target.benchmark) is None for item in items):
+    if any(samples.get(job.target.benchmark) is None for item in items for job in jobs_of(item)):
         notes.say(_NOT_SAMPLED)
-    dropped = [
-        item
-        for item in items
-        if (job := job_of(item)) is not None
-        and (sample := samples.get(job.target.benchmark)) is not None
-        and job.code not in sample.weights
-    ]
+
+    def is_drawn(job: CaseJob) -> bool:
+        sample = samples.get(job.target.benchmark)
+        return sample is None or job.code in sample.weights
+
+    dropped = [item for item in items if keeps(item, is_drawn) is False]
     left_out = set(map(id, dropped))
     items[:] = [item for item in items if id(item) not in left_out]
     return dropped
@@ -149,14 +149,14 @@ def _leave_out(
 
 def _put_repetitions_in_turn(items: list[pytest.Item]) -> None:
     """Let a repetition of all cases end before the next begins, in place."""
-    items.sort(key=lambda item: 1 if (job := job_of(item)) is None else job.repetition)
+    items.sort(key=lambda item: jobs[0].repetition if (jobs := jobs_of(item)) else 1)
 
 
 def _group_local_models(items: list[pytest.Item]) -> None:
     """Let local models run one after the other, in place, so that a server need not swap them."""
     order: dict[str, int] = {}
-    for job in filter(None, map(job_of, items)):
+    for job in (jobs[0] for item in items if (jobs := jobs_of(item))):
         if getattr(job.target.model.endpoint, "local", False):
             order.setdefault(job.model_id, len(order) + 1)
     if len(order) > 1:
-        items.sort(key=lambda item: 0 if (job := job_of(item)) is None else order.get(job.model_id, 0))
+        items.sort(key=lambda item: order.get(jobs[0].model_id, 0) if (jobs := jobs_of(item)) else 0)

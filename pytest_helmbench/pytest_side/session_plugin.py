@@ -20,7 +20,7 @@ from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBen
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.engine import CancelledRunError
-from pytest_helmbench.engine.job import escaped_path
+from pytest_helmbench.engine.job import CaseJob, escaped_path
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.garbage_collection import GarbagePace
 from pytest_helmbench.pytest_side.hand_written import TestsInSession, asks_a_model, hand_written_tests
@@ -31,11 +31,12 @@ from pytest_helmbench.pytest_side.items import (
     CaseItem,
     ClosedFolder,
     SelfCheckItem,
-    job_of,
+    jobs_of,
     ran_on_demand,
 )
 from pytest_helmbench.pytest_side.live_line import LiveLine
 from pytest_helmbench.pytest_side.role import SessionRole
+from pytest_helmbench.pytest_side.scenario_item import ScenarioItem
 from pytest_helmbench.pytest_side.selection import arrange, broken_cases, share_out
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.library import Library
@@ -164,26 +165,26 @@ class SessionPlugin:
         """Plan what was selected, and keep the share of a shard; a worker tells its controller."""
         share = self.settings.share
         whole = list(session.items)
+        cases = [job for item in whole for job in jobs_of(item)]
         shared = None if share is None else self._share_out(session.items, share)
         if self._config.getoption("collectonly"):
             return
         on_demand = ran_on_demand(session.items)
         jobs = [
-            item.job if isinstance(item, CaseItem) and id(item) not in on_demand else None
+            jobs_of(item) if isinstance(item, CaseItem | ScenarioItem) and id(item) not in on_demand else ()
             for item in session.items
         ]
-        cases = [job for item in whole if (job := job_of(item)) is not None]
         if not cases:
             return
         scope = self._scope(len(cases))
         broken = broken_cases(whole, self.settings.selection)
         plan = plan_jobs(cases, dry_run=self.settings.dry_run, scope=scope, broken=broken)
         if share is not None and shared is not None:
-            own = [job for item in session.items if (job := job_of(item)) is not None]
+            own = [job for item in session.items for job in jobs_of(item)]
             plan = plan.shared_out(plan_jobs(own, dry_run=plan.dry, scope=scope), share, shared.rule)
         if self._tests is not None:
             plan = replace(plan, adopted=self._tests.outline)
-        ahead = Counter((job.target.key, job.repetition) for job in jobs if job is not None)
+        ahead = Counter((job.target.key, job.repetition) for own in jobs for job in own)
         self._role.collected(jobs, replace(plan, ahead=ahead))
 
     # Running
@@ -203,8 +204,17 @@ class SessionPlugin:
                 self._noted_again = True
                 self._notes.say(_JUDGED_AGAIN)
             return item.outcome
+        return self._obtained(item, item.job)
+
+    def obtain_of(self, item: ScenarioItem, job: CaseJob) -> Outcome:
+        """Return the outcome of one of the cases of an item, and say how far the session is where that is due."""
+        outcome = self._obtained(item, job)
+        self._live.printed()
+        return outcome
+
+    def _obtained(self, item: pytest.Item, job: CaseJob) -> Outcome:
         try:
-            return self._role.obtain(item.job)
+            return self._role.obtain(job)
         except CancelledRunError as error:
             reason = str(error) or "cancelled"
         # Out of the handler: pytest would take its time over the chained traceback.
@@ -219,7 +229,7 @@ class SessionPlugin:
         report = yield
         fault = call.excinfo.value if call.excinfo is not None else None
         if (
-            isinstance(item, CaseItem | BrokenItem | SelfCheckItem)
+            isinstance(item, CaseItem | ScenarioItem | BrokenItem | SelfCheckItem)
             and isinstance(fault, pytest.fail.Exception)
             and report.failed
         ):
@@ -228,9 +238,11 @@ class SessionPlugin:
             return self.completed(report, item)
         if isinstance(item, SelfCheckItem) and report.skipped and fault is not None:
             report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(fault)))
-        elif isinstance(item, BrokenItem):
+        elif isinstance(item, BrokenItem | ScenarioItem):
             _escape_keywords(report, item)
-            if report.when == "setup":
+            if isinstance(item, ScenarioItem):
+                _complete_scenario(report, item)
+            elif report.when == "setup":
                 report.__dict__["helmbench"] = {"code": item.name, "verdict": "broken"}
         return report
 
@@ -338,6 +350,14 @@ class SessionPlugin:
         elif report.when == "setup" and report.skipped and outcome.verdict is Verdict.SKIPPED:
             why = scrub(outcome.message or outcome.reason or "skipped")
             report.longrepr = (escaped_path(str(item.path)), 1, why)
+
+
+def _complete_scenario(report: pytest.TestReport, item: ScenarioItem) -> None:
+    if report.when == "call" or report.failed:
+        report.__dict__["helmbench"] = item.carried()
+        report.duration = item.own_s
+    elif report.when == "setup" and report.skipped:
+        report.longrepr = (escaped_path(str(item.path)), 1, scrub(str(report.longrepr)))
 
 
 def _escape_keywords(report: pytest.TestReport, item: pytest.Item) -> None:

@@ -23,6 +23,7 @@ from pytest_helmbench.pytest_side.role import (
     INTERRUPTED_AGAIN,
     SessionRole,
 )
+from pytest_helmbench.pytest_side.scenario_item import scenario_key
 from pytest_helmbench.pytest_side.xdist_channel import NewNode, Start
 from pytest_helmbench.pytest_side.xdist_scheduling import Node, SliceScheduling, crash_report
 from pytest_helmbench.pytest_side.xdist_server import ChannelServer, Told
@@ -65,6 +66,7 @@ class XdistController(SessionRole):
         self._scheduling: SliceScheduling | None = None
         self._plan: Plan | None = None
         self._backend: LocalBackend | None = None
+        self._by_scenario = coordinator.settings.items == "scenario"
         self._unreported: dict[str, Outcome] = {}
         self._crashes: set[str] = set()
         self._failures = 0
@@ -131,7 +133,7 @@ class XdistController(SessionRole):
 
     # What the session asks
 
-    def collected(self, jobs: Sequence[CaseJob | None], plan: Plan) -> None:
+    def collected(self, jobs: Sequence[Sequence[CaseJob]], plan: Plan) -> None:
         """Do nothing: the controller has no items."""
 
     def begin(self) -> None:
@@ -201,7 +203,14 @@ class XdistController(SessionRole):
         if self._scheduling is not None and node is not None:
             self._scheduling.mark_reported(node, node_id)
         # On the loop, where its outcome has arrived before: the main thread may be ahead of it.
-        self._loop.soon(self._unreported.pop, node_id, None)
+        if self._by_scenario:
+            self._loop.soon(self._forget, scenario_key(node_id))
+        else:
+            self._loop.soon(self._unreported.pop, node_id, None)
+
+    def _forget(self, scenario: tuple[str, str]) -> None:
+        for node_id in [node_id for node_id in self._unreported if scenario_key(node_id) == scenario]:
+            del self._unreported[node_id]
 
     def _catch_up(self) -> None:
         """Wait until everything that has arrived from the workers is handled."""
@@ -256,10 +265,17 @@ class XdistController(SessionRole):
         if node_ids:
             self._catch_up()  # what the dead worker has sent
             coordinator.use_own_replies(backend)
-            known = {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
+            known = self._known_of(node_ids)
         run_ids = dict(coordinator.book.run_ids())
         start = Start(run_ids, tuple(indices), known, coordinator.judged, inherits=bool(node_ids))
         server.send("start", start)
+
+    def _known_of(self, node_ids: Sequence[str]) -> dict[str, Outcome]:
+        """Return the outcomes that a dead worker had brought in for these items, by the ids of their cases."""
+        if self._by_scenario:
+            wanted = set(map(scenario_key, node_ids))
+            return {key: outcome for key, outcome in self._unreported.items() if scenario_key(key) in wanted}
+        return {key: outcome for key in node_ids if (outcome := self._unreported.get(key)) is not None}
 
     def _remember(self, record: ResultRecord) -> None:
         if record.outcome.verdict is not Verdict.ERROR:
