@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_PR_SET_DUMPABLE = 4
 _MACHINERY = frozenset(
     ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli")
 )
@@ -119,6 +120,14 @@ def _words() -> list[str]:
         return []
 
 
+def _close_to_others() -> None:
+    """Keep what a checker starts, the same user's, from reading this process and from writing into it."""
+    try:
+        __import__("ctypes").CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass  # no Linux, or a Python without `ctypes`
+
+
 def _chain(own: str, guard: Guard) -> None:
     """Run the `sitecustomize` that would have been found without ours."""
     others = [path for path in sys.path if os.path.realpath(path) != own and not guard.is_inside(path)]
@@ -144,6 +153,7 @@ def main(settings: dict[str, Any], place: str) -> None:
     if is_theirs and not settings["tests_inside"]:
         return
     sys.meta_path.insert(0, guard)
+    _close_to_others()
     _chain(own, guard)
     runner = runner_of(words)
     if runner:
