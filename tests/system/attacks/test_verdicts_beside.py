@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +66,9 @@ except OSError:
 
 
 @pytest.fixture(params=["bwrap", "podman"])
-def box(request: pytest.FixtureRequest) -> Iterator[Running]:
-    yield request.getfixturevalue(request.param)
+def box(request: pytest.FixtureRequest) -> Running:
+    found: Running = request.getfixturevalue(request.param)
+    return found
 
 
 def test_a_program_of_the_candidate_does_not_reach_into_the_process_of_its_test(
