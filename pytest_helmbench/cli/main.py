@@ -40,6 +40,7 @@ _COMMANDS = (
     "view",
     "export",
     "import",
+    "merge",
     "schema",
     "packs",
 )

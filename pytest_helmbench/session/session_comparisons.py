@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from pytest_helmbench.session.baselines import Baselines
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
@@ -15,7 +16,7 @@ from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import run_detail
 from pytest_helmbench.store.run_rows import iso_time
 
-__all__ = ["compared_with", "comparison_properties", "keep_comparisons", "p_so_far"]
+__all__ = ["compared_with", "comparison_properties", "keep_comparisons", "keep_stored", "p_so_far"]
 
 
 def compared_with(baselines: Baselines, book: RunBook) -> dict[int, RunComparison]:
@@ -60,7 +61,17 @@ def keep_comparisons(book: RunBook, comparisons: Mapping[int, RunComparison]) ->
     Raises:
         StoreError: They cannot be written.
     """
-    if book.store is None or book.store.fault is not None or not comparisons:
+    if book.store is not None and book.store.fault is None:
+        keep_stored(book.db, comparisons)
+
+
+def keep_stored(path: Path, comparisons: Mapping[int, RunComparison]) -> None:
+    """Write the comparisons of closed runs of a results file.
+
+    Raises:
+        StoreError: They cannot be written.
+    """
+    if not comparisons:
         return
     at = iso_time(time.time())
     rows = [
@@ -73,7 +84,7 @@ def keep_comparisons(book: RunBook, comparisons: Mapping[int, RunComparison]) ->
         for run_id, found in comparisons.items()
         for record in comparison_records(found)
     ]
-    write_comparisons(book.db, rows)
+    write_comparisons(path, rows)
 
 
 def comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_rows import iso_time, own_process, process_lives, seconds_since_epoch
 
-__all__ = ["LEASE_S", "Leases", "RunHeldError", "seconds_since_boot"]
+__all__ = ["LEASE_S", "Leases", "RunHeldError", "holder_of", "seconds_since_boot"]
 
 LEASE_S = 60.0
 _NOBODY = "another process"
@@ -36,10 +36,7 @@ class _Lease:
     @property
     def holder(self) -> str:
         """Who has it, for people."""
-        known = self.process if isinstance(self.process, dict) else {}
-        if known.get("pid") is None or known.get("host") is None:
-            return _NOBODY
-        return f"process {known['pid']} on {known['host']}"
+        return _shown(self.process)
 
 
 class Leases:
@@ -147,6 +144,18 @@ class Leases:
             (self.owner, *run_ids),
         )
         return [_Lease(run_id, json.loads(process), *rest) for run_id, process, *rest in rows.fetchall()]
+
+
+def holder_of(process: object) -> str:
+    """Return who a process is, for people; empty for one that is seen to be gone."""
+    return "" if process_lives(process) is False else _shown(process)
+
+
+def _shown(process: object) -> str:
+    known = process if isinstance(process, dict) else {}
+    if known.get("pid") is None or known.get("host") is None:
+        return _NOBODY
+    return f"process {known['pid']} on {known['host']}"
 
 
 def seconds_since_boot() -> float:

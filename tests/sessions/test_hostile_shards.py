@@ -1,0 +1,111 @@
+"""Files that no shard has written are refused in a sentence, whatever stands in them, and nothing is left behind."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from commands import helmbench
+from provider import Provider
+from trees import category, clear_environment, run_tree, write_tree
+
+
+def _sql(statement: str, *values: object) -> Callable[[Path], None]:
+    def change(db: Path) -> None:
+        with closing(sqlite3.connect(db)) as conn, conn:
+            conn.execute("PRAGMA foreign_keys = OFF")
+            conn.execute(statement, values)
+
+    return change
+
+
+def _shard(json: str) -> Callable[[Path], None]:
+    return _sql("UPDATE evaluation_runs SET shard = ?", json)
+
+
+_CASES: dict[str, Callable[[Path], object]] = {
+    "not a database": lambda db: db.write_bytes(b"not a database, but long enough to look like one" * 100),
+    "empty": lambda db: db.write_bytes(b""),
+    "cut off": lambda db: db.write_bytes(db.read_bytes()[: db.stat().st_size // 2]),
+    "no JSON": _shard("{"),
+    "deep JSON": _shard("[" * 100_000),
+    "no object": _shard("[1]"),
+    "no shard of 8": _shard('{"index":9,"of":8,"by":"hash","scope":"whole","tests":4,"broken":[]}'),
+    "huge number": _shard('{"index":1,"of":1e999,"by":"hash","scope":"whole","tests":4,"broken":[]}'),
+    "odd broken cases": _shard(
+        '{"index":1,"of":1,"by":"hash","scope":"whole","tests":4,"broken":[["x","y"]]}'
+    ),
+    "settings": _sql("UPDATE evaluation_runs SET settings = '[]'"),
+    "plan that is none": _sql("UPDATE plans SET whole = x'00'"),
+    "plan as text": _sql("UPDATE plans SET codes = 'P1'"),
+    "plan that is no UTF-8": _sql("UPDATE plans SET whole = ?", zlib.compress(b"\xff\xfe")),
+    "another status": _sql("UPDATE evaluation_runs SET status = 'splendid'"),
+    "time that is none": _sql("UPDATE evaluation_runs SET started_at = 'yesterday'"),
+    "outcome that is none": _sql("UPDATE results SET outcome = 'splendid'"),
+    "code that is a blob": _sql("UPDATE results SET code = x'00ff' WHERE id = 1"),
+    "credit above 1": _sql("UPDATE evaluations SET credit = 7"),
+    "parse that is none": _sql("UPDATE evaluations SET parse = 'magic'"),
+    "endless cost": _sql("UPDATE calls SET cost_usd = 9e999"),
+    "number at the end of all": _sql("UPDATE results SET id = 9223372036854775807 WHERE id = 1"),
+    "link to nowhere": _sql("UPDATE calls SET request_hash = 'gone'"),
+    "scenario that is no JSON": _sql("UPDATE scenarios SET evaluation = 'x'"),
+    "trigger": _sql("CREATE TRIGGER odd AFTER INSERT ON calls BEGIN DELETE FROM results; END"),
+    "view": _sql("CREATE VIEW odd AS SELECT 1"),
+    "virtual table": _sql("CREATE VIRTUAL TABLE odd USING fts5(x)"),
+    "newer version": _sql(
+        "INSERT INTO _sqlite_migrations (migration_set, name) VALUES ('helmbench', 'keep_magic')"
+    ),
+    "sample that cannot be read": _sql(
+        "INSERT INTO samples VALUES (1, '0.2', 1, 4, 4, ?)", zlib.compress(b"1/0 P1-B1-S1-C1-PT1")
+    ),
+}
+
+
+def test_what_no_shard_has_written_is_refused_in_a_sentence(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clear_environment(monkeypatch)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "CALM", "RISK", "CALM")})
+    run_tree(pytester, "--helmbench-shard=1/1", url=provider.url)
+    good = pytester.path / "helmbench-1of1.db"
+    assert helmbench(pytester.path, "merge", good, "-o", "m.db").returncode == 0
+    (pytester.path / "m.db").unlink()
+    before = {path.name for path in pytester.path.iterdir()}
+    wrong = []
+
+    for name, change in _CASES.items():
+        bad = pytester.path / "bad.db"
+        shutil.copy(good, bad)
+        change(bad)
+        done = helmbench(pytester.path, "merge", bad, "-o", "m.db")  # asserts that there is no traceback
+        left = {path.name for path in pytester.path.iterdir()} - before - {"bad.db"}
+        if (
+            done.returncode != 2
+            or not done.stderr.startswith("helmbench: ")
+            or "hint: " not in done.stderr
+            or left
+        ):
+            wrong.append((name, done.returncode, done.stderr, left))
+        for file in {"bad.db"} | left:
+            (pytester.path / file).unlink()
+
+    assert wrong == [], wrong
+
+
+def test_names_from_a_shard_do_not_steer_the_terminal(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clear_environment(monkeypatch)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    run_tree(pytester, "--helmbench-shard=1/1", url=provider.url)
+    _sql("UPDATE llms SET name = ?", "evil\x1b[2J\x00&<![CDATA[")(pytester.path / "helmbench-1of1.db")
+
+    done = helmbench(pytester.path, "merge", "helmbench-1of1.db", "-o", "m.db", "--junitxml=m.xml")
+
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr + (pytester.path / "m.xml").read_text()
