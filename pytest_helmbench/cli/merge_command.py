@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pytest_helmbench.cli.at_hand import kept_values
-from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say
+from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say, write_file
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.reports.junit import junit_report
@@ -69,8 +69,8 @@ def command(
     Ends 1 when something is missing (nothing is written then; see --partial) or a gate does not hold, 2 when the
     files do not belong together.
     """
-    if junitxml is not None and not junitxml.absolute().parent.is_dir():
-        raise CommandError(f"{junitxml} cannot be written\n  hint: name a file in a folder that exists")
+    if junitxml is not None and junitxml.is_dir():
+        raise CommandError(f"{junitxml} is a folder\n  hint: name a file in it for --junitxml")
     try:
         with merged_shards(files, out, partial=partial, force=force) as merged:
             gates = gates_of(merged, Path.cwd()) if gate else None
@@ -80,7 +80,7 @@ def command(
     except MissingError as error:
         raise CommandError(str(error), code=1) from error
     if junitxml is not None and report is not None:
-        junitxml.write_bytes(report)
+        write_file(junitxml, report)
     say(*_lines(merged, out))
     complain([*merged.missing, *merged.notes])
     if verdict is None:
