@@ -41,6 +41,7 @@ _FREE = frozenset(
         "db",
         "dry_run",
         "inconclusive",
+        "items",
         "judge",
         "judges_wait_s",
         "junit_failures",
