@@ -46,7 +46,7 @@ def _processes(count: int) -> OpenedJudges:
     return OpenedJudges(
         lambda parcel: executor.submit(judge, parcel),
         lambda: count,
-        lambda: executor.shutdown(wait=False),
+        executor.shutdown,
         is_local=True,
     )
 

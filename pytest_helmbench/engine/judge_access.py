@@ -23,7 +23,7 @@ class OpenedJudges:
     Args:
         submit: Has a parcel judged.
         places: Says without waiting how many parcels can be judged at once now.
-        close: Ends what was started for the session, and waits for nothing.
+        close: Ends what was started for the session; takes a second at most.
         made_by: The version that they are to have; empty where they run from our own files.
         is_local: They are processes of our own.
     """
@@ -97,7 +97,7 @@ class JudgeAccess:
         """Take note that they are gone; they are looked for again."""
         judges, self.judges = self.judges, None
         if judges is not None:
-            judges.close()
+            threading.Thread(target=judges.close, daemon=True).start()
         now = time.monotonic()
         self._gone_since = self._gone_since or now
         self._retry_at = now + _RETRY_S
@@ -120,7 +120,7 @@ class JudgeAccess:
         self._gone_since = None
 
     def close(self) -> None:
-        """End those who were started, and wait for nothing. From any thread."""
+        """End those who were started. From any thread."""
         self._closed = True
         judges = self.judges
         if judges is not None:

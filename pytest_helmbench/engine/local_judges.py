@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
@@ -99,8 +100,9 @@ class LocalJudges(Executor):
         for one in judges:
             one.kill()
         if wait:
+            ends = time.monotonic() + _END_S
             for one in judges:
-                one.join()
+                one.join(max(0.0, ends - time.monotonic()))
 
 
 class _Judge:
@@ -120,9 +122,9 @@ class _Judge:
         if process is not None:
             process.kill()
 
-    def join(self) -> None:
+    def join(self, timeout_s: float) -> None:
         """Wait until it has ended."""
-        self._thread.join(_END_S)
+        self._thread.join(timeout_s)
 
     def _serve(self) -> None:
         while (taken := self._waiting.get()) is not None:

@@ -45,6 +45,7 @@ class Measure:
     Args:
         wall_s: From start to end.
         cpu_s: Of all processes.
+        busiest_s: CPU of the process that took most, as last seen.
         peak_mib: Resident memory of all processes at the worst moment; of the largest where there is no /proc.
         largest_mib: Of the largest process.
         written: Bytes that its folder holds afterwards beyond those before.
@@ -55,6 +56,7 @@ class Measure:
 
     wall_s: float
     cpu_s: float
+    busiest_s: float
     peak_mib: float
     largest_mib: float
     written: int
@@ -98,7 +100,7 @@ def measure(command: Command, folder: Path, url: str | None = None) -> Measure:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        with _watched(process.pid) as memory:
+        with _watched(process.pid) as seen:
             _, status, usage = os.wait4(process.pid, 0)
     wall_s = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -110,7 +112,8 @@ def measure(command: Command, folder: Path, url: str | None = None) -> Measure:
     return Measure(
         wall_s=wall_s,
         cpu_s=usage.ru_utime + usage.ru_stime,
-        peak_mib=max([largest_kib, *memory]) / 1024,
+        busiest_s=max(seen.cpu_s.values(), default=0.0),
+        peak_mib=max([largest_kib, *seen.memory_kib]) / 1024,
         largest_mib=largest_kib / 1024,
         written=_bytes_in(folder) - before,
         requests=requests,
@@ -125,15 +128,28 @@ def _counts(url: str) -> tuple[int, int]:
     return requests, most
 
 
+@dataclass(slots=True)
+class _Seen:
+    """All processes of a command while it ran.
+
+    Args:
+        memory_kib: Resident memory of all of them, by look.
+        cpu_s: Of each, by its number, at the last look.
+    """
+
+    memory_kib: list[float] = field(default_factory=list)
+    cpu_s: dict[int, float] = field(default_factory=dict)
+
+
 @contextmanager
-def _watched(session: int) -> Iterator[list[float]]:
-    """Look at the memory of all processes of a session while inside; the list grows by KiB per look."""
-    seen: list[float] = []
+def _watched(command: int) -> Iterator[_Seen]:
+    """Look at all processes of a command while inside: those of its session, and those that have one of their own."""
+    seen = _Seen()
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(_LOOK_EVERY_S):
-            seen.append(_resident_kib(session))
+            _look(command, seen)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -144,9 +160,9 @@ def _watched(session: int) -> Iterator[list[float]]:
         thread.join()
 
 
-def _resident_kib(session: int) -> float:
-    page_kib = os.sysconf("SC_PAGE_SIZE") / 1024
-    total = 0.0
+def _look(command: int, seen: _Seen) -> None:
+    page_kib, ticks = os.sysconf("SC_PAGE_SIZE") / 1024, os.sysconf("SC_CLK_TCK")
+    found: dict[int, list[bytes]] = {}
     processes = Path("/proc")
     for entry in os.scandir(processes) if processes.is_dir() else ():
         if not entry.name.isdigit():
@@ -155,10 +171,17 @@ def _resident_kib(session: int) -> float:
             stat = Path(entry.path, "stat").read_bytes()
         except OSError:
             continue  # it has just ended
-        fields = stat.rpartition(b")")[2].split()
-        if int(fields[3]) == session:
-            total += int(fields[21]) * page_kib
-    return total
+        found[int(entry.name)] = stat.rpartition(b")")[2].split()
+    ours = {command}
+    for _ in range(3):  # children of children of children
+        ours |= {
+            number
+            for number, parts in found.items()
+            if int(parts[3]) == command or int(parts[1]) in ours
+        }
+    seen.memory_kib.append(sum(int(found[number][21]) * page_kib for number in ours if number in found))
+    for number in ours & found.keys():
+        seen.cpu_s[number] = (int(found[number][11]) + int(found[number][12])) / ticks
 
 
 def _bytes_in(folder: Path) -> int:
