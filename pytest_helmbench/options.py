@@ -35,7 +35,7 @@ __all__ = ["OPTIONS", "BenchPackOptions", "Options", "PackOptions", "SamplingOpt
 _SECONDS: Type[float] = Type("seconds, 0 or more", float, "S", lambda number: 0 <= number < inf, record=None)
 _AMOUNT: Type[float] = Type("an amount in USD, for example 25", float, "USD")
 _WORDS: Type[tuple[str, ...]] = Type("words, quoted as in a shell", tuple, ini="args", record=None)
-_JUDGES: Type[str] = Type("auto, a number, or python:…", str, "WHO", record=None)
+_JUDGES: Type[str] = Type("auto, a number, dask:… or python:…", str, "WHO", record=None)
 _PATH: Type[Path] = Type("a path", Path, "PATH")
 
 _MODELS = Group("models and judge")
@@ -148,7 +148,7 @@ class Options:
         users(_JUDGES),
         None,
         "where replies are judged that take over 2 ms: auto (processes of this machine when it pays), N processes,"
-        " python:MODULE:FACTORY; 0 for none but the session's own",
+        " dask:ADDRESS, dask:local:N, python:MODULE:FACTORY; 0 for none but the session's own",
         absent="auto",
     )
     judges_wait_s: float = _LIMITS(

@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor
+from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
@@ -34,6 +35,10 @@ def open_judges(places: JudgePlaces) -> OpenedJudges:
     Raises:
         HelmbenchError: They cannot be had.
     """
+    if places.kind in (JudgeKind.DASK, JudgeKind.DASK_LOCAL):
+        from pytest_helmbench.engine.dask_judges import dask_judges
+
+        return dask_judges(places)
     if places.kind is JudgeKind.FACTORY:
         return _of_factory(places.target)
     return _processes(places.count or usable_cpus())
@@ -72,6 +77,10 @@ def refuse_missing(places: JudgePlaces) -> None:
     """
     if places.kind is JudgeKind.FACTORY:
         _factory(places.target)
+    elif places.kind in (JudgeKind.DASK, JudgeKind.DASK_LOCAL) and find_spec("distributed") is None:
+        raise HelmbenchError(
+            "--helmbench-judges=dask:… needs Dask\n  hint: pip install 'pytest-helmbench[dask]'"
+        )
 
 
 def _factory(target: str) -> Callable[[], Executor]:

@@ -9,11 +9,15 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-__all__ = ["JudgeAccess", "JudgeOffer", "OpenedJudges"]
+__all__ = ["JudgeAccess", "JudgeOffer", "JudgesGoneError", "OpenedJudges"]
 
 _log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+
+
+class JudgesGoneError(Exception):
+    """Nobody is there who could judge; it is no fault of what was to be judged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, field
 
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
-from pytest_helmbench.engine.judge_access import JudgeAccess, JudgeOffer, OpenedJudges
+from pytest_helmbench.engine.judge_access import JudgeAccess, JudgeOffer, JudgesGoneError, OpenedJudges
 from pytest_helmbench.engine.judging_costs import CostKey, JudgingCosts
 from pytest_helmbench.engine.own_thread import JudgingThread
 from pytest_helmbench.engine.parcels import Finding, Packer
@@ -67,10 +67,12 @@ class _Sent:
     Args:
         tasks: What is in it.
         alone: Nothing else is out: who judges it is ended by it, if by anything of ours.
+        judges: Who has it.
     """
 
     tasks: Sequence[Task]
     alone: bool
+    judges: OpenedJudges
 
 
 class Dispatch:
@@ -228,7 +230,7 @@ class Dispatch:
             return False
         if not self._out:
             self._last_sign = time.monotonic()
-        self._out[future] = _Sent(tasks, alone)
+        self._out[future] = _Sent(tasks, alone, judges)
         future.add_done_callback(lambda done: self._tell(lambda: self._back(done)))
         return True
 
@@ -251,6 +253,10 @@ class Dispatch:
             findings: Sequence[Finding] = pickle.loads(future.result())
         except BrokenExecutor as error:
             self._died(sent, str(error))
+        except JudgesGoneError:
+            self._put_back(sent.tasks, alone=sent.alone)
+            if self._access is not None and self._access.judges is sent.judges:
+                self._access.lose()
         except Exception as error:  # noqa: BLE001 - whatever kept somebody else from judging
             self._refused(sent.tasks, str(error) or type(error).__name__)
         else:

@@ -23,6 +23,7 @@ _ROOMS = _rooms_of_the_page()
 _PYTEST_MODULES = {"pytest_side", "benchmarks/python_tests"}
 _SOLE_USERS = {
     "aiohttp": {"gateway", "view"},
+    "distributed": {"engine"},
     "genai_prices": {"gateway"},
     "jinja2": {"reports"},
     "pyarrow": {"reports"},
@@ -122,6 +123,7 @@ _LATE = {
     ("foreign_patterns", "re2"),  # where a benchmark brings a regular expression
     # Only where judging takes long: processes, Dask, an executor of the user's.
     ("executors", "pytest_helmbench.engine.local_judges"),
+    ("executors", "pytest_helmbench.engine.dask_judges"),
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),

@@ -168,7 +168,9 @@ def compare_judges(concurrency: int, repeat: int) -> None:
     runs = take_turns(load, runners, repeat)
     alone = median(runs["one process"], _cpu)
     print("\n2,000 cases whose replies (300 findings, 35 kB) are checked against a schema, 50 ms\n")
-    print("| | wall s | CPU s | busiest process s | bound, 2 cores | bound, more cores | CPU, of one process | peak MiB |")
+    print(
+        "| | wall s | CPU s | busiest process s | bound, 2 cores | bound, more cores | CPU, of one process | peak MiB |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name, taken in runs.items():
         cpu_s, busiest_s = median(taken, _cpu), median(taken, lambda run: run.busiest_s)
@@ -180,7 +182,10 @@ def compare_judges(concurrency: int, repeat: int) -> None:
     wait = Load(5_000, 50, concurrency)
     runners = [Tool(f"judges {who}", ours(f"--helmbench-judges={who}")) for who in ("0", "auto", "2")]
     waited = {name: median(taken, _cpu) for name, taken in take_turns(wait, runners, repeat).items()}
-    print("\n5,000 cases that only wait: CPU s " + ", ".join(f"{name} {cpu:.2f}" for name, cpu in waited.items()))
+    print(
+        "\n5,000 cases that only wait: CPU s "
+        + ", ".join(f"{name} {cpu:.2f}" for name, cpu in waited.items())
+    )
 
 
 def compare_collection(repeat: int) -> None:

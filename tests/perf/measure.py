@@ -175,9 +175,7 @@ def _look(command: int, seen: _Seen) -> None:
     ours = {command}
     for _ in range(3):  # children of children of children
         ours |= {
-            number
-            for number, parts in found.items()
-            if int(parts[3]) == command or int(parts[1]) in ours
+            number for number, parts in found.items() if int(parts[3]) == command or int(parts[1]) in ours
         }
     seen.memory_kib.append(sum(int(found[number][21]) * page_kib for number in ours if number in found))
     for number in ours & found.keys():

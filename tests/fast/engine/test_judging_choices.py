@@ -26,6 +26,11 @@ def _parsed(text: str) -> JudgePlaces:
         ("auto", JudgePlaces(JudgeKind.AUTO)),
         ("0", JudgePlaces(JudgeKind.PROCESSES)),
         ("16", JudgePlaces(JudgeKind.PROCESSES, 16)),
+        ("dask:local:8", JudgePlaces(JudgeKind.DASK_LOCAL, 8)),
+        ("dask:127.0.0.1:8786", JudgePlaces(JudgeKind.DASK, target="tcp://127.0.0.1:8786")),
+        ("dask:tcp://[::1]:8786", JudgePlaces(JudgeKind.DASK, target="tcp://[::1]:8786")),
+        ("dask:localhost:8786", JudgePlaces(JudgeKind.DASK, target="tcp://localhost:8786")),
+        ("dask:tls://scheduler.lan:8786", JudgePlaces(JudgeKind.DASK, target="tls://scheduler.lan:8786")),
         (
             "python:our.cluster:Site.executor",
             JudgePlaces(JudgeKind.FACTORY, target="our.cluster:Site.executor"),
@@ -38,11 +43,50 @@ def test_an_option_says_who_judges(text: str, places: JudgePlaces) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-1", "1.5", "9999", "many", "dask:", "python:", "python:x", "ray:auto"]
+    "text",
+    [
+        "",
+        "-1",
+        "1.5",
+        "9999",
+        "many",
+        "dask:",
+        "dask:local:0",
+        "dask:local:x",
+        "python:",
+        "python:x",
+        "ray:auto",
+    ],
 )
 def test_what_says_nobody_is_refused(text: str) -> None:
     with pytest.raises(HelmbenchError, match="hint: it takes auto, a number"):
         _parsed(text)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://scheduler.lan:8786",
+        "10.0.0.7:8786",
+        "tcp://localhost.lan:8786",
+        "tcp://127.0.0.1.nip.io:8786",
+        "ws://10.0.0.7:8786",
+        "0.0.0.0:8786",
+    ],
+)
+def test_a_scheduler_beyond_this_machine_needs_tls(address: str) -> None:
+    with pytest.raises(
+        HelmbenchError, match=r"speaks no TLS: Dask unpickles what it is sent[\s\S]*hint: dask:tls://"
+    ):
+        _parsed(f"dask:{address}")
+
+
+@pytest.mark.parametrize(
+    "address", ["scheduler", "tls://host", "tls://:8786", "tls://me@host:8786", "host:port"]
+)
+def test_what_is_no_address_of_a_scheduler_is_refused(address: str) -> None:
+    with pytest.raises(HelmbenchError, match="is no address of a scheduler"):
+        _parsed(f"dask:{address}")
 
 
 def test_a_factory_is_looked_at_before_the_session_begins() -> None:

@@ -2,66 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from evaluators import Deadly, Faulty, Timed, Unmovable, reply
+from dispatched import Dispatched, lives, pids, texts
+from evaluators import Deadly, Faulty, Timed, Unmovable
 from sessions import until
 
 from pytest_helmbench.core.judge_places import JudgePlaces
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.engine.evaluations import Evaluations
 from pytest_helmbench.engine.executors import judge_offer
 from pytest_helmbench.engine.judge_access import JudgeOffer, OpenedJudges
 from pytest_helmbench.engine.local_judges import LocalJudges
 from pytest_helmbench.engine.parcels import judge
 from pytest_helmbench.engine.work import UnjudgedError
-from pytest_helmbench.session.stored_answers import Unwatched
-
-Found = tuple[int, str, dict[str, str]]
-
-
-@dataclass
-class _Session:
-    """A session that judges."""
-
-    offer: JudgeOffer | None
-    notes: list[str] = field(default_factory=list)
-    stalls: list[float] = field(default_factory=list)
-    expected: int = 0
-
-    def judged(self, asked: Sequence[tuple[Timed, str]]) -> list[Found | BaseException]:
-        return asyncio.run(self._judged(asked))
-
-    async def _judged(self, asked: Sequence[tuple[Timed, str]]) -> list[Found | BaseException]:
-        evaluations = Evaluations(self.offer, self.notes.append)
-        evaluations.expect(self.expected or len(asked))
-        watching = asyncio.ensure_future(self._watch())
-        try:
-            found = await asyncio.gather(
-                *(evaluations.of(evaluator, reply(text), Unwatched()) for evaluator, text in asked),
-                return_exceptions=True,
-            )
-        finally:
-            watching.cancel()
-            evaluations.close()
-        return found
-
-    async def _watch(self) -> None:
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.001)
-            self.stalls.append(time.monotonic() - before)
 
 
 def _offer(given: str) -> JudgeOffer | None:
@@ -80,31 +41,23 @@ def _processes(count: int) -> Iterator[tuple[JudgeOffer, LocalJudges]]:
         executor.shutdown()
 
 
-def _texts(found: Sequence[Found | BaseException]) -> list[str]:
-    return [one if isinstance(one, BaseException) else one[1] for one in found]  # type: ignore[misc]
-
-
-def _pids(found: Sequence[Found | BaseException]) -> set[int]:
-    return {one[0] for one in found if not isinstance(one, BaseException)}
-
-
 def test_dear_replies_are_judged_by_processes_without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    session = _Session(_offer("2"))
+    session = Dispatched(_offer("2"))
     found = session.judged([(Timed(20), f"reply {number}") for number in range(40)])
-    assert _texts(found) == [f"reply {number}" for number in range(40)]
-    elsewhere = _pids(found) - {os.getpid()}
+    assert texts(found) == [f"reply {number}" for number in range(40)]
+    elsewhere = pids(found) - {os.getpid()}
     assert len(elsewhere) == 2
     for one in found:
         if not isinstance(one, BaseException) and one[0] != os.getpid():
             assert not [name for name in one[2] if "KEY" in name or name.startswith("PYTEST")]
-    until(lambda: not any(map(_lives, elsewhere)), "the processes end with the session")
+    until(lambda: not any(map(lives, elsewhere)), "the processes end with the session")
     assert session.notes == []
 
 
 def test_the_loop_goes_on_while_a_reply_takes_200_ms() -> None:
     for given in ("0", "2"):
-        session = _Session(_offer(given))
+        session = Dispatched(_offer(given))
         session.judged([(Timed(200), "long")] * 4)
         # 200 ms where it is judged on the loop; a busy machine adds its own to either.
         assert sorted(session.stalls)[-3] < 0.1, given
@@ -112,16 +65,16 @@ def test_the_loop_goes_on_while_a_reply_takes_200_ms() -> None:
 
 def test_cheap_replies_stay_here_and_auto_starts_processes_only_when_it_pays() -> None:
     here = {os.getpid()}
-    assert _pids(_Session(_offer("2")).judged([(Timed(0), "x")])) == here
-    few = _Session(_offer("auto"))
-    assert _pids(few.judged([(Timed(5), "x")] * 12)) == here
-    many = _Session(_offer("auto"), expected=10_000)
-    assert len(_pids(many.judged([(Timed(8), "x")] * 60))) > 1
+    assert pids(Dispatched(_offer("2")).judged([(Timed(0), "x")])) == here
+    few = Dispatched(_offer("auto"))
+    assert pids(few.judged([(Timed(5), "x")] * 12)) == here
+    many = Dispatched(_offer("auto"), expected=10_000)
+    assert len(pids(many.judged([(Timed(8), "x")] * 60))) > 1
 
 
 def test_what_is_raised_and_what_finds_no_verdict_come_back_as_such() -> None:
     with _processes(1) as (offer, _):
-        session = _Session(offer)
+        session = Dispatched(offer)
         raised, none, unmovable = session.judged(
             [(Faulty(0), "raised"), (Faulty(0), "none"), (Unmovable(0), "stays")]
         )
@@ -129,39 +82,35 @@ def test_what_is_raised_and_what_finds_no_verdict_come_back_as_such() -> None:
     assert str(raised) == f"raised in {os.getpid()}"
     assert isinstance(none, UnjudgedError)
     assert (none.outcome.reason, none.outcome.latency_ms) == ("rule_timeout", 1.0)
-    assert _texts([unmovable]) == ["stays"]
+    assert texts([unmovable]) == ["stays"]
     assert any("unmovable are judged in the session's own process" in note for note in session.notes)
 
 
 def test_a_judge_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> None:
     place = tmp_path / "pid"
     with _processes(2) as (offer, _):
-        session = _Session(offer)
+        session = Dispatched(offer)
 
-        async def run() -> list[Found | BaseException]:
-            judged = asyncio.ensure_future(
-                session._judged([(Timed(30, place=place), str(n)) for n in range(40)])
-            )
-            await asyncio.to_thread(until, lambda: _at_work(place), "a judge is at work")
+        def kill() -> None:
+            until(lambda: _at_work(place), "a judge is at work")
             os.kill(int(place.read_text()), signal.SIGKILL)
-            return await judged
 
-        found = asyncio.run(run())
-        assert _texts(found) == [str(number) for number in range(40)]
-        assert len(_pids(found)) >= 2
+        found = session.judged([(Timed(30, place=place), str(number)) for number in range(40)], beside=kill)
+        assert texts(found) == [str(number) for number in range(40)]
+        assert len(pids(found)) >= 2
     assert session.notes == []
 
 
 def test_a_reply_that_kills_judges_is_an_error_and_the_others_are_judged() -> None:
     with _processes(2) as (offer, _):
         evaluator = Deadly(5, spares=os.getpid())
-        found = _Session(offer).judged([(evaluator, "poison" if n == 20 else str(n)) for n in range(40)])
+        found = Dispatched(offer).judged([(evaluator, "poison" if n == 20 else str(n)) for n in range(40)])
     died = found.pop(20)
     assert isinstance(died, UnjudgedError)
     assert (died.outcome.verdict, died.outcome.reason) == (Verdict.ERROR, "judge_died")
     assert "was ended by SIGKILL" in died.outcome.message
     assert "ended 4 judges" in died.outcome.message
-    assert _texts(found) == [str(number) for number in range(40) if number != 20]
+    assert texts(found) == [str(number) for number in range(40) if number != 20]
 
 
 def test_judges_that_are_gone_are_waited_for_and_then_others_stand_in() -> None:
@@ -169,10 +118,10 @@ def test_judges_that_are_gone_are_waited_for_and_then_others_stand_in() -> None:
         raise OSError("nobody is there")
 
     with _processes(1) as (offer, executor):
-        session = _Session(JudgeOffer(nobody, offer.fallback, wait_s=0.0))
+        session = Dispatched(JudgeOffer(nobody, offer.fallback, wait_s=0.0))
         found = session.judged([(Timed(100), str(number)) for number in range(20)])
-        assert _texts(found) == [str(number) for number in range(20)]
-        assert set(executor.pids) & _pids(found)
+        assert texts(found) == [str(number) for number in range(20)]
+        assert set(executor.pids) & pids(found)
     assert session.notes == [
         "the judges could not be reached: nobody is there",
         "the judges were gone for 0 s: replies were judged by processes of this machine",
@@ -183,6 +132,7 @@ _PARENT = """
 import sys, time
 from pytest_helmbench.engine.local_judges import LocalJudges
 from pytest_helmbench.engine.parcels import Packer, judge
+from dispatched import Dispatched, lives, pids, texts
 from evaluators import Timed, reply
 from pathlib import Path
 if __name__ == "__main__":
@@ -204,17 +154,9 @@ def test_a_judge_ends_when_its_session_is_killed(tmp_path: Path) -> None:
     assert pid != parent.pid
     parent.kill()
     parent.wait()
-    until(lambda: not _lives(pid), "the judge has ended")
+    until(lambda: not lives(pid), "the judge has ended")
 
 
 def _at_work(place: Path) -> bool:
     written = place.read_text() if place.exists() else ""
     return written not in ("", str(os.getpid()))
-
-
-def _lives(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

@@ -1,0 +1,194 @@
+"""Judges on a Dask cluster: parcels of bytes out, all that is done in one gather.
+
+Dask's lists and its `result()` of each future cost as much as judging; a parcel is one value to it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, KilledWorker, Security
+
+from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
+from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.judge_access import JudgesGoneError, OpenedJudges
+from pytest_helmbench.engine.local_judges import clean_environment
+from pytest_helmbench.engine.parcels import judge, version
+from pytest_helmbench.engine.pipe_frames import read_frame, write_frame
+
+__all__ = ["dask_judges"]
+
+_CONNECT_S = 10
+_LOOK_S = 1.0
+_END_S = 2.0
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); from pytest_helmbench.engine.dask_cluster import main; main()"
+)
+
+
+def dask_judges(places: JudgePlaces) -> OpenedJudges:
+    """Reach a scheduler, or start a cluster of our own on this machine.
+
+    Raises:
+        HelmbenchError: Nobody answers.
+    """
+    logging.getLogger("distributed").setLevel(
+        logging.ERROR
+    )  # it writes into pytest's lines whoever comes and goes
+    cluster: _OwnCluster | None = None
+    address, security = places.target, None
+    if places.kind is JudgeKind.DASK_LOCAL:
+        cluster = _OwnCluster(places.count)
+        address, security = cluster.address, cluster.security
+    try:
+        # Without a word of ours, the certificates are those of Dask's configuration.
+        client = Client(
+            address, timeout=_CONNECT_S, security=security, set_as_default=False, name="helmbench"
+        )
+    except Exception as error:
+        if cluster is not None:
+            cluster.close()
+        raise HelmbenchError(f"no Dask scheduler answers at {address}: {error}") from error
+    judges = _DaskJudges(client, cluster.close if cluster is not None else lambda: None)
+    return OpenedJudges(judges.submit, judges.places, judges.close, made_by=version())
+
+
+class _OwnCluster:
+    """A scheduler with its workers in processes of their own, which have nothing of our environment.
+
+    They speak TLS with certificates of the hour: whoever reached the scheduler otherwise would run code as its user.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _PROGRAM, str(Path(__file__).parents[2]), str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=clean_environment(),
+            cwd=Path(sys.executable).anchor,
+            start_new_session=True,  # Ctrl-C is ours
+        )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the process has no pipes")
+        paths = [path for path in sys.path if Path(path).is_absolute()]
+        try:
+            write_frame(self._process.stdin, pickle.dumps(paths))
+            told = json.loads(read_frame(self._process.stdout))
+        except (EOFError, OSError) as error:
+            self._process.kill()
+            raise HelmbenchError(
+                f"a Dask cluster could not be started here: {self._process.wait()}"
+            ) from error
+        self.address: str = told["address"]
+        self.security = Security(**told["security"])
+
+    def close(self) -> None:
+        """End scheduler and workers: their pipe is closed."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class _DaskJudges:
+    """A client, a thread that collects what is done, and one that counts who is there.
+
+    Args:
+        client: Connected.
+        end: Ends what was started beside it.
+    """
+
+    def __init__(self, client: Client, end: Callable[[], None]) -> None:
+        self._client = client
+        self._end = end
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._out: dict[str, tuple[Any, Future[bytes]]] = {}
+        self._places = sum(client.nthreads().values())
+        self._closed = threading.Event()
+        for work in (self._collect, self._count):
+            threading.Thread(target=work, name="helmbench-dask", daemon=True).start()
+
+    def submit(self, parcel: bytes) -> Future[bytes]:
+        """Have a parcel judged.
+
+        Raises:
+            JudgesGoneError: The scheduler is not there.
+        """
+        if self._client.status != "running":
+            raise JudgesGoneError("the Dask scheduler is gone")
+        future: Future[bytes] = Future()
+        task = self._client.submit(judge, parcel, pure=False)
+        self._out[task.key] = (task, future)
+        task.add_done_callback(self._done.put)
+        return future
+
+    def places(self) -> int:
+        """Return the threads of all workers, as counted a second ago."""
+        return self._places if self._client.status == "running" else 0
+
+    def close(self) -> None:
+        """Leave the cluster; one of our own is ended."""
+        self._closed.set()
+        self._done.put(None)
+        with suppress(Exception):
+            self._client.close(timeout=_END_S)
+        self._end()
+
+    def _count(self) -> None:
+        while not self._closed.wait(_LOOK_S):
+            try:
+                self._places = sum(self._client.nthreads().values())
+            except Exception:  # noqa: BLE001 - whatever a lost connection raises
+                self._places = 0
+
+    def _collect(self) -> None:
+        while (task := self._done.get()) is not None:
+            tasks = [task]
+            with suppress(queue.Empty):
+                while True:
+                    tasks.append(self._done.get_nowait())
+            if None in tasks:
+                return
+            finished = [one for one in tasks if one.status == "finished"]
+            try:
+                results = self._client.gather(finished) if finished else []
+            except Exception:  # noqa: BLE001 - who held a result is gone: each is asked for by itself
+                results = [None] * len(finished)
+            for one, result in zip(finished, results, strict=True):
+                if result is not None:
+                    self._settle(one, result)
+            for one in tasks:
+                if one.key in self._out:
+                    self._settle(one, None)
+
+    def _settle(self, task: Any, result: bytes | None) -> None:
+        _, future = self._out.pop(task.key)
+        if not future.set_running_or_notify_cancel():
+            return
+        if result is not None:
+            future.set_result(result)
+            return
+        try:
+            future.set_result(task.result(timeout=_CONNECT_S))
+        except KilledWorker as error:
+            future.set_exception(BrokenExecutor(f"Dask: {error}"))
+        except Exception as error:  # noqa: BLE001 - whatever the worker has raised
+            gone = task.status in ("cancelled", "lost", "pending")
+            future.set_exception(JudgesGoneError("the Dask scheduler is gone") if gone else error)

@@ -1,0 +1,96 @@
+"""Replies that are judged on a real Dask cluster, whose parts are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from dispatched import Dispatched, lives, pids, texts
+from evaluators import Timed
+from sessions import until
+
+from pytest_helmbench.core.judge_places import JudgePlaces
+from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.engine.executors import judge_offer
+
+
+@contextmanager
+def _started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _worker(file: Path) -> list[str]:
+    options = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(file.parent)]
+    return ["distributed.cli.dask_worker", "--scheduler-file", str(file), *options]
+
+
+def _dispatched(given: str, wait_s: float) -> Dispatched:
+    """Return a session whose judges are there already: a cluster takes seconds to start on a busy machine."""
+    offer = judge_offer(JudgePlaces.parse(UsersWord(given)), wait_s)
+    assert offer is not None
+    opened = [offer.open()]
+    until(opened[0].places, "somebody judges")
+    return Dispatched(replace(offer, open=lambda: opened.pop() if opened else offer.open()))
+
+
+def test_a_cluster_of_our_own_has_no_keys_and_ends_with_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    session = _dispatched("dask:local:1", 30.0)
+    found = session.judged([(Timed(20), str(number)) for number in range(40)])
+    elsewhere = pids(found) - {os.getpid()}
+    assert texts(found) == [str(number) for number in range(40)]
+    assert len(elsewhere) == 1, session.notes
+    assert not [
+        one
+        for one in found
+        if not isinstance(one, BaseException) and "OPENAI_API_KEY" in one[2] and one[0] in elsewhere
+    ]
+    until(lambda: not any(map(lives, elsewhere)), "the workers end with the session")
+    assert session.notes == []
+
+
+def test_a_worker_joins_late_the_first_is_killed_and_then_the_scheduler(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.json"
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(_started("distributed.cli.dask_scheduler", *options))
+        until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler says where it is")
+        first = stack.enter_context(_started(*_worker(file)))
+        address = f"dask:{json.loads(file.read_text())['address']}"
+        session = _dispatched(address, 60.0)
+        seen: set[int] = set()
+        late: list[int] = []
+
+        def judged_by(pid: int) -> None:
+            seen.add(pid)
+            if pid == first.pid and not late:
+                late.append(stack.enter_context(_started(*_worker(file))).pid)
+                first.kill()
+
+        session.on_found = judged_by
+        asked = [(Timed(30), str(number)) for number in range(60)]
+        assert texts(session.judged(asked)) == [text for _, text in asked]
+        assert {first.pid, *late} <= seen
+        assert session.notes == []
+
+        session = _dispatched(address, 0.0)
+        session.on_found = lambda pid: scheduler.kill() if pid in late else None
+        found = session.judged(asked)
+    assert texts(found) == [text for _, text in asked]
+    assert late[0] in pids(found)
+    assert "the judges were gone for 0 s: replies were judged by processes of this machine" in session.notes
