@@ -65,7 +65,15 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
         "pytest_helmbench",
         *(
             f"pytest_helmbench.{name}"
-            for name in ("core", "core.option", "core.option_types", "core.users_word", "options", "plugin")
+            for name in (
+                "core",
+                "core.kind_options",
+                "core.option",
+                "core.option_types",
+                "core.users_word",
+                "options",
+                "plugin",
+            )
         ),
     )
     assert f"LOADED {' '.join(ours)}\n" in result.stdout
