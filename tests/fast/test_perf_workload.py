@@ -35,7 +35,15 @@ def test_prompts_stand_in_the_order_of_their_latencies(tmp_path: Path) -> None:
 
 def test_a_size_at_which_a_case_is_over_a_tenth_dearer_than_before_is_marked() -> None:
     base = Measure(
-        wall_s=1, cpu_s=1, peak_mib=50, largest_mib=50, written=10, requests=0, most_in_flight=0, output=""
+        wall_s=1,
+        cpu_s=1,
+        busiest_s=1,
+        peak_mib=50,
+        largest_mib=50,
+        written=10,
+        requests=0,
+        most_in_flight=0,
+        output="",
     )
     more = replace(base, cpu_s=10, largest_mib=60, written=4_000_010)
     most = replace(base, cpu_s=130, largest_mib=161, written=40_000_000)
