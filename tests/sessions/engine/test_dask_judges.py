@@ -20,6 +20,8 @@ from pytest_helmbench.core.judge_places import JudgePlaces
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.executors import judge_offer
 
+pytest.importorskip("distributed")
+
 
 @contextmanager
 def _started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
