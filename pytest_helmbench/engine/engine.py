@@ -47,10 +47,20 @@ class Progress(Generic[JobT]):
         self.job = job
         self.sending = 0
         self.started = time.monotonic()
+        self._refused = False
 
     def check(self) -> None:
         """Raise `asyncio.CancelledError` once the run is cancelled: nothing more may be sent."""
         if self._engine.cancelled is not None:
+            self._refused = True
+            raise asyncio.CancelledError(self._engine.cancelled)
+
+    def check_whole(self) -> None:
+        """Raise `asyncio.CancelledError` where the end of the run has kept a request of the job from being sent.
+
+        Foreign code may have taken that for an answer, and what it then says is no outcome.
+        """
+        if self._refused:
             raise asyncio.CancelledError(self._engine.cancelled)
 
     @contextmanager

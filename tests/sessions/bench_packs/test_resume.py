@@ -120,6 +120,27 @@ def test_a_second_ctrl_c_stops_at_once_and_keeps_what_came(
     assert rows(database, "SELECT count(*) FROM responses") == [(6,)]
 
 
+def test_what_a_pack_says_of_a_call_that_ctrl_c_has_kept_back_is_no_verdict(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    forgiving = """async () => {
+        await ask(`${input.scenario.id} first`);
+        try { await ask(`${input.scenario.id} second`); } catch { return result({ status: "fail", score: 0 }); }
+        return result();
+    }"""
+    write_asking_pack(pytester.path / "pack", {f"forgiving-{number}": forgiving for number in range(2)})
+    provider.latency_s = 1.0
+    session = Session(pytester.path, provider.url, "-n0", *_OPTIONS, paths=_PATHS)
+    until(lambda: provider.in_flight == 2, "the first requests are out")
+
+    session.interrupt(everybody=True)
+
+    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+    database = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT count(*) FROM responses") == [(2,)]
+    assert rows(database, "SELECT code, outcome, reason FROM results") == []
+
+
 def test_a_killed_node_process_costs_no_call(pytester: pytest.Pytester, provider: Provider) -> None:
     folder = pytester.path
     write_asking_pack(folder / "pack", {**_SLOW, **_QUICK})
