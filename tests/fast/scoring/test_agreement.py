@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from pytest_helmbench.scoring.agreement import agreement
 
@@ -17,6 +16,8 @@ def test_golden_kappa() -> None:
 
 @pytest.mark.parametrize("cells", [(46, 4, 9, 41), (10, 1, 0, 3), (90, 3, 5, 2), (5, 9, 7, 4), (1, 0, 1, 1)])
 def test_kappa_and_its_interval_are_those_of_statsmodels(cells: tuple[int, int, int, int]) -> None:
+    from statsmodels.stats.inter_rater import cohens_kappa  # a second, for this test alone
+
     found = agreement(*cells)
     oracle = cohens_kappa([[cells[0], cells[1]], [cells[2], cells[3]]])
     assert found is not None

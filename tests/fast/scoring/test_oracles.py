@@ -1,29 +1,31 @@
-"""Our formulas against scipy and statsmodels, which no session imports."""
+"""Our formulas against scipy and statsmodels, which no session imports.
+
+Each test imports what it needs: seconds, which every worker would spend when it collects.
+"""
 
 from __future__ import annotations
 
 import ast
 import random
 from fractions import Fraction
+from typing import Any
 
-import numpy as np
 import pytest
-import statsmodels.api as sm
 from house_figures import paths, source
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
 
 from pytest_helmbench.scoring.changes import change_of, holm_adjusted
 from pytest_helmbench.scoring.intervals import Stratum, t_quantile, tree_interval, wilson
 from pytest_helmbench.scoring.sign_flip import sign_flip
 
 
-def _gain(first: object, second: object, axis: int) -> object:
-    return np.asarray(first).sum(axis) - np.asarray(second).sum(axis)
+def _gain(first: Any, second: Any, axis: int) -> Any:
+    return first.sum(axis) - second.sum(axis)
 
 
 def test_the_sign_flip_is_the_exact_permutation_test() -> None:
+    import numpy as np
+    from scipy import stats
+
     rng = random.Random(1)
     for number in range(200):
         size = rng.randint(2, 12) if number % 10 == 0 else rng.randint(2, 8)
@@ -43,6 +45,8 @@ def test_the_sign_flip_is_the_exact_permutation_test() -> None:
 
 
 def test_equal_changes_are_a_binomial_test() -> None:
+    from scipy import stats
+
     for up, down in ((4, 14), (200, 250), (0, 5), (7, 7)):
         changes = [Fraction(1, 300)] * up + [Fraction(-1, 300)] * down
         expected = stats.binomtest(up, up + down, 0.5, alternative="less").pvalue
@@ -50,6 +54,10 @@ def test_equal_changes_are_a_binomial_test() -> None:
 
 
 def test_quantiles_wilson_and_holm() -> None:
+    from scipy import stats
+    from statsmodels.stats.multitest import multipletests
+    from statsmodels.stats.proportion import proportion_confint
+
     for probability in (0.9, 0.95, 0.975):
         for df in (1, 2, 3, 3.7, 5, 8, 20, 100):
             assert t_quantile(probability, df) == pytest.approx(stats.t.ppf(probability, df), rel=0.0013)
@@ -62,6 +70,10 @@ def test_quantiles_wilson_and_holm() -> None:
 
 
 def test_the_variances_are_those_of_a_weighted_regression_with_hc2() -> None:
+    import numpy as np
+    import statsmodels.api as sm
+    from scipy import stats
+
     points, earned = np.array([10, 10, 20, 10.0]), np.array([10, 5, 15, 10.0])
     fit = sm.WLS(earned / points, np.ones(4), weights=points).fit(cov_type="HC2")
     clusters = [(int(m), int(e)) for m, e in zip(points, earned, strict=True)]
