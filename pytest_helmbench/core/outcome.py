@@ -254,6 +254,7 @@ class AttemptRecord:
         reserved_usd: What the budget counts for it while its cost is unknown; None without a budget.
         chunk_times: Of a stream that was passed on: JSON, `[[end in bytes, ms since sent], …]`; None for none.
         judge: Id of the marking model that was asked; None for other calls.
+        asked: Id of the model that was asked, a marking model too; None where nobody says.
     """
 
     run_id: int
@@ -281,6 +282,12 @@ class AttemptRecord:
     reserved_usd: float | None = None
     chunk_times: str | None = None
     judge: str | None = None
+    asked: str | None = None
+
+    @property
+    def question(self) -> tuple[str | None, str, int]:
+        """What makes two requests the same: whom, what, and which repetition."""
+        return self.asked, self.request_hash, self.repetition
 
 
 @dataclass(frozen=True, slots=True)

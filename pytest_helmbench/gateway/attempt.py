@@ -53,8 +53,9 @@ class PreparedCall:
     @property
     def wanted(self) -> Wanted:
         """What to look for among the recorded replies."""
-        origin = self.call.origin
-        return Wanted(origin.run_id, origin.code, origin.repetition, self.hash)
+        origin, asked = self.call.origin, self.call.entry.id
+        judge = asked if self.call.purpose == "judge" else None
+        return Wanted(origin.run_id, origin.code, origin.repetition, self.hash, asked, judge)
 
 
 def prepared(call: Call) -> PreparedCall:
@@ -150,4 +151,5 @@ class Attempt:
             chunk_times=written_times(answer.times) if answer else None,
             reserved_usd=reserved_usd if reserved_usd and usage.cost_usd is None else None,
             judge=call.entry.id if call.purpose == "judge" else None,
+            asked=call.entry.id,
         )

@@ -151,7 +151,7 @@ class LocalBackend:
             and record.reply_key is not None
             and record.response_body is not None
         ):
-            self._reply_cache.answered(record.request_hash, record.repetition, record.response_body)
+            self._reply_cache.answered(record.question, record.response_body)
 
     def release(self, permit: Permit) -> None:
         """See `Backend.release`."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pytest_helmbench.gateway.live_stream import ChunkTimes
 
-__all__ = ["CacheMode", "Record", "Recorded", "RecordedUse", "ReplyCache", "Wanted"]
+__all__ = ["CacheMode", "Question", "Record", "Recorded", "RecordedUse", "ReplyCache", "Wanted"]
+
+
+Question: TypeAlias = tuple[str | None, str, int]
+"""Id of the model, hash of the request, repetition: one server's reply is not that of another."""
 
 
 class CacheMode(StrEnum):
@@ -44,18 +48,22 @@ class Wanted:
         run_id: The run that asks.
         code: Code of the case.
         repetition: From 1; another repetition is another request.
-        request_hash: SHA-256 (hex) of the body.
+        request_hash: SHA-256 (hex) of the body, which may name the same model at two servers.
+        asked: Id of the model.
+        judge: The same of a marking model; None for other calls.
     """
 
     run_id: int
     code: str
     repetition: int
     request_hash: str
+    asked: str
+    judge: str | None = None
 
     @property
-    def key(self) -> tuple[str, int]:
+    def question(self) -> Question:
         """What makes two requests the same."""
-        return self.request_hash, self.repetition
+        return self.asked, self.request_hash, self.repetition
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +104,8 @@ class ReplyCache:
     def __init__(self, record: Record, *, shares: bool) -> None:
         self._record = record
         self._shares = shares
-        self._out: dict[tuple[str, int], asyncio.Future[bytes | None]] = {}
-        self._answered: set[tuple[str, int]] = set()
+        self._out: dict[Question, asyncio.Future[bytes | None]] = {}
+        self._answered: set[Question] = set()
 
     async def look_up(self, wanted: Wanted) -> Recorded | None:
         """Return a reply; None means: ask, and tell by `answered` or `given_up` what came of it.
@@ -107,29 +115,29 @@ class ReplyCache:
         """
         if not self._shares:
             return self._record.look_up(wanted)
-        while (out := self._out.get(wanted.key)) is not None:
+        while (out := self._out.get(wanted.question)) is not None:
             body = await asyncio.shield(out)
             if body is not None:
                 return Recorded(body, own=False)
-        if wanted.key in self._answered:
+        if wanted.question in self._answered:
             # On disk in a moment: in a thread, since a file that is locked can make it a long one.
             await asyncio.to_thread(self._record.settle)
         found = self._record.look_up(wanted)
-        if found is None and wanted.key not in self._out:
-            self._out[wanted.key] = asyncio.get_running_loop().create_future()
+        if found is None and wanted.question not in self._out:
+            self._out[wanted.question] = asyncio.get_running_loop().create_future()
         return found
 
-    def answered(self, request_hash: str, repetition: int, body: bytes) -> None:
+    def answered(self, question: Question, body: bytes) -> None:
         """Give the reply to those who wait for the same."""
         if self._shares:
-            self._answered.add((request_hash, repetition))
-        self._resolve((request_hash, repetition), body)
+            self._answered.add(question)
+        self._resolve(question, body)
 
     def given_up(self, wanted: Wanted) -> None:
         """Let the next one ask who waits for the same."""
-        self._resolve(wanted.key, None)
+        self._resolve(wanted.question, None)
 
-    def _resolve(self, key: tuple[str, int], body: bytes | None) -> None:
+    def _resolve(self, key: Question, body: bytes | None) -> None:
         out = self._out.pop(key, None)
         if out is not None and not out.done():
             out.set_result(body)

@@ -12,7 +12,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.permits import NotStoredError, Permit, PermitRequest, RefusedError
-from pytest_helmbench.gateway.reply_cache import Wanted
+from pytest_helmbench.gateway.reply_cache import Question, Wanted
 from pytest_helmbench.pytest_side.xdist_channel import REFUSALS, Channel, send
 
 __all__ = ["ChannelServer", "Told"]
@@ -51,7 +51,7 @@ class ChannelServer:
         self._backend: LocalBackend | None = None
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, Permit] = {}
-        self._wanted: dict[tuple[str, int], Wanted] = {}
+        self._wanted: dict[Question, Wanted] = {}
         self.ended = False
         channel.setcallback(self._receive, endmarker=None)
 
@@ -109,7 +109,7 @@ class ChannelServer:
                 self._held.pop(permit.number, None)
                 backend.settle(permit, used, record)
                 if record.reply_key is not None:
-                    self._wanted.pop((record.request_hash, record.repetition), None)
+                    self._wanted.pop(record.question, None)
             case ("failed", model, case):
                 backend.failed(model, case)
             case ("recall", number, wanted):
@@ -150,11 +150,11 @@ class ChannelServer:
             self.send("unreadable", number, str(error))
             return
         if recorded is None:
-            self._wanted[wanted.key] = wanted
+            self._wanted[wanted.question] = wanted
         self.send("recalled", number, recorded)
 
     def _forget(self, backend: LocalBackend, wanted: Wanted) -> None:
-        if self._wanted.pop(wanted.key, None) is not None:
+        if self._wanted.pop(wanted.question, None) is not None:
             backend.give_up(wanted)
 
     async def _acquire(self, backend: LocalBackend, number: int, wanted: PermitRequest) -> None:

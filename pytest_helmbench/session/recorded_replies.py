@@ -38,15 +38,14 @@ class RecordedReplies:
             StoreError: The file cannot be read.
         """
         if wanted.run_id in self._runs:
-            mine = self._recorded.reply_of_run(
-                wanted.run_id, wanted.code, wanted.request_hash, wanted.repetition
-            )
+            of_case = (wanted.run_id, wanted.code, wanted.repetition)
+            mine = self._recorded.reply_of_run(of_case, wanted.request_hash, wanted.judge)
             # To refresh is to call anew once: what the run that goes on has called for itself is new.
             if mine is not None and (mine.paid or self._mode is not CacheMode.REFRESH):
                 return Recorded(mine.body, own=mine.paid, times=read_times(mine.chunk_times))
         if not self._mode.reads:
             return None
-        other = self._recorded.reply(wanted.request_hash, wanted.repetition)
+        other = self._recorded.reply(wanted.request_hash, wanted.repetition, wanted.asked)
         return None if other is None else Recorded(other.body, own=False, times=read_times(other.chunk_times))
 
     def settle(self) -> None:

@@ -338,6 +338,7 @@ def _attempts(run_id: int, case: _Judged) -> Iterator[AttemptRecord]:
             started_at=now,
             received_at=now,
             judge=answer.judge or None,
+            asked=answer.judge or None,
         )
 
 

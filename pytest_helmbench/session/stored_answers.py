@@ -38,12 +38,12 @@ class JudgeAnswers:
         self._path = path
         self._requests: dict[tuple[str, str, int, str], bytes] = {}
         self._samples: dict[tuple[str, int], bytes] = {}
-        self._answers: dict[tuple[str, int, str, str], StoredReply] = {}
+        self._answers: dict[tuple[str, str, int, str, str], StoredReply] = {}
         for said in replies:
             reply, judge = said.reply, said.judge or "".join(unnamed)
             self._requests[judge, said.code, said.repetition, said.criterion] = reply.request
             self._samples[judge, said.repetition] = reply.request
-            self._answers[said.code, said.repetition, said.criterion, reply.request_hash] = reply
+            self._answers[judge, said.code, said.repetition, said.criterion, reply.request_hash] = reply
 
     def answer(self, call: Call) -> StoredReply | None:
         """Return what the judge has said to exactly this request, in this run or in any other.
@@ -64,8 +64,8 @@ class JudgeAnswers:
         body["messages"] = [{"role": message.role, "content": message.content} for message in call.messages]
         body["response_format"] = call.response_format
         wanted = request_hash(encode(body))
-        known = self._answers.get((code, repetition, criterion, wanted))
-        return known or newest_reply(self._path, wanted, repetition)
+        known = self._answers.get((judge, code, repetition, criterion, wanted))
+        return known or newest_reply(self._path, wanted, repetition, judge)
 
 
 @dataclass(frozen=True, slots=True)

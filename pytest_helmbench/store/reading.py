@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError, store_error
 
-__all__ = ["has_table", "opened", "reading", "with_known_judges"]
+__all__ = ["has_table", "opened", "reading", "with_known_judges", "with_known_models"]
 
 
 @contextlib.contextmanager
@@ -55,5 +55,14 @@ def has_table(conn: sqlite3.Connection, name: str) -> bool:
 
 def with_known_judges(conn: sqlite3.Connection, statement: str) -> str:
     """Return a statement over `calls` as this file can run it: an older one does not say which judge was asked."""
-    found = conn.execute("SELECT 1 FROM pragma_table_info('calls') WHERE name = 'judge'").fetchone()
-    return statement if found is not None else statement.replace("calls.judge", "NULL")
+    return _with_column(conn, statement, "calls", "judge")
+
+
+def with_known_models(conn: sqlite3.Connection, statement: str) -> str:
+    """Return a statement over `responses` likewise: an older file does not say who gave them."""
+    return _with_column(conn, statement, "responses", "asked")
+
+
+def _with_column(conn: sqlite3.Connection, statement: str, table: str, column: str) -> str:
+    found = conn.execute("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table, column)).fetchone()
+    return statement if found is not None else statement.replace(f"{table}.{column}", "NULL")

@@ -117,23 +117,33 @@ class RecordedRuns:
         """Close the connection."""
         self._conn.close()
 
-    def reply(self, request_hash: str, repetition: int) -> PaidReply | None:
-        """Return the newest reply that answered this request in this repetition, or None."""
+    def reply(self, request_hash: str, repetition: int, asked: str) -> PaidReply | None:
+        """Return the newest reply of a model to this request in this repetition, or None.
+
+        A reply of an older record, which does not say who gave it, stands where there is no other.
+        """
         rows = self._rows(
             "SELECT body, chunk_times FROM responses WHERE request_hash = ? AND repetition = ? AND body IS NOT NULL"
-            " ORDER BY id DESC LIMIT 1",
-            (request_hash, repetition),
+            " AND coalesce(asked, ?) = ? ORDER BY asked IS NULL, id DESC LIMIT 1",
+            (request_hash, repetition, asked, asked),
         )
         return PaidReply(bytes(rows[0][0]), False, rows[0][1]) if rows else None
 
-    def reply_of_run(self, run_id: int, code: str, request_hash: str, repetition: int) -> PaidReply | None:
-        """Return the newest reply to this request for this case of this run, or None."""
+    def reply_of_run(self, of_case: CaseKey, request_hash: str, judge: str | None) -> PaidReply | None:
+        """Return the newest reply to this request for this case of this run, or None.
+
+        Args:
+            of_case: Run, code, repetition.
+            request_hash: Of the request.
+            judge: Id of the marking model that was asked; None for the model under test.
+        """
         rows = self._rows(
             "SELECT responses.body, max(calls.from_cache = 0) OVER (), responses.chunk_times FROM calls"
             " JOIN responses ON responses.id = calls.response_id"
             " WHERE calls.run_id = ? AND calls.code = ? AND calls.repetition = ? AND calls.request_hash = ?"
-            " AND responses.body IS NOT NULL ORDER BY calls.id DESC LIMIT 1",
-            (run_id, code, repetition, request_hash),
+            " AND coalesce(calls.judge, ?, '') = coalesce(?, '') AND responses.body IS NOT NULL"
+            " ORDER BY calls.judge IS NULL, calls.id DESC LIMIT 1",
+            (*of_case, request_hash, judge, judge),
         )
         return PaidReply(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.reading import with_known_judges
+from pytest_helmbench.store.reading import with_known_judges, with_known_models
 
 __all__ = ["JudgeReply", "StoredCase", "StoredReply", "judge_replies", "newest_reply", "stored_cases"]
 
@@ -82,7 +82,9 @@ _JUDGES = """
 _NEWEST = """
     SELECT responses.request_hash, requests.body, responses.body, responses.text, NULL
     FROM responses JOIN requests ON requests.hash = responses.request_hash
-    WHERE responses.request_hash = ? AND responses.repetition = ? ORDER BY responses.id DESC LIMIT 1
+    WHERE responses.request_hash = :hash AND responses.repetition = :repetition
+        AND coalesce(responses.asked, :asked) = :asked
+    ORDER BY responses.asked IS NULL, responses.id DESC LIMIT 1
 """
 
 
@@ -107,14 +109,15 @@ def judge_replies(path: Path, run_id: int) -> tuple[JudgeReply, ...]:
         return tuple(JudgeReply(*(*row[:4], StoredReply(*row[4:]))) for row in found)
 
 
-def newest_reply(path: Path, request_hash: str, repetition: int) -> StoredReply | None:
-    """Return the newest reply that any run has had to a request; None when it was never answered.
+def newest_reply(path: Path, request_hash: str, repetition: int, asked: str) -> StoredReply | None:
+    """Return the newest reply that any run has had of a model to a request; None when there is none.
 
     Raises:
         StoreError: The file cannot be read.
     """
     with _reading(path) as conn:
-        row = conn.execute(_NEWEST, (request_hash, repetition)).fetchone()
+        wanted = {"hash": request_hash, "repetition": repetition, "asked": asked}
+        row = conn.execute(with_known_models(conn, _NEWEST), wanted).fetchone()
     return None if row is None else StoredReply(*row)
 
 

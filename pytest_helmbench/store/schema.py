@@ -245,6 +245,12 @@ def keep_weighted_labels(db: Database) -> None:
 
 
 @_MIGRATIONS()
+def keep_asked_models(db: Database) -> None:
+    """Keep which model gave a reply: two servers may know different ones by the same name."""
+    db.conn.execute("ALTER TABLE responses ADD COLUMN asked TEXT")
+
+
+@_MIGRATIONS()
 def keep_shards(db: Database) -> None:
     """Keep which runs are shares of a plan, and what that plan was."""
     for statement in ADD_SHARDS:
