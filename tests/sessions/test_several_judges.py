@@ -289,7 +289,7 @@ def test_two_judges_of_one_name_at_two_servers_never_share_a_reply(
             f"  - {{id: ollama/llama, base_url: '{provider.url}'}}\n"
             f"  - {{id: vllm/llama, base_url: '{other.url}'}}\n"
         )
-        said = []
+        said: list[list[tuple[object, ...]]] = []
         for mode in ("--helmbench-cache=reuse", "--helmbench-cache=only"):
             run_tree(pytester, "--helmbench-models-file=models.yml", mode, "--tb=no")
             said.append([row[1:] for row in rows(database, _SAID.format(len(said) + 1))])
