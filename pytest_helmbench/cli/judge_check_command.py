@@ -30,19 +30,24 @@ _WORDS = {True: "pass", False: "fail", None: UNKNOWN}
 @click.option(
     "--marking-model", multiple=True, metavar="ID", help="Judge; repeatable (default: that of models.yml)."
 )
-@click.option("--base-url", metavar="URL", help="Server of the judges.")
-@click.option("--api-key-env", metavar="NAME", help="Environment variable that holds their key.")
+@click.option("--marking-base-url", metavar="URL", help="Server of the judges (default: --base-url).")
+@click.option(
+    "--marking-api-key-env",
+    metavar="NAME",
+    help="Environment variable that holds their key (default: --api-key-env).",
+)
+@click.option("--base-url", metavar="URL", help="Server of every model that has none of its own.")
+@click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the key of that server.")
 @click.option("--models-file", type=click.Path(path_type=Path), metavar="PATH", help="models.yml to use.")
 @as_json_option
 @no_db_option
 def command(
     path: Path | None,
     marking_model: tuple[str, ...],
-    base_url: str | None,
-    api_key_env: str | None,
     models_file: Path | None,
     *,
     as_json: bool,
+    **servers: str | None,
 ) -> int:
     """Have the judges of the benchmark at PATH judge its anchors (anchors.yml), and nothing else; nothing is stored.
 
@@ -52,8 +57,7 @@ def command(
     project = Project.at(Path.cwd())
     settings = project.settings(
         marking_model=list(marking_model) or None,
-        base_url=base_url,
-        api_key_env=api_key_env,
+        **servers,
         models_file=None if models_file is None else str(models_file),
     )
     try:

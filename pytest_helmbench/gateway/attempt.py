@@ -122,9 +122,8 @@ class Attempt:
             unanswered: It was sent, and the provider may bill it though it brought no reply.
             reserved_usd: By the budget.
         """
-        usage = reply.usage if reply else fault.usage if fault else Usage()
-        call = self.request.call
-        finish_reason = reply.finish_reason if reply else fault.finish_reason if fault else None
+        call, said = self.request.call, reply or fault
+        usage = said.usage if said else Usage()
         return AttemptRecord(
             run_id=call.origin.run_id,
             code=call.origin.code,
@@ -134,7 +133,7 @@ class Attempt:
             sequence=call.sequence,
             attempt=self.number,
             status_code=answer.status if answer else None,
-            finish_reason=finish_reason,
+            finish_reason=said.finish_reason if said else None,
             error=error,
             latency_ms=answer.latency_ms if answer else (time.perf_counter() - self.started) * 1000,
             usage=usage,

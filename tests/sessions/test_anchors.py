@@ -165,7 +165,10 @@ def test_rows_of_packs_are_rubrics_too_also_where_a_model_only_reads_what_words_
 
 
 def test_judge_check_asks_the_judge_alone(
-    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+    pytester: pytest.Pytester,
+    provider: Provider,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _bench(pytester)
     _judges(provider, "Go away")
@@ -177,6 +180,13 @@ def test_judge_check_asks_the_judge_alone(
     lines = [line.split() for line in text.splitlines()]
     assert ["test/judge", "kind", "pass", "pass", "So."] in lines
     assert "the judge test/judge was right on 2 of 2 anchors" in text
+
+    monkeypatch.setenv("MODEL_KEY", "of-the-models-server")
+    monkeypatch.setenv("JUDGE_KEY", "of-the-judges-server")
+    elsewhere = ("--base-url", "http://127.0.0.1:9/v1", "--api-key-env", "MODEL_KEY")
+    own = ("--marking-base-url", provider.url, "--marking-api-key-env", "JUDGE_KEY")
+    assert captured(capsys, *asked, *elsewhere, *own)[0] == 0
+    assert provider.requests[-1].headers["authorization"] == "Bearer of-the-judges-server"
 
     _judges(provider, "Hello there")
     code, text, _ = captured(capsys, *asked, *url, "--json")
