@@ -38,6 +38,7 @@ _COMMANDS = (
     "report",
     "leaderboard",
     "view",
+    "datasette",
     "export",
     "import",
     "merge",

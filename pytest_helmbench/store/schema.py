@@ -12,7 +12,7 @@ from pytest_helmbench.store.sample_rows import CREATE_SAMPLES
 from pytest_helmbench.store.sent_calls import CREATE_SENT_CALLS
 from pytest_helmbench.store.shard_rows import ADD_SHARDS
 from pytest_helmbench.store.sqlite_tools import Database, Migrations
-from pytest_helmbench.store.views import COSTS_VIEW, VIEWS
+from pytest_helmbench.store.views import COSTS_VIEW, PROMPTS_VIEW, VIEWS
 
 __all__ = ["migrate", "migration_names", "unknown_migrations"]
 
@@ -255,3 +255,9 @@ def keep_shards(db: Database) -> None:
     """Keep which runs are shares of a plan, and what that plan was."""
     for statement in ADD_SHARDS:
         db.conn.execute(statement)
+
+
+@_MIGRATIONS()
+def keep_prompts_view(db: Database) -> None:
+    """Let people read what was sent as text."""
+    db.conn.execute(PROMPTS_VIEW)

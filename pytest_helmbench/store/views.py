@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COSTS_VIEW", "VIEWS"]
+__all__ = ["COSTS_VIEW", "PROMPTS_VIEW", "VIEWS"]
 
 VIEWS = (
     # One row per evaluation; a result without any (error, skipped) has one row with those columns NULL.
@@ -92,3 +92,33 @@ COSTS_VIEW = """CREATE VIEW v_costs AS
     JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
     GROUP BY calls.run_id, calls.purpose"""
+
+
+# One row per call, with what was sent as people read it. A body that is no JSON, or holds no messages, has no prompt.
+PROMPTS_VIEW = """CREATE VIEW v_prompts AS
+    SELECT
+        calls.id AS call_id,
+        calls.run_id,
+        llms.name AS model,
+        calls.code,
+        calls.repetition,
+        calls.purpose,
+        calls.criterion,
+        calls.attempt,
+        results.outcome,
+        CASE WHEN json_valid(CAST(requests.body AS TEXT)) THEN (
+            SELECT group_concat(
+                coalesce(json_extract(message.value, '$.role') || ': ', '')
+                || coalesce(json_extract(message.value, '$.content'), ''),
+                char(10) || char(10)
+            )
+            FROM json_each(CAST(requests.body AS TEXT), '$.messages') AS message
+        ) END AS prompt,
+        responses.text AS reply,
+        calls.started_at
+    FROM calls
+    JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    JOIN requests ON requests.hash = calls.request_hash
+    LEFT JOIN responses ON responses.id = calls.response_id
+    LEFT JOIN results ON results.id = calls.result_id"""

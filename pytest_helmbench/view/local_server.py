@@ -23,7 +23,7 @@ from pytest_helmbench.view.poller import Watch
 from pytest_helmbench.view.shelf import Shelf
 from pytest_helmbench.view.site import site
 
-__all__ = ["PortTakenError", "View", "serve"]
+__all__ = ["PortTakenError", "View", "listening_socket", "serve"]
 
 _HOST = "127.0.0.1"
 _IDLE_S = 30.0
@@ -64,7 +64,7 @@ async def serve(view: View, listening: Callable[[str], None]) -> None:
     Raises:
         PortTakenError: Nothing can listen there.
     """
-    with contextlib.closing(_socket(view.port)) as listener:
+    with contextlib.closing(listening_socket(view.port)) as listener:
         port = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(24)
         shelf = Shelf(view.path, view.texts)
@@ -87,8 +87,15 @@ async def serve(view: View, listening: Callable[[str], None]) -> None:
             await runner.cleanup()
 
 
-def _socket(port: int) -> socket.socket:
-    """Return a socket that listens at this machine's own address, which no other machine reaches."""
+def listening_socket(port: int) -> socket.socket:
+    """Return a socket bound to this machine's own address, which no other machine reaches.
+
+    Args:
+        port: 0 for any that is free.
+
+    Raises:
+        PortTakenError: Nothing can listen there.
+    """
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name == "posix":  # elsewhere it would let two programs listen at once

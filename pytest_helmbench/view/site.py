@@ -9,16 +9,18 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.view.doors import Doors, protect
+from pytest_helmbench.view.doors import PRIVATE, Asked, Doors
 from pytest_helmbench.view.poller import Seen, Watch
 from pytest_helmbench.view.shelf import Shelf
 from pytest_helmbench.view.shown import Address, NoSuchRunError
 
 __all__ = ["site"]
 
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _MOST_RUNS = 20
 _MOST_VIEWERS = 64
 _BREATH_S = 15.0
@@ -106,8 +108,8 @@ class _BadRequestError(HelmbenchError):
 
 def site(shelf: Shelf, watch: Watch, doors: Doors) -> web.Application:
     """Return the server's application."""
-    app = web.Application(middlewares=[doors.guard, _plain_faults])
-    app.on_response_prepare.append(protect)
+    app = web.Application(middlewares=[_guard(doors), _plain_faults])
+    app.on_response_prepare.append(_protect)
     app.add_routes(_Site(shelf, watch).routes())
 
     async def polling(_app: web.Application) -> AsyncIterator[None]:
@@ -121,10 +123,30 @@ def site(shelf: Shelf, watch: Watch, doors: Doors) -> web.Application:
     return app
 
 
+def _guard(doors: Doors) -> Middleware:
+    @web.middleware
+    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        headers = {name.lower(): request.headers.getall(name) for name in request.headers}
+        stopped = doors.stops(Asked(request.method, request.path, request.query_string, headers))
+        if stopped is None:
+            return await handler(request)
+        return web.Response(status=stopped.status, text=stopped.text, headers=stopped.headers)
+
+    return guard
+
+
+async def _protect(_request: web.Request, response: web.StreamResponse) -> None:
+    """Add what tells a browser to keep an answer to itself."""
+    for name, value in PRIVATE.items():
+        response.headers[name] = value
+    response.headers["Server"] = "helmbench"
+    is_page = response.content_type == "text/html"
+    rules = "frame-ancestors 'none'; base-uri 'none'"
+    response.headers["Content-Security-Policy"] = rules if is_page else f"default-src 'none'; {rules}"
+
+
 @web.middleware
-async def _plain_faults(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
+async def _plain_faults(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Say a fault in a sentence, as text: what it quotes cannot act."""
     try:
         return await handler(request)

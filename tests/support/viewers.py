@@ -54,22 +54,23 @@ class Reply:
 
 
 class Viewer:
-    """A running `helmbench view`.
+    """A running `helmbench view`, or `helmbench datasette`.
 
     Args:
         folder: Where it runs.
         words: More of the command line.
+        command: Which.
     """
 
-    def __init__(self, folder: Path, *words: object) -> None:
-        self._output = folder / "view.txt"
-        arguments = ("-m", "pytest_helmbench", "view", *map(str, words))
+    def __init__(self, folder: Path, *words: object, command: str = "view") -> None:
+        self._output = folder / f"{command}.txt"
+        arguments = ("-m", "pytest_helmbench", command, *map(str, words))
         with self._output.open("wb") as output:
             self._process = Forked(*arguments, cwd=folder, env=environment(), output=output)
-        found = self._until_it_says(r"helmbench view: (\S+)\n")
+        found = self._until_it_says(rf"helmbench {command}: (\S+)\n")
         self.url = found
         parts = urlsplit(found)
-        self.port, self.token = int(parts.port or 0), parts.query.removeprefix("token=")
+        self.port, self.token = int(parts.port or 0), parts.query.rpartition("token=")[2]
         self.origin, self.path = f"http://127.0.0.1:{self.port}", parts.path
         self._cookie = (
             self.ask(f"{parts.path}?{parts.query}", cookie=False).headers["Set-Cookie"].split(";")[0]
