@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.named_rows import columns_of, insert_into
+from pytest_helmbench.store.named_rows import columns_of, insert_into, made_of, named_rows
 from pytest_helmbench.store.reading import has_table, reading
 
-__all__ = ["earlier_detectable", "write_comparisons"]
+__all__ = ["StoredComparison", "earlier_detectable", "stored_comparisons", "write_comparisons"]
 
 _TIMEOUT_S = 30.0
 
@@ -38,6 +41,51 @@ _DETECTABLE = """
         AND evaluation_runs.benchmark_hash = ?
     ORDER BY comparisons.id
 """
+
+
+@dataclass(frozen=True, slots=True)
+class StoredComparison:
+    """One row of `comparisons`; `behaviours` as the JSON form of a comparison has them."""
+
+    model: str
+    baseline_run: str | None
+    scope: str
+    score: float | None
+    baseline_score: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    max_drop: float | None
+    unit: str | None
+    units: int | None
+    changed: int | None
+    down: int | None
+    up: int | None
+    least_p: float | None
+    cases_compared: int
+    cases_left_out: int
+    common: float | None
+    detectable: float | None
+    verdict: str
+    reason: str
+    behaviours: tuple[Mapping[str, JsonValue], ...]
+
+
+def stored_comparisons(path: Path, run_id: int) -> tuple[StoredComparison, ...]:
+    """Return how the session of a run has held it, and named parts of it, against its baseline; empty without one.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    with reading(path) as conn:
+        if not has_table(conn, "comparisons"):
+            return ()
+        found = conn.execute("SELECT * FROM comparisons WHERE run_id = ? ORDER BY id", (run_id,))
+        return tuple(
+            made_of(StoredComparison, row, behaviours=tuple(json.loads(str(row["behaviours"]))))
+            for row in named_rows(found)
+        )
 
 
 def write_comparisons(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,45 @@ def _compared(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if line.startswith("compare ")]
 
 
+def _stored_reports_have_it(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], reported: dict[str, Any]
+) -> None:
+    """Reports of a stored run show the comparison of its session, without its baseline too, or one asked for."""
+    database = pytester.path / "helmbench.db"
+
+    def report(*words: object, db: Path = database) -> tuple[int, str, str]:
+        return captured(capsys, "report", *words, "--db", db)
+
+    def compared(*words: object, db: Path = database) -> list[dict[str, Any]]:
+        found = json.loads(report(*words, "--format", "json", db=db)[1])["runs"]
+        return [one for run in found for one in run["comparisons"]]
+
+    assert compared("2") == [reported]
+    assert compared("1") == []
+    assert "#### test/good with run 1: regressed" in report("2")[1]
+    page = report("2", "--format", "html")[1]
+    assert "regressed" in shown_text(page)
+    assert cells_of(page, "flip").count("worse") == 6
+    alone = Path(shutil.copy(database, pytester.path / "alone.db"))
+    with sqlite3.connect(alone) as conn:
+        conn.execute("DELETE FROM evaluation_runs WHERE id = 1")
+    (kept,) = compared("2", db=alone)
+    lost = ("cases_changed", "rows_by_other_rules", "recorded")
+    assert {name: kept[name] for name in kept if name not in lost} == {
+        name: reported[name] for name in reported if name not in lost
+    }
+    assert "baseline's cases are not at hand" in shown_text(report("2", "--format", "html", db=alone)[1])
+
+    (other,) = compared("1", "--baseline", "2", "--max-drop", "0.5")
+    assert (other["baseline_run"], other["verdict"], other["max_drop"]) == ("run 2", "not worse", 0.5)
+    own = compared("2", "--baseline", "last")
+    assert [one["reason"] for one in own] == ["run 2 is this very run"]
+    assert "hint: add --baseline RUN" in report("2", "--max-drop", "0.1")[2]
+
+
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
-    pytester: pytest.Pytester, provider: Provider, mode: str
+    pytester: pytest.Pytester, provider: Provider, mode: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = _tree(pytester)
     _wrong_on(provider, ())
@@ -79,6 +116,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     assert stored == (2, "run 1", "regressed", 8, 6, 6, 0.015625)
     (behaviours,) = rows(database, "SELECT behaviours FROM comparisons")[0]
     assert json.loads(behaviours)[0]["code"] == "P1-B1"
+    _stored_reports_have_it(pytester, capsys, reported)
 
     _wrong_on(provider, (1,))
     same = run_tree(pytester, mode, "--tb=no", "--helmbench-baseline=last~1", url=provider.url)

@@ -108,7 +108,7 @@ def run_page(reports: Sequence[RunReport], texts: ShownTexts, found: Sequence[Bo
     Raises:
         PageTooLargeError: It would be larger than `LARGEST_BYTES`.
     """
-    return page_of([PagePart(report) for report in reports], texts, found)
+    return page_of([PagePart.of(report, texts) for report in reports], texts, found)
 
 
 def page_of(

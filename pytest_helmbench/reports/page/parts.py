@@ -54,6 +54,20 @@ class PagePart:
         return 0 if self.baseline is None else len(self.baseline.results) - known
 
     @classmethod
+    def of(cls, report: RunReport, texts: ShownTexts) -> PagePart:
+        """Return the part of a run, beside its baseline where it was held against one.
+
+        Raises:
+            StoreError: A results file cannot be read.
+        """
+        comparison = report.comparison
+        if comparison is None:
+            return cls(report)
+        baseline = _report(comparison.baseline, texts)
+        found = {} if baseline is None else flips(report.results, baseline.results)
+        return cls(report, comparison, baseline, found)
+
+    @classmethod
     def compared(cls, comparison: RunComparison, texts: ShownTexts) -> PagePart:
         """Return the part of a comparison, with both runs as their results files have them.
 
