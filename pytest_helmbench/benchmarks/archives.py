@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Self
 
 from pytest_helmbench.benchmarks.places import benchmarks_below
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
@@ -27,6 +28,18 @@ __all__ = ["is_archive", "opened", "unpacked"]
 _ENDINGS = (".tgz", ".tar.gz")
 _MOST_MEMBERS = 20_000
 _MOST_BYTES = 512 * 2**20
+_LONGEST_EXTENSION = 2**20
+_DEEPEST = 64
+_EXTENSIONS = frozenset(
+    (
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    )
+)
+"""Members that only say more of the next one: tarfile holds them in memory as a whole."""
 _MOST_OF_ARCHIVE = 256 * 2**20
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\\\]|^[A-Za-z]:")
 _HINT = "unpack it yourself if you know where it comes from, and give the folder"
@@ -60,7 +73,7 @@ def unpacked(path: Path, environ: Mapping[str, str]) -> Path:
         place = user_cache(environ) / "helmbench" / "archives" / key
         if not place.is_dir():
             _unpack(path, place)
-    except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError) as error:
+    except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError, RecursionError) as error:
         raise _refused(path, f"the archive cannot be unpacked: {excerpt(str(error))}") from error
     found = benchmarks_below(place)
     if len(found) != 1:
@@ -95,6 +108,22 @@ class _Bounded(io.RawIOBase):
         return found
 
 
+class _Header(tarfile.TarInfo):
+    """A member whose extension is bounded before it is read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Return a header.
+
+        Raises:
+            ValueError: It announces an extension that nobody needs.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENSIONS and found.size > _LONGEST_EXTENSION:
+            raise ValueError(f"a header of it has {found.size:,} bytes")
+        return found
+
+
 def _unpack(path: Path, place: Path) -> None:
     """Unpack beside the place and move the whole there: what it holds is complete."""
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -116,7 +145,7 @@ def _members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarFile, tarfile.Tar
     with (
         path.open("rb") as file,
         gzip.GzipFile(fileobj=file) as plain,
-        tarfile.open(fileobj=_Bounded(plain), mode="r|") as archive,
+        tarfile.open(fileobj=_Bounded(plain), mode="r|", tarinfo=_Header) as archive,
     ):
         yield _bounded(path, archive)
 
@@ -138,6 +167,8 @@ def _write(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, folder
     parts = Path(member.name).parts
     if _ODD.search(member.name) or member.name.startswith("/") or ".." in parts:
         raise _refused(path, f"the archive names {name!r}, which does not lie inside of it")
+    if len(parts) > _DEEPEST:
+        raise _refused(path, f"the archive has more than {_DEEPEST} folders in each other, {name!r}")
     if member.issym() or member.islnk():
         raise _refused(path, f"the archive holds a link, {name!r}")
     target = folder.joinpath(*parts)

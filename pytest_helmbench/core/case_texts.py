@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pytest_helmbench.core.outcome import Evaluation, Outcome
 from pytest_helmbench.core.rule import JUDGED_RULE
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import quoted
 
 __all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
 
@@ -37,7 +37,7 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
     headline = "; ".join(_short(evaluation) for evaluation in wrong)
-    lines = [f"{scrub(headline)}", f"  case: {job.name}"]
+    lines = [f"{quoted(headline)}", f"  case: {job.name}"]
     for evaluation in wrong:
         lines += _details(evaluation)
     if with_text:
@@ -48,16 +48,16 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
 def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     """Return what a wrong case's reply, its judges and its pack say, by name: for terminals, not for CI logs."""
     judges = [
-        (f"judge {evaluation.criterion}".strip(), scrub(evaluation.justification))
+        (f"judge {evaluation.criterion}".strip(), quoted(evaluation.justification))
         for evaluation in outcome.evaluations
         if evaluation.justification and not evaluation.passed and evaluation.rule == JUDGED_RULE
     ]
-    return [*judges, *([(outcome.excerpt_of, scrub(outcome.excerpt))] if outcome.excerpt else [])]
+    return [*judges, *([(outcome.excerpt_of, quoted(outcome.excerpt))] if outcome.excerpt else [])]
 
 
 def error_text(outcome: Outcome) -> str:
     """Return what a case says that was never judged: whose fault it was."""
-    message = scrub(outcome.message or outcome.reason or "error")
+    message = quoted(outcome.message or outcome.reason or "error")
     return f"{message}\n  not a model failure: never judged"
 
 
@@ -73,4 +73,8 @@ def _details(evaluation: Evaluation) -> list[str]:
     lines = [f"  rule: {rule} ({evaluation.rule_hash})"]
     if evaluation.reason is not None:
         lines.append(f"  reason: {evaluation.reason}")
-    return [*lines, f"  expected: {scrub(evaluation.expected)}", f"  observed: {scrub(evaluation.observed)}"]
+    return [
+        *lines,
+        f"  expected: {quoted(evaluation.expected)}",
+        f"  observed: {quoted(evaluation.observed)}",
+    ]

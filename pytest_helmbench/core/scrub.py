@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OBSERVED_LIMIT", "REDACTED", "excerpt", "scrub", "without_surrogates", "without_tokens"]
+__all__ = ["OBSERVED_LIMIT", "REDACTED", "excerpt", "quoted", "scrub", "without_surrogates", "without_tokens"]
 
 REDACTED = "<redacted>"
 """What stands for a hidden value wherever people look."""
@@ -20,6 +20,7 @@ _HARMFUL = re.compile(
     "\ud800-\udfff\ufffe\uffff]"  # not encodable, not allowed in XML
 )
 _TOKEN = re.compile(r"relay-[A-Za-z0-9_-]{20,}")  # also one that a cut has shortened
+_COMMAND = re.compile(r"##(?=\[|vso\[|teamcity\[)")  # of logs: anywhere in a line
 _LOST = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -32,6 +33,19 @@ def scrub(text: str) -> str:
     if _HARMFUL.search(text) is None:
         return text
     return _HARMFUL.sub(_visible, text)
+
+
+def quoted(text: str) -> str:
+    """Return a scrubbed text of others whose lines no log of a CI takes for a command.
+
+    `::error::` counts for GitHub where a line begins with it, `##[` for GitHub and Azure anywhere. So every line but
+    the first stands behind a bar, the first one too where it begins with `::`.
+
+    Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+    """
+    first, *rest = _COMMAND.sub("## ", scrub(text)).splitlines() or [""]
+    lead = "| " if first.lstrip().startswith("::") else ""
+    return "\n".join([lead + first, *(f"  | {line}" for line in rest)])
 
 
 def excerpt(text: str, limit: int = 300) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 from collections.abc import Sequence
@@ -94,3 +95,38 @@ def test_what_is_no_archive_or_a_bomb_of_headers_is_refused(
     for path in (tmp_path / "pack.tgz", _archive(tmp_path / "bomb.tgz", long)):
         with pytest.raises(UnreadableBenchmarkError, match="the archive cannot be unpacked"):
             unpacked(path, environ)
+
+
+def _headers(kind: bytes, sizes: Sequence[int]) -> bytes:
+    """Return members that only say more of the next one, each with that many bytes."""
+    blocks = []
+    for size in sizes:
+        header = tarfile.TarInfo("more")
+        header.type, header.size = kind, size
+        blocks.append(header.tobuf(tarfile.GNU_FORMAT) + b"a" * size + b"\0" * (-size % 512))
+    return b"".join(blocks)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (_headers(tarfile.XHDTYPE, [2**20 + 1]), "a header of it has 1,048,577 bytes"),
+        (_headers(tarfile.GNUTYPE_LONGNAME, [2**20 + 1]), "a header of it has 1,048,577 bytes"),
+        (_headers(tarfile.GNUTYPE_LONGLINK, [2] * 3_000), "the archive cannot be unpacked"),
+        (tarfile.TarInfo("d/" * 65 + "x").tobuf(), "more than 64 folders in each other"),
+    ],
+)
+def test_what_an_archive_says_of_a_file_is_bounded(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "pack.tgz"
+    path.write_bytes(gzip.compress(content + b"\0" * 1024, 1))
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        unpacked(path, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert said in str(caught.value)
+
+
+def test_a_long_name_and_a_deep_folder_are_unpacked(tmp_path: Path) -> None:
+    deep = f"package/{'d/' * 60}{'x' * 200}"
+    root = unpacked(
+        _archive(tmp_path / "pack.tgz", _MANIFEST, (deep, b"1")), {"XDG_CACHE_HOME": str(tmp_path)}
+    )
+    assert (root.parent / deep).read_bytes() == b"1"

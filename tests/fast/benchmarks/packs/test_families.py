@@ -20,7 +20,7 @@ _HASHES = {
     "short_answer": ("069037fb8edadced", "7003591a987da8e4"),
     "free_response": ("95d99a72558305f4", "96afba1e99a18fae"),
     "code_completion": ("01609b80120885ca", "791a733510ba790a"),
-    "repo_patch": ("383bf202f5915aac", "edd3925dc837acac"),
+    "repo_patch": ("c0bb2d738b8d4e98", "edd3925dc837acac"),
     "terminal_task": ("e29b7e11a7442236", "b62ce934c6bc24fa"),
 }
 

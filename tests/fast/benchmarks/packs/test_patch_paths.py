@@ -33,6 +33,8 @@ _PARITY_FREE = _words("""
 """)
 
 _DEFAULT_SENSITIVE = _words("""
+    bunfig.toml pip.conf .yarn/releases/yarn.cjs jasmine.json x.egg-link src/_pytest/runner.py nose2.cfg unittest.cfg
+    .testr.conf .stestr.conf behave.ini features/environment.py features/steps/add.py robot.toml
     .circleci/config.yml sub/.github/x .travis.yml azure-pipelines.yml azure-pipelines-2.yml Jenkinsfile .gitlab-ci.yml
     bitbucket-pipelines.yml .pre-commit-config.yaml .gitattributes .gitmodules .husky/pre-commit .devcontainer/x .ci/x
     Makefile sub/makefile GNUmakefile rules.mk Justfile Taskfile.yml Rakefile Vagrantfile Procfile
@@ -65,6 +67,7 @@ _DEFAULT_FREE = _words("""
     src/json.py src/typing.py profile/views.py packaging/requirements.py src/dockerfile.py docker/dockerfile_parser.py
     src/PodSpec.java api/spec/types.go openapi-spec/api.yaml src/file_spec.py src/KeySpec.kt src/compose.py
     src/environment.py .gitignore src/setup_helpers.py src/lock.py src/configuration.js src/Makefile.md
+    src/features/support/ticket.ts src/features/environment.py src/robot.py src/bunfig.ts src/yarn/index.ts
     src/greatest.ts src/testimonial.tsx src/Testimony.java app/Edit.java src/buildings.rs src/tested.py ci.py
 """)
 

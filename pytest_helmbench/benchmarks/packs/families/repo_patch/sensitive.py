@@ -82,7 +82,7 @@ _CI_PARTS = _set(
 _TEST_PARTS = _set(
     "testing __tests__ __test__ __mocks__ __snapshots__ e2e cypress playwright testdata testsuite testsuites",
     "unittest unittests androidtest testfixtures integrationtest integrationtests functionaltests xctest testthat",
-    "pytest .pytest_cache securebench node_modules site-packages dist-packages",
+    "pytest _pytest .pytest_cache securebench node_modules site-packages dist-packages .yarn",
 )
 _CI_NAMES = _set(
     ".gitlab-ci.yml .travis.yml .appveyor.yml appveyor.yml .cirrus.yml .cirrus.star .drone.yml .woodpecker.yml",
@@ -96,12 +96,13 @@ _TASK_NAMES = _set(
 )
 _PYTHON_NAMES = _set(
     "environment.yml environment.yaml conda.yml conda.yaml meta.yaml tox.toml .coveragerc manifest.in hatch.toml",
-    "pdm.toml uv.toml pixi.toml buildout.cfg runtests.py run_tests.py runtest.py",
+    "pdm.toml uv.toml pixi.toml buildout.cfg runtests.py run_tests.py runtest.py pip.conf pip.ini .testr.conf",
+    ".stestr.conf nose.cfg .noserc nose2.cfg unittest.cfg behave.ini .behaverc robot.toml",
 )
 _WEB_NAMES = _set(
     "npm-shrinkwrap.json pnpm-workspace.yaml deno.json deno.jsonc .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs",
     "lerna.json nx.json turbo.json rush.json gulpfile.js gulpfile.ts gruntfile.js .babelrc .swcrc .nycrc wallaby.js",
-    "bower.json setuptests.js setuptests.ts setuptests.jsx setuptests.tsx angular.json",
+    "bunfig.toml jasmine.json bower.json setuptests.js setuptests.ts setuptests.jsx setuptests.tsx angular.json",
 )
 _NATIVE_NAMES = _set(
     "go.work go.work.sum build.rs rust-toolchain rust-toolchain.toml cmakelists.txt cmakepresets.json",
@@ -166,7 +167,7 @@ DEFAULT = SensitivePaths(
     ends=(
         *PARITY.ends,
         *(".fish", ".ksh", ".csh", ".bat", ".cmd", ".ps1", ".psm1", ".lockb", ".lockfile"),
-        *(".pyc", ".pyo", ".pyd", ".so", ".dll", ".dylib", ".egg", ".whl", ".jar", ".class"),
+        *(".pyc", ".pyo", ".pyd", ".so", ".dll", ".dylib", ".egg", ".egg-link", ".whl", ".jar", ".class"),
         *(
             ".gemspec",
             ".rake",
@@ -198,6 +199,8 @@ DEFAULT = SensitivePaths(
     patterns=re.compile(
         # Folders of tests, and files beside the code that they test.
         r"(?:^|[-_. /])(?:tests?|e2e|unittests?)(?:[-_. ][^/]*)?/"
+        # Hooks of behave and cucumber.
+        r"|^features/(?:environment\.py$|(?:support|steps|step_definitions)/)"
         rf"|(?:^|/)tests?{_CODE}|(?:^|/)tests?[-_.][^/]*{_CODE}|[-_.](?:tests?|unittests?|e2e|cy){_CODE}"
         r"|[-_.]specs?\.(?:[cm]?[jt]sx?|vue|svelte|coffee|rb|lua|cr|php|exs|hs)$"
         r"|^specs?/|/specs?/(?:[^/]*/)*[^/]*\.(?:[cm]?[jt]sx?|vue|coffee|rb|lua|cr|php|hs)$"
