@@ -18,7 +18,18 @@ from commands import helmbench
 from packs import healthy, row, write_pack
 from provider import Provider
 from records import final_state, integrity
-from trees import category, clear_environment, includes, judged, judged_twice, rows, run_tree, write_tree
+from trees import (
+    Part,
+    Tree,
+    category,
+    clear_environment,
+    includes,
+    judged,
+    judged_twice,
+    rows,
+    run_tree,
+    write_tree,
+)
 
 from pytest_helmbench.session.stored_scores import scored_run
 
@@ -56,6 +67,16 @@ def _scores(db: Path) -> list[str]:
     return [repr(one.score) for one in found if one is not None]
 
 
+def _junit(path: Path) -> dict[tuple[str | None, str | None], str]:
+    """Return what a report says of each case: the elements in it, properties left out."""
+    return {
+        (case.get("classname"), case.get("name")): " ".join(
+            part.tag for part in case if part.tag != "properties"
+        )
+        for case in ET.parse(path).getroot().iter("testcase")
+    }
+
+
 def _change(db: Path, statement: str, *values: object) -> None:
     with closing(sqlite3.connect(db)) as conn, conn:
         conn.execute(statement, values)
@@ -63,10 +84,13 @@ def _change(db: Path, statement: str, *values: object) -> None:
 
 def test_the_merged_run_equals_one_run_of_all_kinds(pytester: pytest.Pytester, provider: Provider) -> None:
     provider.cost_usd = 0.001
+    scored = category("RISK", "RISK")
+    neutral = {"PT3": Part("## User's input\n\nMessage 3.\n\nANSWER: CALM", 0)}
     write_tree(
         pytester.path / "benchmark",
         {
             "P1-B1-S1": category("RISK", "CALM", "RISK"),
+            "P1-B1-S2": Tree(scored.evaluation, scored.schema, {**scored.perturbations, **neutral}),
             "P1-B2-S1": includes("A,B", "A"),
             "P2-B1-S1": judged("GOOD", "BAD"),
             "P2-B1-S2": judged_twice("GOOD"),
@@ -87,7 +111,7 @@ def test_the_merged_run_equals_one_run_of_all_kinds(pytester: pytest.Pytester, p
         "-p",
         "no:cacheprovider",
     )
-    run_tree(pytester, *paths, *options, url=provider.url)
+    run_tree(pytester, *paths, *options, "--junitxml=one.xml", url=provider.url)
     files = _shards(pytester, provider.url, (1, 2), 3, *paths, *options)
     files += _shards(pytester, provider.url, (3,), 3, *paths, *options, "-n2")
 
@@ -116,8 +140,10 @@ def test_the_merged_run_equals_one_run_of_all_kinds(pytester: pytest.Pytester, p
         zlib.decompress(codes) for _, codes in rows(one, plans)
     ]
     suites = ET.parse(pytester.path / "all.xml").getroot()
-    ((results,),) = rows(one, "SELECT count(*) FROM results")
-    assert int(suites.get("tests", "")) == results == len(suites.findall(".//testcase"))
+    assert suites.get("tests") == str(len(suites.findall(".//testcase")))
+    said = _junit(pytester.path / "one.xml")
+    assert _junit(pytester.path / "all.xml") == said
+    assert {"failure", "skipped", ""} <= {*said.values()}
     assert not list(pytester.path.glob(".helmbench-merge*")), "nothing is left beside it"
     assert not list(pytester.path.glob("helmbench-*of3.db-*")), "inputs are only read"
     settings = json.loads(rows(merged, "SELECT settings FROM evaluation_runs")[0][0])
