@@ -9,13 +9,21 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from forked import forked_python
+from forked import forked_executable, forked_python
 
 from pytest_helmbench.cli.main import main
 
 __all__ = ["captured", "environment", "helmbench", "run_command"]
 
 _SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI", "PYTEST_ADDOPTS")
+
+# The sessions that it starts are forked, too.
+_PROGRAM = """
+import sys
+from pytest_helmbench.cli.main import main
+sys.executable = {executable!r}
+sys.exit(main())
+"""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -53,7 +61,7 @@ def run_command(pytester: pytest.Pytester, *arguments: object) -> pytest.RunResu
 
 
 def _apart(cwd: Path, words: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [*forked_python(), "-m", "pytest_helmbench", *words]
+    command = [*forked_python(), "-c", _PROGRAM.format(executable=str(forked_executable())), *words]
     return subprocess.run(
         command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False
     )

@@ -11,6 +11,7 @@ import atexit
 import marshal
 import os
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -24,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Forked", "forked_python", "serve_from", "share_server"]
+__all__ = ["Forked", "forked_executable", "forked_python", "serve_from", "share_server"]
 
 _FOLDER = Path(__file__).with_name("fork_server")
 _ENVIRONMENT = dict(os.environ)  # before any test changes it
@@ -41,6 +42,16 @@ def forked_python() -> list[str]:
     What it starts is killed with it.
     """
     return [sys.executable, "-S", "-E", str(_FOLDER / "client.py"), str(_socket())]
+
+
+@cache
+def forked_executable() -> Path:
+    """Return a program that stands for `sys.executable`, for what starts sessions itself."""
+    path = Path(tempfile.mkdtemp(prefix="forked-python-"), "python")
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(forked_python())} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
+    return path
 
 
 def serve_from(path: Path) -> None:

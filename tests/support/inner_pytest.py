@@ -22,7 +22,7 @@ __all__ = [
 
 QUICK = ("-p", "no:hypothesispytest")
 """The plugin of hypothesis imports it all when a session ends: most of what a small session costs."""
-_OF_EXTRAS = ("imports.inspect_logs", "exports.inspect_log", "engine.dask_cluster")
+_OF_EXTRAS = ("imports.inspect_logs", "exports.inspect_log", "engine.dask_cluster", "engine.dask_judges")
 
 
 _UNASKED = {"rerunfailures": "--reruns", "timeout": "--timeout"}

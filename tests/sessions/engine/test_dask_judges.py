@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from pytest_helmbench.core.judge_places import JudgePlaces
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.executors import judge_offer
 
-pytest.importorskip("distributed")
+# Not imported here: a second, for every worker that collects.
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="the extra `dask` is not installed")
 
 
 @contextmanager

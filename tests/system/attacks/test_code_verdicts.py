@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from code_rows import code_rows, judge_all
 from engines import Running
+from once import found_once
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.finding import CodeFinding
 from pytest_helmbench.core.outcome import Verdict
@@ -15,8 +16,8 @@ _ATTACKS = code_rows("attacks.txt")
 
 
 @pytest.fixture(scope="module")
-def attacks(bwrap: Running) -> Mapping[str, CodeFinding]:
-    return judge_all(bwrap, _ATTACKS, timeout_s=2.0)
+def attacks(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
+    return found_once(tmp_path_factory, "code_attacks", lambda: judge_all(bwrap, _ATTACKS, timeout_s=2.0))
 
 
 @pytest.mark.parametrize("name", [row.name for row in _ATTACKS])

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 from code_rows import CodeRow, code_rows, code_task, judge_all
 from engines import Running
+from once import found_once
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests
 from pytest_helmbench.benchmarks.packs.families.code_completion.evaluation import code_image, evaluate_code
@@ -31,18 +32,18 @@ _ADD_TESTS = "assert add(1, 2) == 3"
 
 
 @pytest.fixture(scope="module")
-def honest(bwrap: Running) -> Mapping[str, CodeFinding]:
-    return judge_all(bwrap, _HONEST, timeout_s=20.0)
+def honest(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
+    return found_once(tmp_path_factory, "code_honest", lambda: judge_all(bwrap, _HONEST, timeout_s=20.0))
 
 
 @pytest.fixture(scope="module")
-def wrong(bwrap: Running) -> Mapping[str, CodeFinding]:
-    return judge_all(bwrap, _WRONG, timeout_s=2.0)
+def wrong(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
+    return found_once(tmp_path_factory, "code_wrong", lambda: judge_all(bwrap, _WRONG, timeout_s=2.0))
 
 
 @pytest.fixture(scope="module")
-def errors(bwrap: Running) -> Mapping[str, CodeFinding]:
-    return judge_all(bwrap, _ERRORS, timeout_s=20.0)
+def errors(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CodeFinding]:
+    return found_once(tmp_path_factory, "code_errors", lambda: judge_all(bwrap, _ERRORS, timeout_s=20.0))
 
 
 @pytest.mark.parametrize("name", [row.name for row in _HONEST])

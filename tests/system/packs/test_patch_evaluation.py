@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from controls import controls_once
 from engines import Running
 from repositories import CALCULATOR, TEST, bundle_of, git, make_repository, patch_task
 
@@ -52,7 +53,7 @@ class CaseContext:
 
 
 @pytest.fixture(scope="module")
-def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> CaseContext:
+def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaseContext]:
     folder = tmp_path_factory.mktemp("bench") / "repository"
     files: dict[str, str | bytes] = {
         "src/calculator.py": CALCULATOR,
@@ -61,7 +62,8 @@ def bench(bwrap: Running, tmp_path_factory: pytest.TempPathFactory) -> CaseConte
         "src/data.bin": bytes(range(256)),
         ".gitignore": "*.cache\n",
     }
-    return CaseContext(bwrap, folder, make_repository(folder, files))
+    with controls_once():
+        yield CaseContext(bwrap, folder, make_repository(folder, files))
 
 
 def _is(finding: PatchFinding, verdict: Verdict, phase: PatchPhase, reason: str, start: str = "") -> None:
