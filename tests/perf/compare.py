@@ -28,6 +28,7 @@ from bench_pack_folders import write_bench_pack_folder
 from bridged import Item, bridge_to, outcomes
 from perf.growth import compare_growth
 from perf.measure import Command, FailedError, Measure, measure, provider
+from perf.shards import compare_shards
 from perf.tools import Tool, Work, absent_tools, ours, tools
 from perf.workload import (
     semaphore_wall_s,
@@ -324,7 +325,7 @@ def _largest(run: Measure) -> float:
 
 def main() -> None:
     """Print what was asked for."""
-    parts = ("tools", "wire", "tail", "workers", "judges", "collection", "memory", "hosted", "growth")
+    parts = ("tools", "wire", "tail", "workers", "judges", "collection", "memory", "hosted", "growth", "shards")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(parts), help="which of " + ", ".join(parts))
     parser.add_argument("--cases", type=int, default=1000, help="of the table of all tools")
@@ -356,6 +357,8 @@ def main() -> None:
         compare_bench_packs(given.repeat)
     if "growth" in chosen:
         compare_growth([int(size) for size in given.sizes.split(",")], given.concurrency, given.repeat)
+    if "shards" in chosen:
+        compare_shards(2_000, 20_000, given.concurrency)
 
 
 if __name__ == "__main__":
