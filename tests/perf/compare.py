@@ -325,9 +325,9 @@ def _largest(run: Measure) -> float:
 
 def main() -> None:
     """Print what was asked for."""
-    parts = ("tools", "wire", "tail", "workers", "judges", "collection", "memory", "hosted", "growth", "shards")
+    parts = "tools,wire,tail,workers,judges,collection,memory,hosted,growth,shards"
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default=",".join(parts), help="which of " + ", ".join(parts))
+    parser.add_argument("--parts", default=parts, help=f"which of {parts}")
     parser.add_argument("--cases", type=int, default=1000, help="of the table of all tools")
     parser.add_argument("--latency-ms", type=float, default=200, help="of the table of all tools")
     parser.add_argument("--concurrency", type=int, default=64)
