@@ -34,6 +34,7 @@ _COMMANDS = (
     "judge-sample",
     "judge-labels",
     "judge-check",
+    "judges",
     "rescore",
     "report",
     "leaderboard",

@@ -82,6 +82,7 @@ class JudgeAccess:
         self._note = note
         self._opening = False
         self._gone_since: float | None = None
+        self._opened_in_vain = 0
         self._retry_at = 0.0
         self._fell_back = False
         self._closed = False
@@ -91,9 +92,13 @@ class JudgeAccess:
         now = time.monotonic()
         if self._opening or self.judges or self._closed or self.are_hopeless or now < self._retry_at:
             return
-        if self._gone_since is not None and now - self._gone_since > self.offer.wait_s:
+        waited = self._gone_since is not None and now - self._gone_since > self.offer.wait_s
+        if waited and self._opened_in_vain:
             self.give_up()
+            if self.are_hopeless:
+                return
         self._opening = True
+        self._opened_in_vain += 1
         opening = self.offer.fallback if self._fell_back else self.offer.open
         threading.Thread(target=self._open, args=(opening,), name="helmbench-judges", daemon=True).start()
 
@@ -116,12 +121,13 @@ class JudgeAccess:
             self._note(
                 f"the judges were gone for {self.offer.wait_s:g} s: replies were judged by processes of this machine"
             )
-        self._gone_since = None
         self.lose()
+        self._gone_since, self._retry_at = None, 0.0  # who stands in has not been asked yet
 
     def heard(self) -> None:
         """Take note that they judge."""
         self._gone_since = None
+        self._opened_in_vain = 0
 
     def close(self) -> None:
         """End those who were started. From any thread."""

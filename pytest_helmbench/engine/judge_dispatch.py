@@ -252,6 +252,7 @@ class Dispatch:
         try:
             findings: Sequence[Finding] = pickle.loads(future.result())
         except BrokenExecutor as error:
+            self._heard()  # who dies was there
             self._died(sent, str(error))
         except JudgesGoneError:
             self._put_back(sent.tasks, alone=sent.alone)
@@ -261,11 +262,14 @@ class Dispatch:
             self._refused(sent.tasks, str(error) or type(error).__name__)
         else:
             self._refusals_in_a_row = 0
-            if self._access is not None:
-                self._access.heard()
+            self._heard()
             for task, finding in zip(sent.tasks, findings, strict=True):
                 self._found(task, finding)
         self._go_on()
+
+    def _heard(self) -> None:
+        if self._access is not None:
+            self._access.heard()
 
     def _found(self, task: Task, finding: Finding) -> None:
         if finding.raised:

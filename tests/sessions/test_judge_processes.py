@@ -13,7 +13,7 @@ from perf.workload import write_tree as write_large_tree
 from provider import Provider, Request
 from records import final_state
 from sessions import Session, run_undisturbed, until
-from trees import clear_environment, rows
+from trees import category, clear_environment, rows, run_tree, write_tree
 
 _CASES = 120
 
@@ -66,6 +66,21 @@ def test_killed_judges_and_a_killed_session_cost_no_call(
     assert len(provider.requests) == _CASES, "nothing on record is asked again"
     assert final_state(database) == final_state(folder / "undisturbed.db")
     assert not resumed.judges
+
+
+def test_judges_that_cannot_be_used_end_the_session_before_it_begins(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    for options, words in (
+        (("-n0", "--helmbench-judges=dask:tcp://10.0.0.7:8786"), "*beyond this machine and speaks no TLS*"),
+        (("-n2", "--helmbench-judges=2"), "*--helmbench-judges and the workers of -n*"),
+        (("-n0", "--helmbench-judges=python:nowhere:x"), "*No module named 'nowhere'*"),
+    ):
+        result = run_tree(pytester, *options, url=provider.url)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([words])
+    assert provider.count == 0
 
 
 def _count(database: Path, table: str) -> int:

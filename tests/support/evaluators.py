@@ -6,17 +6,24 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import Outcome, Reply, Usage, Verdict
 
-__all__ = ["Deadly", "Faulty", "Timed", "Unmovable", "reply"]
+__all__ = ["Deadly", "Faulty", "Timed", "Unmovable", "pool", "reply"]
 
 
 def reply(text: str = "hello") -> Reply:
     """Return a reply with nothing particular."""
     return Reply(text, None, "stop", Usage(), 1.0, None, "key")
+
+
+def pool() -> ProcessPoolExecutor:
+    """Return an executor as a user's own module would."""
+    return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from commands import captured
 from dispatched import Dispatched, lives, pids, texts
 from evaluators import Deadly, Faulty, Timed, Unmovable
 from sessions import until
@@ -126,6 +127,30 @@ def test_judges_that_are_gone_are_waited_for_and_then_others_stand_in() -> None:
         "the judges could not be reached: nobody is there",
         "the judges were gone for 0 s: replies were judged by processes of this machine",
     ]
+
+
+def test_an_executor_of_the_users_judges_and_what_breaks_it_is_found() -> None:
+    session = Dispatched(_offer("python:evaluators:pool"))
+    evaluator = Deadly(60, spares=os.getpid())
+    numbers = [str(number) for number in range(30)]
+    *found, died = session.judged([*((evaluator, number) for number in numbers), (evaluator, "poison")])
+    assert texts(found) == numbers
+    # Whoever is with the session's own thread lives; else it is found out by whom the pool is broken.
+    assert isinstance(died, UnjudgedError)
+    assert died.outcome.reason == "judge_died", session.notes
+    assert session.notes == []  # a broken pool is opened anew
+    assert pids(found) - {os.getpid()}
+
+
+def test_judges_say_who_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = captured(capsys, "judges", "check", "1")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["host", "process", "version", "parcels"]
+    assert " as here " in out
+    assert "1 judge; a parcel takes" in out
+    assert captured(capsys, "judges", "check", "0")[:2] == (0, "nobody judges beside the session\n")
+    code, _, wrong = captured(capsys, "judges", "check", "dask:10.0.0.7:8786")
+    assert (code, "speaks no TLS" in wrong) == (2, True)
 
 
 _PARENT = """
