@@ -27,7 +27,7 @@ from pytest_helmbench.engine.work import UnjudgedError
 
 
 def _offer(given: str) -> JudgeOffer | None:
-    return judge_offer(JudgePlaces.parse(UsersWord(given)), 1.0)
+    return judge_offer(JudgePlaces.parse(UsersWord(given)), 60.0)
 
 
 @contextmanager
