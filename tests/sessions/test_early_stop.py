@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from provider import Answer, Provider, Request
+from sessions import Session, until
 from trees import category, clear_environment, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
@@ -118,3 +119,28 @@ def test_an_early_stop_needs_repetitions_and_a_baseline_and_a_resume_keeps_it(
     assert (whole.ret, provider.count) == (_OK, 1)  # what was judged is looked at again, and ends it again
     assert rows(database, "SELECT status FROM evaluation_runs WHERE id = 2") == [("complete",)]
     assert rows(database, _REASONS.format(2)) == [(2, 12), (3, 12)]
+
+
+def test_a_session_that_is_killed_and_goes_on_stops_where_an_undisturbed_one_does(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    database = _baseline(pytester, provider)
+    _wrong_on(provider, ())
+    provider.latency_s = 0.2
+    options = ("--helmbench-concurrency=2", *_STOP)
+    session = Session(pytester.path, provider.url, *options)
+    until(lambda: provider.count >= 5, "half of the first repetition is asked")
+    session.kill()
+    provider.latency_s = 0
+    before = rows(database, "SELECT count(*) FROM results WHERE run_id = 2 AND outcome = 'passed'")[0][0]
+    assert before < 8
+
+    run_tree(pytester, "--helmbench-resume", *options, url=provider.url)
+
+    assert rows(database, _REASONS.format(2)) == [(2, 8), (3, 8)]
+    assert rows(database, "SELECT status, coverage, passed_tests FROM evaluation_runs WHERE id = 2") == [
+        ("complete", 1.0, 8)
+    ]
+    asked = rows(database, "SELECT max(repetition), count(DISTINCT code) FROM calls WHERE run_id = 2")
+    assert asked == [(1, 8)]
+    assert rows(database, "SELECT verdict FROM comparisons WHERE run_id = 2") == [("no change",)]

@@ -69,3 +69,26 @@ def test_a_pack_with_a_verifier_runs_one_scenario_at_a_time_unless_somebody_says
     write_asking_pack(pytester.path / "pack", {f"s{n}": ASKS for n in range(6)}, manifest=manifest)
     run_packs(pytester, *options, url=provider.url).assert_outcomes(passed=6)
     assert provider.max_in_flight == most
+
+
+def test_a_sample_of_scenarios_is_asked_scored_and_its_total_is_not_over_all(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_asking_pack(pytester.path / "pack", {f"s{number}": ASKS for number in range(6)})
+    sample = ("--helmbench-sample=0.5",)
+
+    first = run_packs(pytester, *sample, url=provider.url)
+    again = run_packs(pytester, *sample, "--helmbench-baseline=last", url=provider.url)
+
+    first.assert_outcomes(passed=3)
+    database = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT rule, seed, cases, of_cases FROM samples WHERE run_id = 1") == [
+        ("0.5", 1, 3, 6)
+    ]
+    assert "of a sample, 3 of 6 cases (--helmbench-sample=0.5, seed 1)" in first.stdout.str()
+    codes = [rows(database, f"SELECT code FROM results WHERE run_id = {run} ORDER BY code") for run in (1, 2)]
+    assert codes[0] == codes[1]
+    assert rows(database, "SELECT partial FROM pack_scores") == [(1,), (1,)]
+    again.stdout.fnmatch_lines(["compare test/good with run 1: no verdict differs in 3 cases"])
+    ((low, high),) = rows(database, "SELECT score_low, score_high FROM evaluation_runs WHERE id = 1")
+    assert (low > 0.4, high) == (True, 1.0)  # three of six: half of what could be is known
