@@ -159,9 +159,10 @@ def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> Cons
         Scenario trees, section 6.
     """
     planned = tuple(rows)
+    credits_of = (Fraction(0), Fraction(1))
 
     def score(right: Callable[[Row], bool]) -> Fraction | None:
-        answered = (replace(row, passed=right(row), credit=Fraction(right(row))) for row in planned)
+        answered = (replace(row, passed=right(row), credit=credits_of[right(row)]) for row in planned)
         return run_score(answered, scoring).score
 
     return ConstantScores(

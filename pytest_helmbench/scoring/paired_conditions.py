@@ -124,8 +124,10 @@ def _cases(rows: Iterable[Row]) -> Mapping[str, list[_Case]]:
             judged[row.scenario, row.condition, row.user_context, row.perturbation].append(row)
     scenarios: defaultdict[str, list[_Case]] = defaultdict(list)
     for (scenario, condition, context, perturbation), own in judged.items():
-        credit = sum((row.credit for row in own if row.credit is not None), Fraction(0)) / len(own)
         first = own[0]
+        credit = first.credit or Fraction(0)
+        if len(own) > 1:
+            credit = sum((row.credit for row in own if row.credit is not None), Fraction(0)) / len(own)
         scenarios[scenario].append(
             _Case(condition, context, perturbation, first.severity, first.difficulty, credit)
         )
@@ -145,8 +147,10 @@ def _compared(scenario: str, cases: Sequence[_Case], axis: _Axis) -> Iterator[Pa
             continue
         changes: defaultdict[tuple[str | None, ...], Fraction] = defaultdict(Fraction)
         for rest in common:
-            case = by_part[part][rest]
-            changes[axis.unit(case)] += case.credit - by_part[base][rest].credit
+            case, other = by_part[part][rest], by_part[base][rest]
+            before = changes[axis.unit(case)]
+            if case.credit is not other.credit:  # most are the same object: nothing to add
+                changes[axis.unit(case)] = before + case.credit - other.credit
         yield PairedCondition(
             axis=axis.name,
             code=f"{scenario}-{part}",

@@ -129,15 +129,15 @@ def run_report(
     detail, scored = run_detail(path, run_id), scored or scored_run(path, run_id)
     if detail is None or scored is None:
         return None
-    facts = scored.facts
+    facts, rows = scored.facts, tuple(planned_rows(scored.facts))
     found = recorded_results(path, detail, with_text=with_text)
     spent = costs(path, run_id)
     record = record_of(detail.kind)
     report = RunReport(
         detail=detail,
         score=scored.score,
-        breakdown=breakdown(planned_rows(facts)),
-        paired=paired_conditions(row for row in planned_rows(facts) if not row.neutral),
+        breakdown=breakdown(rows),
+        paired=paired_conditions(row for row in rows if not row.neutral),
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
         constants=_constants(facts, detail),
         titles=facts.titles,
