@@ -13,6 +13,7 @@ from pytest_helmbench.core.pattern_process import RuleTimeoutError
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.engine.awake_clock import AwakeClock
 from pytest_helmbench.engine.engine import Progress
 from pytest_helmbench.engine.job import CaseJob, RunIds
 from pytest_helmbench.engine.judges import Judges
@@ -96,10 +97,12 @@ class CaseRunner:
         self._on_record = judged
         self._on_changed = on_changed
         self._judges = Judges(gateway)
+        self._awake = AwakeClock()
         self._evaluations = evaluations
 
     async def run(self, job: CaseJob, progress: Progress[CaseJob]) -> Outcome:
         """Return the outcome of a case; it is on disk by then, or an error."""
+        self._awake.start()
         before = self._on_record.get((self._run_id(job), job.code, job.repetition))
         if before is not None and not job.runs_anew and self._stands(job, before):
             self._record(job, before.outcome, from_record=True)
@@ -195,7 +198,7 @@ class CaseRunner:
             entry=job.target.model.entry,
             endpoint=endpoint,
             marking_models=job.target.judges,
-            clock=CaseClock(self._gateway.patience),
+            clock=CaseClock(self._gateway.patience, self._awake),
             watch=progress,
             settings=self._settings,
             judges=self._judges,

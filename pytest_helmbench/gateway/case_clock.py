@@ -27,6 +27,11 @@ class CaseClock:
         self._running = 0
         self._since = 0.0
 
+    @property
+    def seconds(self) -> Callable[[], float]:
+        """Monotonic seconds, as it counts them."""
+        return self._clock
+
     def left_s(self) -> float:
         """Return what is left; may be below 0."""
         running_s = self._clock() - self._since if self._running and self._counts else 0.0

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from bench_pack_sessions import write_asking_pack
 from provider import Provider, Request
 from sessions import Session, until
 from trees import category, clear_environment, rows, write_tree
@@ -41,6 +42,20 @@ def test_replies_that_arrived_during_a_standstill_are_not_asked_for_again(
     assert len(provider.requests) == _CASES
     database: Path = pytester.path / "helmbench.db"
     assert rows(database, "SELECT count(*), count(error) FROM calls") == [(_CASES, 0)]
+
+
+def test_a_standstill_is_no_time_of_a_scenario_that_goes_on_asking(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    asks_twice = "async () => { await ask('first'); await ask('second'); return result(); }"
+    write_asking_pack(pytester.path / "pack", {"asks-twice": asks_twice})
+    provider.latency_s = 1.0
+    session = Session(pytester.path, provider.url, "--helmbench-case-timeout=4", paths=("pack",))
+    until(lambda: len(provider.requests) == 1, "it has asked")
+    with session.paused():
+        time.sleep(4)
+    assert session.end() == pytest.ExitCode.OK, session.text
+    assert len(provider.requests) == 2
 
 
 def test_a_provider_that_hangs_is_given_up_in_time(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -188,7 +188,7 @@ class BenchPackWork:
             request_s,
             declared=frozenset(self.manifest.sampling_defaults),
         )
-        clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s))
+        clock = ItemClock(replace(context.gateway.patience, case_timeout_s=limit_s), context.clock.seconds)
         running = self._running
         async with (
             Conversation(context.gateway, line, clock, context.watch, journal=True) as conversation,

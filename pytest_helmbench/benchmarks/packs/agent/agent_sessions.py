@@ -64,7 +64,8 @@ class AgentSessions:
         limits = replace(self.limits, wall_s=patience.case_timeout_s or self.limits.wall_s)
         patience = replace(patience, case_timeout_s=limits.wall_s)
         line = ItemLine(context.origin, context.entry, context.endpoint, "agent")
-        async with Conversation(context.gateway, line, CaseClock(patience), context.watch) as conversation:
+        clock = CaseClock(patience, context.clock.seconds)
+        async with Conversation(context.gateway, line, clock, context.watch) as conversation:
             session = _Session(self, case, engine, fence, limits, conversation)
             try:
                 finding = await family.finding(rule, engine, session, tools)
