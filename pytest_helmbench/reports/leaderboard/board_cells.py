@@ -118,12 +118,9 @@ def pair_cells(pair: Pair) -> tuple[str, ...]:
     if pair.better is not None:
         word = pair.better.model if pair.first.model != pair.second.model else pair.better.name
     elif found.cannot_tell:
-        one = found.changed == 1
-        word = (
-            f"not told apart: only {found.changed} {pair.unit} differs"
-            if one
-            else f"not told apart: only {found.changed} {pair.unit}s differ"
-        )
+        count = f"only {found.changed}" if found.changed else "no"
+        words = f"{pair.unit} differs" if found.changed in (0, 1) else f"{pair.unit}s differ"
+        word = f"not told apart: {count} {words}"
     else:
         word = "not told apart"
     changed = f"{found.changed} of {found.units} {pair.unit}{'s' * (found.units != 1)}"

@@ -68,6 +68,8 @@ def test_only_pairs_beyond_the_noise_are_told_apart(
     assert "**" not in markdown
     assert "\\textbf" not in captured(capsys, "leaderboard", "--latex")[1]
     assert "| **`test/good`** |" in captured(capsys, "leaderboard", "2", "1", "--markdown")[1]
+    add_run(database, "test/same", _GOOD)
+    assert "not told apart: no row differs" in captured(capsys, "leaderboard", "2", "4")[1]
 
 
 def test_the_numbers_are_those_of_the_json_report(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
