@@ -38,14 +38,17 @@ def scrub(text: str) -> str:
 def quoted(text: str) -> str:
     """Return a scrubbed text of others whose lines no log of a CI takes for a command.
 
-    `::error::` counts for GitHub where a line begins with it, `##[` for GitHub and Azure anywhere. So every line but
-    the first stands behind a bar, the first one too where it begins with `::`.
+    `::error::` counts for GitHub where a line begins with it, `##[` for GitHub and Azure anywhere. So a line that
+    begins with `::` stands behind a bar, and `##[` becomes `## [`.
 
     Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
-    first, *rest = _COMMAND.sub("## ", scrub(text)).splitlines() or [""]
-    lead = "| " if first.lstrip().startswith("::") else ""
-    return "\n".join([lead + first, *(f"  | {line}" for line in rest)])
+    text = _COMMAND.sub("## ", scrub(text))
+    if "::" not in text:
+        return text
+    return "".join(
+        f"| {line}" if line.lstrip().startswith("::") else line for line in text.splitlines(keepends=True)
+    )
 
 
 def excerpt(text: str, limit: int = 300) -> str:
