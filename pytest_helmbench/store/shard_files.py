@@ -155,7 +155,7 @@ def _check_tables(conn: sqlite3.Connection, path: Path) -> None:
     """
     odd = conn.execute(
         "SELECT name FROM sqlite_master WHERE type = 'trigger' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"
-        " OR (type = 'view' AND name NOT IN ('v_results', 'v_costs'))"
+        " OR (type = 'view' AND substr(name, 1, 2) <> 'v_')"
     ).fetchone()
     if odd is not None:
         raise StoreError(path, f"it holds {odd[0]!r}, which no results file has", _HINT)
