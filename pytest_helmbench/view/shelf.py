@@ -24,7 +24,7 @@ __all__ = ["Shelf"]
 
 _MOST_KEPT = 6
 _REST = 3.0
-"""After a page was read, so many times as long passes before it is read again."""
+"""After a page was read, so many times as long passes before it is read again for who only follows it."""
 
 
 @dataclass(slots=True)
@@ -64,9 +64,15 @@ class Shelf:
         shown = await self._newest(address)
         return await self._thread.read(lambda: shown.page)
 
-    async def news(self, address: Address, since: int) -> str:
-        """Return what has changed on it since a version, as JSON; raises as `page` does."""
-        shown = await self._newest(address)
+    async def news(self, address: Address, since: int, *, patient: bool) -> str:
+        """Return what has changed on it since a version, as JSON; raises as `page` does.
+
+        Args:
+            address: Of the page.
+            since: Version.
+            patient: Nobody waits for it: what was read a moment ago is not read again yet.
+        """
+        shown = await self._newest(address, patient=patient)
         return await self._thread.read(lambda: shown.news(since))
 
     async def run_list(self, since: int | None = None) -> str:
@@ -87,14 +93,15 @@ class Shelf:
         """Return the cases whose texts, as far as they are shown, hold a word; raises as `page` does."""
         return await self._thread.read(lambda: self._search(run, word.lower()))
 
-    async def _newest(self, address: Address) -> Shown:
+    async def _newest(self, address: Address, *, patient: bool = False) -> Shown:
         kept = self._kept.setdefault(address, _Kept(Shown(self._path, address, self._texts)))
         self._kept.move_to_end(address)
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
         async with kept.lock:  # who waits here gets what was read meanwhile
             if not await self._thread.read(kept.shown.is_new):
-                await asyncio.sleep(max(0.0, kept.again_at - time.monotonic()))
+                if patient:
+                    await asyncio.sleep(max(0.0, kept.again_at - time.monotonic()))
                 start = time.monotonic()
                 version = next(self._versions)
                 await self._thread.read(lambda: kept.shown.read(version))

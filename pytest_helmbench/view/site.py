@@ -64,7 +64,11 @@ class _Site:
         return _html(await self._shelf.page(_address(request)))
 
     async def _news(self, request: web.Request) -> web.Response:
-        return _json(await self._shelf.news(_address(request), _number(request, "since")))
+        return _json(
+            await self._shelf.news(
+                _address(request), _number(request, "since"), patient="follows" in request.query
+            )
+        )
 
     async def _case(self, request: web.Request) -> web.Response:
         code = request.query.get("code", "")

@@ -7,7 +7,7 @@ const helmbenchLive = () => {
     if (!reply.ok) throw new Error((await reply.text()).split("\n")[0]);
     return reply.json();
   };
-  let page, version, known, latest = null, busy = false, source = null, ended = false;
+  let page, version, known, latest = null, busy = false, stuck = false, source = null, ended = false;
   const last = {};
   const number = (count) => count.toLocaleString("en");
 
@@ -44,12 +44,12 @@ const helmbenchLive = () => {
     old.replaceWith(made);
     if (at >= 0) stops(made)[at]?.focus({ preventScroll: true });
   }
-  async function show() {
+  async function show(follows) {
     if (busy) return;
     busy = true;
     bar();
     try {
-      const news = await asked(`${here}/news`, { since: version });
+      const news = await asked(`${here}/news`, { since: version, ...(follows ? { follows: 1 } : {}) });
       if (news.reload) return location.reload();
       await page.grown(() => {
         for (const run of page.runs) for (const one of [run, run.base]) if (one && news.cells[one.name]) merge(one, news.cells[one.name]);
@@ -58,6 +58,7 @@ const helmbenchLive = () => {
       [version, known] = [news.version, news.known];
       document.documentElement.dataset.version = version;
     } catch (fault) {
+      stuck = true; // until the server tells something new
       $("live-state").textContent = ended ? "helmbench view has ended" : fault.message;
     } finally {
       busy = false;
@@ -74,10 +75,10 @@ const helmbenchLive = () => {
     press.disabled = busy;
     press.textContent = busy ? "reading…" : fresh ? `${number(fresh)} new result${fresh > 1 ? "s" : ""}: show` : "results have changed: show";
     press.classList.toggle("floats", scrollY > 300);
-    if (!busy && found.length && $("live-follow").checked) show();
+    if (!busy && !stuck && found.length && $("live-follow").checked) show(true);
   }
   function told(runs) {
-    latest = runs;
+    [latest, stuck] = [runs, false];
     const all = Object.entries(runs), name = (id) => all.length > 1 ? `run ${id}: ` : "";
     $("live-counts").textContent = all.map(([id, run]) => `${name(id)}${number(run.done)} of ${number(run.planned)} · ${number(run.passed)} passed · ${number(run.failed)} failed · ${number(run.error)} errors${run.skipped ? ` · ${number(run.skipped)} skipped` : ""}`).join(" — ");
     const state = all.map(([id, run]) => name(id) + run.status).join(", ");
@@ -107,7 +108,7 @@ const helmbenchLive = () => {
       page = given;
       ({ version, known } = page.meta.live);
       document.documentElement.dataset.version = version;
-      $("live-show").onclick = show;
+      $("live-show").onclick = () => show(false);
       $("live-follow").onchange = bar;
       addEventListener("scroll", () => $("live-show").classList.toggle("floats", scrollY > 300), { passive: true });
       // A browser has six connections for all its tabs: those that nobody sees need none.

@@ -25,6 +25,7 @@ async function show() {
       else list.prepend(line);
       if (had) line.querySelector(had.toLowerCase())?.focus();
     }
+    if (list.rows.length) $("none")?.remove();
     picked();
   } catch (fault) { $("live-state").textContent = fault.message; }
   busy = false;
