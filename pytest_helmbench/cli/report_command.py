@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,13 +47,14 @@ def command(
         to.only_for_pages(form)
     path = database_of(db)
     ids = dict.fromkeys(run_of(path, run).summary.id for run in runs or ("last",))
-    found = [run_report(path, run_id, with_text=to.texts.any, all_cases=is_page) for run_id in ids]
-    reports = [report for report in found if report is not None]
-    compared = _comparisons(path, reports, baseline, max_drop)
-    text = REPORTS[form](
-        [replace(report, comparison=one) for report, one in zip(reports, compared, strict=True)],
-        texts=to.texts,
-    )
+    with _uncollected():
+        found = [run_report(path, run_id, with_text=to.texts.any, all_cases=is_page) for run_id in ids]
+        reports = [report for report in found if report is not None]
+        compared = _comparisons(path, reports, baseline, max_drop)
+        text = REPORTS[form](
+            [replace(report, comparison=one) for report, one in zip(reports, compared, strict=True)],
+            texts=to.texts,
+        )
     numbers = f"run{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
     to.write(text, f"report of {numbers}", is_page=is_page)
 
@@ -70,3 +73,13 @@ def _comparisons(
     limits = parse_limits(max_drop, "--max-drop")
     alone = len(reports) == 1
     return [comparison_with(path, report.detail, before, limits, alone=alone) for report in reports]
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no garbage: what a report is made of all stays, and the search takes a quarter of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
