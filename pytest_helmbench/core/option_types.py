@@ -81,9 +81,16 @@ def _shard(text: str) -> str:
     return f"{index}/{of}"
 
 
+def _finite_json(text: str) -> Mapping[str, object]:
+    """Return what JSON says; NaN and infinities are none."""
+    found: Mapping[str, object] = json.loads(text)
+    json.dumps(found, allow_nan=False)
+    return found
+
+
 JSON_OBJECT: Type[Mapping[str, object]] = Type(
     'a JSON object, for example {"provider": {"sort": "price"}}',
-    json.loads,
+    _finite_json,
     "JSON",
     lambda value: isinstance(value, dict),
 )
@@ -141,7 +148,7 @@ def names(metavar: str, *known: str) -> Type[tuple[str, ...]]:
 
 def decimal(metavar: str) -> Type[float]:
     """A number."""
-    return Type("a number", float, metavar, blank=False, word=float)
+    return Type("a number", float, metavar, isfinite, blank=False, word=float)
 
 
 def positive(metavar: str) -> Type[float]:
