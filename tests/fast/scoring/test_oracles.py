@@ -1,4 +1,4 @@
-"""Our formulas against scipy and statsmodels, which no session imports.
+"""Our formulas against scipy, statsmodels and ppi-python, which no session imports.
 
 Each test imports what it needs: seconds, which every worker would spend when it collects.
 """
@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from house_figures import paths, source
 
+from pytest_helmbench.scoring.agreement import agreement
 from pytest_helmbench.scoring.changes import change_of, holm_adjusted
+from pytest_helmbench.scoring.corrected_rate import corrected_rate
 from pytest_helmbench.scoring.intervals import Stratum, t_quantile, tree_interval, wilson
 from pytest_helmbench.scoring.sign_flip import sign_flip
 
@@ -93,8 +95,33 @@ def test_the_variances_are_those_of_a_weighted_regression_with_hc2() -> None:
     assert float(change.change) - change.low == pytest.approx(t_quantile(0.95, 9) * fit.bse[0])
 
 
+@pytest.mark.parametrize("cells", [(46, 4, 9, 41), (10, 1, 0, 3), (90, 3, 5, 2), (5, 9, 7, 4), (1, 0, 1, 1)])
+def test_kappa_and_its_interval_are_those_of_statsmodels(cells: tuple[int, int, int, int]) -> None:
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    found = agreement(*cells)
+    oracle = cohens_kappa([[cells[0], cells[1]], [cells[2], cells[3]]])
+    assert found is not None
+    assert found.kappa == pytest.approx(oracle.kappa)
+    assert found.kappa_low == pytest.approx(max(-1, oracle.kappa_low))
+    assert found.kappa_high == pytest.approx(min(1, oracle.kappa_upp))
+
+
+def test_the_corrected_rate_is_what_ppi_estimates_from_a_random_sample() -> None:
+    import numpy as np
+    from ppi_py import ppi_mean_pointestimate
+
+    # 100 of 660 verdicts labelled at random: 78 of 85 passes right, 3 of 15 fails wrong.
+    labels = np.repeat([1.0, 0.0, 1.0, 0.0], [78, 7, 3, 12])
+    verdicts = np.repeat([1.0, 0.0], [85, 15])
+    others = np.repeat([1.0, 0.0], [475, 85])
+    found = corrected_rate(560, 660, 85, 78, 15, 3)
+    assert found is not None
+    assert found.corrected == pytest.approx(ppi_mean_pointestimate(labels, verdicts, others)[0], abs=5e-5)
+
+
 def test_no_module_of_ours_imports_a_statistics_library() -> None:
-    heavy = {"numpy", "scipy", "statsmodels", "pandas"}
+    heavy = {"numpy", "scipy", "statsmodels", "pandas", "ppi_py"}
     for path in paths():
         for node in source(path).nodes:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
