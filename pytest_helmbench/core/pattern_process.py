@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import atexit
 import json
-import subprocess
-import sys
 import threading
-from contextlib import suppress
 
+from pytest_helmbench.core.piped_process import PipedProcess
 from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["SEARCHER", "RuleTimeoutError", "Searcher"]
@@ -48,7 +46,7 @@ class Searcher:
     """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: PipedProcess | None = None
         self._lock = threading.Lock()
 
     def found(self, pattern: str, text: str) -> bool:
@@ -70,25 +68,18 @@ class Searcher:
         """End the process."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
+            process.end()
 
     def _answer(self, question: bytes) -> bytes:
-        process = self._process = self._process or _started()
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("the process has no pipes")
+        process = self._process = self._process or PipedProcess(["-I", "-S", "-c", _PROGRAM], {})
         timer = threading.Timer(_LATEST_S, process.kill)
         timer.daemon = True
         timer.start()
         answer = b""
         try:
-            process.stdin.write(question)
-            process.stdin.flush()
-            answer = process.stdout.readline()
+            process.questions.write(question)
+            process.questions.flush()
+            answer = process.answers.readline()
         except OSError:
             pass  # it has ended
         finally:
@@ -96,17 +87,6 @@ class Searcher:
             if not answer:
                 self.close()
         return answer
-
-
-def _started() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _PROGRAM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={},
-        start_new_session=True,  # Ctrl-C is ours
-    )
 
 
 SEARCHER = Searcher()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
-import signal
 import sys
 
 from distributed import LocalCluster, Security
 
-from pytest_helmbench.engine.closed_process import close_to_others
-from pytest_helmbench.engine.pipe_frames import read_frame, write_frame
+from pytest_helmbench.engine.isolated_process import begun
+from pytest_helmbench.engine.pipe_frames import write_frame
 
 __all__ = ["main"]
 
@@ -24,14 +22,7 @@ _TLS = (
 
 def main() -> None:
     """Start as many workers as the second argument says, say where, and stay until nobody is at the other end."""
-    close_to_others()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1):
-        os.dup2(nowhere, number)
-    paths: list[str] = pickle.loads(read_frame(source))
-    sys.path.extend(path for path in paths if path not in sys.path)
+    source, answers = begun()
     security = Security.temporary()
     cluster = LocalCluster(
         n_workers=int(sys.argv[2]),

@@ -7,34 +7,26 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from distributed import Client, KilledWorker, Security
 
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.isolated_process import isolated_process, told_paths
 from pytest_helmbench.engine.judge_access import JudgesGoneError, OpenedJudges
-from pytest_helmbench.engine.local_judges import clean_environment
 from pytest_helmbench.engine.parcels import judge, version
-from pytest_helmbench.engine.pipe_frames import read_frame, write_frame
 
 __all__ = ["dask_judges"]
 
 _CONNECT_S = 10
 _LOOK_S = 1.0
 _END_S = 2.0
-_PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from pytest_helmbench.engine.dask_cluster import main; main()"
-)
 
 
 def dask_judges(places: JudgePlaces) -> OpenedJudges:
@@ -71,40 +63,19 @@ class _OwnCluster:
     """
 
     def __init__(self, count: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _PROGRAM, str(Path(__file__).parents[2]), str(count)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=clean_environment(),
-            cwd=Path(sys.executable).anchor,
-            start_new_session=True,  # Ctrl-C is ours
-        )
-        if self._process.stdin is None or self._process.stdout is None:
-            raise RuntimeError("the process has no pipes")
-        paths = [path for path in sys.path if Path(path).is_absolute()]
+        self._process = isolated_process("dask_cluster", str(count))
         try:
-            write_frame(self._process.stdin, pickle.dumps(paths))
-            told = json.loads(read_frame(self._process.stdout))
+            told = json.loads(told_paths(self._process))
         except (EOFError, OSError) as error:
-            self._process.kill()
             raise HelmbenchError(
-                f"a Dask cluster could not be started here: {self._process.wait()}"
+                f"a Dask cluster could not be started here: {self._process.killed()}"
             ) from error
         self.address: str = told["address"]
         self.security = Security(**told["security"])
 
     def close(self) -> None:
         """End scheduler and workers: their pipe is closed."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.end(_END_S)
 
 
 class _DaskJudges:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pickle
 import queue
 import signal
 import sys
 import threading
 from typing import IO
 
-from pytest_helmbench.engine.closed_process import close_to_others
+from pytest_helmbench.engine.isolated_process import begun
 from pytest_helmbench.engine.parcels import judge
 from pytest_helmbench.engine.pipe_frames import read_frame, write_frame
 
@@ -25,15 +24,8 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Judge what comes, one parcel after the other."""
-    close_to_others()
     _end_with_parent()
-    source = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1):
-        os.dup2(nowhere, number)  # what a rule prints is no answer
-    paths: list[str] = pickle.loads(read_frame(source))
-    sys.path.extend(path for path in paths if path not in sys.path)  # behind our own: kinds of somebody else
+    source, answers = begun()
     write_frame(answers, b"ready")
     parcels: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(source, parcels), daemon=True).start()
@@ -50,7 +42,6 @@ def _read(source: IO[bytes], parcels: queue.SimpleQueue[bytes]) -> None:
 
 
 def _end_with_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         # A rule that holds the interpreter to itself lets no thread see that the pipe is closed.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -6,42 +6,28 @@ one dies, all that was under way is lost and nobody knows by what.
 
 from __future__ import annotations
 
-import os
-import pickle
 import queue
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.core.piped_process import PipedProcess
+from pytest_helmbench.engine.isolated_process import isolated_process, told_paths
 from pytest_helmbench.engine.parcels import judge
 from pytest_helmbench.engine.pipe_frames import read_frame, write_frame
 
-__all__ = ["JudgeDiedError", "LocalJudges", "clean_environment"]
+__all__ = ["JudgeDiedError", "LocalJudges"]
 
-_KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
 _END_S = 1.0
 _LIMIT_S = 120.0
 """After so long over one parcel a process is taken for one that never ends."""
 
-_PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from pytest_helmbench.engine.judge_process import main; main()"
-)
-
 
 class JudgeDiedError(BrokenExecutor):
     """A judge process died over a parcel."""
-
-
-def clean_environment() -> dict[str, str]:
-    """Return the variables that a judge process has: none that a key could stand in."""
-    return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
 
 
 class LocalJudges(Executor):
@@ -111,7 +97,7 @@ class _Judge:
     def __init__(self, waiting: queue.SimpleQueue[tuple[Future[bytes], bytes] | None]) -> None:
         self._waiting = waiting
         self._ending = False
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: PipedProcess | None = None
         self._thread = threading.Thread(target=self._serve, name="helmbench-judge", daemon=True)
         self._thread.start()
 
@@ -142,55 +128,32 @@ class _Judge:
         if self._ending:
             raise RuntimeError("the judges are gone")
         process = self.process or self._started()
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("the process has no pipes")
         limit = threading.Timer(_LIMIT_S, process.kill)
         limit.daemon = True
         limit.start()
         try:
-            write_frame(process.stdin, parcel)
-            return read_frame(process.stdout)
+            write_frame(process.questions, parcel)
+            return read_frame(process.answers)
         except (EOFError, OSError):
-            process.kill()
             late = f" after {_LIMIT_S:g} s" if limit.finished.is_set() else ""
-            raise JudgeDiedError(f"a judge process {_how(process.wait())}{late}") from None
+            raise JudgeDiedError(f"a judge process {_how(process.killed())}{late}") from None
         finally:
             limit.cancel()
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        options = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
-        process = self.process = subprocess.Popen(
-            [sys.executable, *options, "-c", _PROGRAM, str(Path(__file__).parents[2])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=clean_environment(),
-            cwd=Path(sys.executable).anchor,
-            start_new_session=True,  # Ctrl-C is ours
-        )
+    def _started(self) -> PipedProcess:
+        process = self.process = isolated_process("judge_process")
         if self._ending:
             process.kill()
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("the process has no pipes")
         try:
-            paths = [path for path in sys.path if Path(path).is_absolute()]
-            write_frame(process.stdin, pickle.dumps(paths))
-            read_frame(process.stdout)
+            told_paths(process)
         except (EOFError, OSError):
-            process.kill()
-            raise RuntimeError(f"a judge process could not start: it {_how(process.wait())}") from None
+            raise RuntimeError(f"a judge process could not start: it {_how(process.killed())}") from None
         return process
 
     def _end(self) -> None:
         process, self.process = self.process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+        if process is not None:
+            process.end()
 
 
 def _how(code: int) -> str:
