@@ -115,7 +115,11 @@ def _collapsed(one: BehaviourChange) -> str:
 
 
 def _fallen(one: BehaviourChange) -> str:
-    few = "" if one.units >= _FEW else f"; {one.units} {_counted(one.units)} too few to say more"
+    few = (
+        ""
+        if one.units is None or one.units >= _FEW
+        else f"; {one.units} {_counted(one.units)} too few to say more"
+    )
     return f"{one.code} {_percent(one.baseline_score, one.score)}, {p_text(one.p_adjusted)}{few}"
 
 

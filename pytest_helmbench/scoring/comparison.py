@@ -79,7 +79,7 @@ class BehaviourChange:
         code: `P1-B2`.
         score: Of the candidate.
         baseline_score: Of the baseline.
-        units: Its perturbations.
+        units: Its perturbations; None where that is not on record.
         pairs: Replies of the same case in both runs.
         changed: Of them.
         p: Of the hypothesis that it has not fallen on these very cases.
@@ -90,7 +90,7 @@ class BehaviourChange:
     code: str
     score: Fraction
     baseline_score: Fraction
-    units: int
+    units: int | None
     pairs: int
     changed: int
     p: float

@@ -22,8 +22,6 @@ from pytest_helmbench.store.run_queries import RunDetail, run_detail
 __all__ = ["comparison_of_session", "comparison_with"]
 
 _RUN = re.compile(r"run (\d{1,18})\Z", re.ASCII)
-_ENOUGH_UNITS = 6
-"""The record does not say of how many perturbations a behaviour was: nothing is said of their number then."""
 
 
 def comparison_with(
@@ -146,7 +144,7 @@ def _behaviour(one: Mapping[str, JsonValue]) -> BehaviourChange:
         code=str(one.get("code")),
         score=Fraction(number("score")),
         baseline_score=Fraction(number("baseline_score")),
-        units=_ENOUGH_UNITS,
+        units=None,
         pairs=int(number("pairs")),
         changed=int(number("changed")),
         p=number("p"),
