@@ -156,12 +156,16 @@ class RunBook:
         return None if found is None else found.narrowed(run.codes)
 
     def _defined(self, run: PlannedRun, plan: Plan) -> tuple[str, ...]:
-        """Return the cases that the files of a benchmark define; none for tests that pytest alone knows."""
+        """Return the cases that the files define, broken ones too; none for tests that pytest alone knows."""
         loaded = self._loaded[run.benchmark]
         files = tuple(loaded.files)
-        if (plan.scope == "whole" and plan.shard is None) or not files:
-            return run.codes if files else ()
-        return tuple(dict.fromkeys(job.code for file in files for job in loaded.jobs(file, "", 1)))
+        if not files:
+            return ()
+        healthy: Iterable[str] = run.codes
+        if plan.scope != "whole" or plan.shard is not None:
+            healthy = (job.code for file in files for job in loaded.jobs(file, "", 1))
+        broken = (case.code for name, _ in loaded.broken for case in loaded.broken_cases(name))
+        return tuple(dict.fromkeys((*healthy, *broken)))
 
     def shrunk(self) -> Iterator[tuple[str, Shrunk]]:
         """Yield the benchmarks that have fewer cases than when they were last run, by name."""

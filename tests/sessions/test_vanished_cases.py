@@ -39,11 +39,18 @@ def test_a_benchmark_that_has_fewer_cases_than_in_its_last_run_is_told_with_thei
     same = run_tree(pytester, mode, "--helmbench-select=P1-B1-S2", url=provider.url)
     assert "it had" not in same.stdout.str()
 
+    prompt = folder / "scenarios" / "P1-B1-S2" / "S2.md"
+    prompt.write_text("---\nevaluation: {type: nonsense}\n---\n\nSort.\n")
+    for selected in ("--helmbench-select=P1-B1-S1", "--helmbench-select=P1"):
+        broken = run_tree(pytester, mode, selected, url=provider.url)
+        assert broken.parseoutcomes()["passed"] == 3
+        assert "it had" not in broken.stdout.str(), "what is broken is not gone"
+
     shutil.rmtree(folder / "scenarios" / "P1-B1-S2")
     fewer = run_tree(pytester, mode, url=provider.url)
 
     codes = [f"P1-B1-S2-C1-PT{number}" for number in range(1, 13)]
-    said = f"has 3 cases; it had 15 in run 2. Gone: {', '.join(codes[:10])} and 2 more (`helmbench show last --gone`"
+    said = f"has 3 cases; it had 15 in run 4. Gone: {', '.join(codes[:10])} and 2 more (`helmbench show last --gone`"
     assert said in fewer.stdout.str()
     capsys.readouterr()
     assert main(["show", "last", "--gone", f"--db={database}"]) == 0
