@@ -115,7 +115,7 @@ class Retries:
 
     def forgive_once(self, fault: Fault) -> Fault:
         """Return a 401 as a fault that passes, the first time: servers that answer well send one now and then."""
-        if self._forgiven or fault.status != _UNAUTHORIZED or fault.kind is not FaultKind.DEAD_MODEL:
+        if self._forgiven or not _says_unauthorized(fault) or fault.kind is not FaultKind.DEAD_MODEL:
             return fault
         return replace(fault, kind=FaultKind.TRANSIENT)
 
@@ -146,7 +146,7 @@ class Retries:
         limited = fault.kind is FaultKind.RATE_LIMITED
         if limited:
             self._waits += 1
-        elif fault.status == _UNAUTHORIZED:
+        elif _says_unauthorized(fault):
             self._forgiven += 1
         else:
             self._retries += 1
@@ -170,3 +170,8 @@ class Retries:
             return max(backoff_s, fault.retry_after_s or 0.0)
         # A little more than asked for, and not all at the same moment.
         return fault.retry_after_s + self._jitter() * min(1.0, 0.1 + fault.retry_after_s / 10)
+
+
+def _says_unauthorized(fault: Fault) -> bool:
+    """Return whether it is a 401, or says the same in an answer of another status, as routers do."""
+    return fault.status == _UNAUTHORIZED or fault.reason == "bad_key"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any
 
 import pytest
 from provider import Provider, Request
@@ -63,10 +64,20 @@ def test_a_provider_that_hangs_does_not_make_the_session_serial(
     assert seconds < 25  # 120 cases, 32 or 22 at a time, about 1.5 s each
 
 
-def test_one_401_in_the_middle_costs_nothing(pytester: pytest.Pytester, provider: Provider) -> None:
-    provider.latency_s = 0.05
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({"status": 401}, id="status"),
+        pytest.param({"status": 200, "body": {"error": {"code": 401, "message": "No auth"}}}, id="in a 200"),
+        pytest.param({"status": 403, "body": {"error": {"code": "invalid_api_key"}}}, id="in words"),
+    ],
+)
+def test_one_401_in_the_middle_costs_nothing(
+    pytester: pytest.Pytester, provider: Provider, answer: dict[str, Any]
+) -> None:
+    provider.latency_s = 0.02
     provider.answers(
-        times=1, status=401, when=lambda request: provider.count > 50 and "Message 90." in request.prompt
+        times=1, when=lambda request: provider.count > 50 and "Message 90." in request.prompt, **answer
     )
 
     result, _ = _seconds(pytester, provider)
