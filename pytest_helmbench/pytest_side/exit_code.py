@@ -200,13 +200,17 @@ def run_names(coordinator: Coordinator) -> Mapping[int, str]:
     plan = coordinator.book.plan
     if plan is None:
         return {}
+    numbers = coordinator.book.run_ids()
+    return {numbers[key]: name for key, name in planned_names(coordinator, plan).items() if key in numbers}
+
+
+def planned_names(coordinator: Coordinator, plan: Plan) -> Mapping[tuple[str, str], str]:
+    """Return what the runs of a plan are called, by their key: by model, and by benchmark where there are several."""
     names = _names_of_benchmarks(coordinator, plan)
-    found: dict[int, str] = {}
-    for run in plan.runs:
-        run_id = coordinator.book.run_ids().get(run.key)
-        if run_id is not None:
-            found[run_id] = run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
-    return found
+    return {
+        run.key: run.model if len(names) == 1 else f"{run.model} on {names[run.benchmark]}"
+        for run in plan.runs
+    }
 
 
 def _names_of_benchmarks(coordinator: Coordinator, plan: Plan) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import RunWords
 from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
-from pytest_helmbench.pytest_side.exit_code import run_names, scores_by_name
+from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, scores_by_name
 from pytest_helmbench.pytest_side.junit_view import junit_writer
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
@@ -175,10 +175,12 @@ def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
 
 def _dry_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     rows = []
+    names = planned_names(coordinator, plan)
     for run in plan.runs:
         span = run_price(run, coordinator)
         rows.append(
             DryRow(
+                name=names[run.key],
                 model=run.model,
                 prompts=run.tests,
                 judge_calls=run.judge_calls,

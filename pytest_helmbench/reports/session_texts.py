@@ -49,14 +49,16 @@ class PlannedCalls:
 
 @dataclass(frozen=True, slots=True)
 class DryRow:
-    """What one model would be asked.
+    """What one model would be asked of one benchmark.
 
     Args:
+        name: Of the run: the model, and the benchmark where there are several.
         tokens: Of the prompts, estimated, judges included.
         price: Low, expected, high in USD; None when a price is unknown.
         why: Why it would not be called; empty when it would.
     """
 
+    name: str
     model: str
     prompts: int
     judge_calls: int
@@ -131,19 +133,36 @@ def places_text(places: Iterable[str]) -> str:
 
 
 def dry_run_lines(rows: Sequence[DryRow], asked_for: bool) -> list[str]:
-    """Return the summary of a dry run: prompts, tokens and price per model."""
+    """Return the summary of a dry run: prompts, tokens and price by run and in all, and why no model is called."""
     why = "as asked for" if asked_for else "no model can be called"
-    cells = []
-    for row in rows:
-        price = (UNKNOWN,) * 3 if row.price is None else tuple(map(_usd, row.price))
-        cells.append((row.model, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price))
     head = ("model", "prompts", "judge calls", "tokens", "USD low", "expected", "high")
+    shown = [*rows, _together(rows)] if len(rows) > 1 else rows
     lines = [
         f"dry run, {why}: every prompt was composed, nothing was called, nothing was stored",
-        *table(head, cells, left=("model",)),
+        *table(head, map(_dry_cells, shown), left=("model",)),
     ]
-    lines += [f"{row.model}: {row.why}" for row in rows if row.why and not asked_for]
-    return lines
+    reasons = dict.fromkeys((row.model, row.why) for row in rows if row.why and not asked_for)
+    return lines + [f"{model}: {reason}" for model, reason in reasons]
+
+
+def _together(rows: Sequence[DryRow]) -> DryRow:
+    """Return the sum of the rows; its price is unknown where one is."""
+    known = [row.price for row in rows if row.price is not None]
+    low, expected, high = (sum(price[index] for price in known) for index in range(3))
+    return DryRow(
+        name="together",
+        model="",
+        prompts=sum(row.prompts for row in rows),
+        judge_calls=sum(row.judge_calls for row in rows),
+        tokens=sum(row.tokens for row in rows),
+        price=(low, expected, high) if len(known) == len(rows) else None,
+        why="",
+    )
+
+
+def _dry_cells(row: DryRow) -> tuple[str, ...]:
+    price = (UNKNOWN,) * 3 if row.price is None else tuple(map(_usd, row.price))
+    return (row.name, str(row.prompts), str(row.judge_calls), f"~{row.tokens}", *price)
 
 
 def model_table(rows: Mapping[str, RunCounts]) -> list[str]:

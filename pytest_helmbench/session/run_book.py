@@ -78,7 +78,6 @@ class RunBook:
         if self._store is not None:
             return
         self.know(plan, loaded)
-        self._loaded = {str(item.root): item for item in loaded}
         self._store = Store.open(self._settings.db)
         # A session may follow its killed predecessor at once: the process is looked for, however short its silence.
         self._store.mark_dead_runs_interrupted(silent_s=0.0)
@@ -181,8 +180,9 @@ class RunBook:
 
     def know(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Take note of a plan without opening anything (a dry run)."""
+        self._loaded = {str(item.root): item for item in loaded}
         self.plan = plan
-        self.targets = {target.key: target for item in loaded for target in item.targets}
+        self.targets = {target.key: target for item in self._loaded.values() for target in item.targets}
 
     def name_of(self, run: PlannedRun) -> str:
         """Return the name of a run's benchmark."""

@@ -79,6 +79,25 @@ def test_a_dry_run_that_was_asked_for_calls_nothing_and_knows_list_prices(
     assert 0.0001 <= float(expected) < float(high) < 0.01
 
 
+def test_a_dry_run_of_two_benchmarks_names_them_adds_up_and_gives_each_reason_once(
+    pytester: pytest.Pytester,
+) -> None:
+    for name, scenario in (("one", category("RISK", "CALM")), ("two", category("RISK"))):
+        write_tree(pytester.path / name, {"P1-B1-S1": scenario})
+
+    result = pytester.runpytest(
+        "one", "two", "--helmbench-model=openai/gpt-4o-mini", "--helmbench-model=openai/gpt-4.1-mini"
+    )
+
+    lines = result.outlines
+    named = [line.split("  ")[0] for line in lines if line.startswith("openai/") and " on " in line]
+    assert named == [
+        f"openai/{model} on {name}" for name in ("one", "two") for model in ("gpt-4o-mini", "gpt-4.1-mini")
+    ]
+    assert _table(result, "together")[:1] == ["6"]
+    assert [lines.count(f"openai/{model}: {_NO_KEY}") for model in ("gpt-4o-mini", "gpt-4.1-mini")] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("options", "ci", "ending", "sentence"),
     [
