@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from commands import captured
 from dispatched import Dispatched, lives, pids, texts
-from evaluators import Deadly, Faulty, Timed, Unmovable
+from evaluators import Deadly, Faulty, Timed, Unmovable, pool
 from sessions import until
 
 from pytest_helmbench.core.judge_places import JudgePlaces
@@ -140,6 +140,38 @@ def test_an_executor_of_the_users_judges_and_what_breaks_it_is_found() -> None:
     assert died.outcome.reason == "judge_died", session.notes
     assert session.notes == []  # a broken pool is opened anew
     assert pids(found) - {os.getpid()}
+
+
+def test_replies_over_which_the_last_judges_died_are_judged_by_nobody(tmp_path: Path) -> None:
+    place = tmp_path / "pid"
+    executor = pool()
+    there = [
+        OpenedJudges(
+            lambda parcel: executor.submit(judge, parcel), lambda: 2, lambda: executor.shutdown(False)
+        )
+    ]
+
+    def opened() -> OpenedJudges:
+        if not there:
+            raise OSError("nobody is there")
+        return there.pop()
+
+    def kill_all() -> None:
+        until(lambda: _at_work(place), "a judge is at work")
+        for process in list(executor._processes.values()):
+            process.kill()
+
+    session = Dispatched(JudgeOffer(opened, opened, wait_s=0.0))
+    numbers = [str(number) for number in range(16)]
+    found = session.judged([(Timed(60, place=place), number) for number in numbers], beside=kill_all)
+    errors = [one for one in found if isinstance(one, UnjudgedError)]
+    assert errors
+    assert {(one.outcome.verdict, one.outcome.reason) for one in errors} == {(Verdict.ERROR, "no_judges")}
+    assert "a judge died over its reply, and no other is there" in errors[0].outcome.message
+    judged = {text for one, text in zip(found, numbers, strict=True) if one not in errors}
+    assert [text for text in texts(found) if text in judged] == [text for text in numbers if text in judged]
+    assert os.getpid() in pids(found), "what no judge has died over is judged by the session itself"
+    assert session.notes[-1] == "no process could be had that judges: replies are judged in the session's own"
 
 
 def test_judges_say_who_they_are(capsys: pytest.CaptureFixture[str]) -> None:
