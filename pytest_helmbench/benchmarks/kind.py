@@ -68,6 +68,8 @@ class KindPlaces:
         exports: Formats that `export` writes its runs in, beside those of all kinds.
         schemas: Names of the schemas of its files; its `Authoring` is a `SchemaOwner` then.
         starter: Folder beside `module` with a small working benchmark, for `helmbench init`; empty for none.
+        judge_host: The module with its `host_evaluator`, which makes of the settings an `Evaluator[str]` that says what
+            the host of a judge has for its cases (`helmbench judges check`); empty where any process will do.
         not_rescored: Why `rescore` cannot hold the replies of a run to rules of now, in a sentence with a hint; empty
             where it can.
     """
@@ -87,6 +89,7 @@ class KindPlaces:
     exports: tuple[str, ...] = ()
     schemas: tuple[str, ...] = ()
     starter: str = ""
+    judge_host: str = ""
     not_rescored: str = ""
 
     @property

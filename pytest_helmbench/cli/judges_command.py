@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pytest_helmbench.benchmarks.registry import host_evaluators
 from pytest_helmbench.cli.output import CommandError, as_json_option, no_db_option, say, say_json
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.judge_places import JudgePlaces
@@ -18,7 +19,9 @@ from pytest_helmbench.reports.tables import table
 
 __all__ = ["command"]
 
-_HEAD = ("host", "process", "version", "parcels")
+_HEAD = ("host", "process", "version", "sandboxes", "parcels")
+_SEPARATOR = ": "
+_LEFT = ("host", "sandboxes")
 
 
 @click.group("judges")
@@ -31,7 +34,7 @@ def command() -> None:
 @as_json_option
 @no_db_option
 def check(who: str | None, *, as_json: bool) -> int:
-    """Ask the judges WHO where they are, which version they run, and what a parcel takes.
+    """Ask the judges WHO where they are, which version and which sandboxes they have, and what a parcel takes.
 
     Without WHO they are those of the ini file. WHO is written as for --helmbench-judges: a number, dask:ADDRESS,
     dask:local:N, python:MODULE:FACTORY. Nothing is stored and no model is asked. Ends 1 when one of them runs another
@@ -46,7 +49,7 @@ def check(who: str | None, *, as_json: bool) -> int:
         refuse_missing(places)
         judges = open_judges(places)
         try:
-            found = probed(judges, settings.judges_wait_s)
+            found = probed(judges, settings.judges_wait_s, host_evaluators(settings))
         finally:
             judges.close()
     except HelmbenchError as error:
@@ -59,16 +62,19 @@ def check(who: str | None, *, as_json: bool) -> int:
 
 
 def _lines(found: Judged) -> list[str]:
-    lines = [*table(_HEAD, [_cells(one) for one in found.judges], left=_HEAD[:1])]
+    lines = [*table(_HEAD, [_cells(one) for one in found.judges], left=_LEFT)]
     count = "1 judge" if len(found.judges) == 1 else f"{len(found.judges)} judges"
     lines.append(f"{count}; a parcel takes {found.parcel_ms:.1f} ms beyond judging")
     if found.others:
         lines.append(
             f"this machine runs {version()}: the others judge nothing\n  hint: install the same version there"
         )
+    said = {(one.host, text) for one in found.judges for text in one.sandboxes if _SEPARATOR in text}
+    lines.extend(f"{host}: no sandboxes: {text.partition(_SEPARATOR)[2]}" for host, text in sorted(said))
     return lines
 
 
 def _cells(one: PresentJudge) -> tuple[str, ...]:
     same = "as here" if one.version == version() else one.version
-    return one.host, str(one.process), same, str(one.parcels)
+    sandboxes = "; ".join(text.partition(_SEPARATOR)[0] for text in one.sandboxes) or "not asked"
+    return one.host, str(one.process), same, sandboxes, str(one.parcels)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -18,12 +20,14 @@ from sessions import until
 
 from pytest_helmbench.core.judge_places import JudgePlaces
 from pytest_helmbench.core.outcome import Verdict
-from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.engine.executors import judge_offer
 from pytest_helmbench.engine.judge_access import JudgeOffer, OpenedJudges
 from pytest_helmbench.engine.local_judges import LocalJudges
 from pytest_helmbench.engine.parcels import judge
 from pytest_helmbench.engine.work import UnjudgedError
+from pytest_helmbench.sandbox.box import Unavailable
+from pytest_helmbench.sandbox.detection import find_engine
 
 
 def _offer(given: str) -> JudgeOffer | None:
@@ -174,11 +178,27 @@ def test_replies_over_which_the_last_judges_died_are_judged_by_nobody(tmp_path: 
     assert session.notes[-1] == "no process could be had that judges: replies are judged in the session's own"
 
 
-def test_judges_say_who_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_judges_say_who_they_are_and_which_sandboxes_their_hosts_have(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     code, out, _ = captured(capsys, "judges", "check", "1")
     assert code == 0
-    assert out.splitlines()[0].split() == ["host", "process", "version", "parcels"]
+    assert out.splitlines()[0].split() == ["host", "process", "version", "sandboxes", "parcels"]
     assert " as here " in out
+    told = json.loads(captured(capsys, "judges", "check", "1", "--json")[1])
+    engine = asyncio.run(find_engine(UsersWord("auto"), pull=NOT_ALLOWED))
+    here = f"none: {engine.reason}" if isinstance(engine, Unavailable) else engine.name
+    assert told["judges"][0]["sandboxes"] == [here]
+    (tmp_path / "pytest.ini").write_text("[pytest]\nhelmbench_sandbox = none\n")
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = captured(capsys, "judges", "check", "1")
+    assert (code, out.splitlines()[1].split()[-2]) == (0, "none")
+    assert ": no sandboxes: --helmbench-sandbox=none: code of models runs in a sandbox, or not at all" in out
+
+
+def test_a_parcel_to_a_judge_takes_its_time(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = captured(capsys, "judges", "check", "1")
+    assert code == 0
     assert "1 judge; a parcel takes" in out
     assert captured(capsys, "judges", "check", "0")[:2] == (0, "nobody judges beside the session\n")
     code, _, wrong = captured(capsys, "judges", "check", "dask:10.0.0.7:8786")
