@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pytest_helmbench.core.problem import HelmbenchError
 
@@ -32,9 +33,12 @@ class SelectError(HelmbenchError):
 
 def natural_key(code: str) -> tuple[tuple[int, int | str], ...]:
     """Return a sort key that puts PT2 before PT10."""
-    return tuple(
-        (0, int(piece)) if piece.isdecimal() else (1, piece) for piece in _PIECES.split(code) if piece
-    )
+    return tuple(map(_piece_key, filter(None, _PIECES.split(code))))
+
+
+@lru_cache(4096)
+def _piece_key(piece: str) -> tuple[int, int | str]:
+    return (0, int(piece)) if piece.isdecimal() else (1, piece)
 
 
 def scenario_code_of(name: str) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple, TypeAlias
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.weighting import Scoring
@@ -26,6 +27,8 @@ __all__ = [
 
 BANDS = ("1–3", "4–6", "7–9", "10+")
 """Severity bands by |base|."""
+_Told: TypeAlias = tuple[Row, int]
+"""A row with its base, which is computed once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def breakdown(rows: Iterable[Row]) -> Breakdown:
     Source:
         Scenario trees, section 6.
     """
-    scored = [row for row in rows if not row.neutral]
+    scored = [(row, row.base) for row in rows if not row.neutral]
     return Breakdown(
         overall=_detection("", scored),
         by_pillar=_detections(scored, lambda row: row.pillar),
@@ -144,7 +147,7 @@ def breakdown(rows: Iterable[Row]) -> Breakdown:
         by_user_context=_detections(scored, lambda row: _joined(row.scenario, row.user_context)),
         by_band=_detections(scored, _band),
         matrices=_matrices(scored),
-        curves=detection_curves(scored),
+        curves=detection_curves(row for row, _ in scored),
     )
 
 
@@ -158,11 +161,10 @@ def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> Cons
     Source:
         Scenario trees, section 6.
     """
-    planned = tuple(rows)
-    credits_of = (Fraction(0), Fraction(1))
+    alike = Counter(_Stakes(row.behaviour, row.severity, row.difficulty, row.weighted) for row in rows)
 
     def score(right: Callable[[Row], bool]) -> Fraction | None:
-        answered = (replace(row, passed=right(row), credit=credits_of[right(row)]) for row in planned)
+        answered = (found.row(count, right) for found, count in alike.items())
         return run_score(answered, scoring).score
 
     return ConstantScores(
@@ -170,29 +172,78 @@ def constant_scores(rows: Iterable[Row], scoring: Scoring | None = None) -> Cons
     )
 
 
-def _detections(rows: Iterable[Row], group: Callable[[Row], str]) -> tuple[Detection, ...]:
-    groups: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[group(row)].append(row)
+class _Stakes(NamedTuple):
+    """What a row of the whole tree counts for where it belongs; many are alike in that."""
+
+    behaviour: str
+    severity: int
+    difficulty: int
+    weighted: bool
+
+    def row(self, count: int, right: Callable[[Row], bool]) -> Row:
+        """Return that many rows as one that weighs as much, answered."""
+        planned = Row(
+            pillar=self.behaviour.partition("-")[0],
+            behaviour=self.behaviour,
+            scenario="",
+            condition=None,
+            user_context=None,
+            perturbation="",
+            criterion="",
+            repetition=1,
+            severity=self.severity,
+            difficulty=self.difficulty,
+            weighted=self.weighted,
+            passed=None,
+            credit=None,
+            weight=Fraction(count),
+        )
+        passed = right(planned)
+        return replace(planned, passed=passed, credit=Fraction(int(passed)))
+
+
+def _detections(rows: Iterable[_Told], group: Callable[[Row], str]) -> tuple[Detection, ...]:
+    groups: defaultdict[str, list[_Told]] = defaultdict(list)
+    for told in rows:
+        groups[group(told[0])].append(told)
     return tuple(_detection(code, groups[code]) for code in sorted(groups, key=natural_key))
 
 
-def _detection(code: str, rows: Iterable[Row]) -> Detection:
-    judged = [row for row in rows if row.passed is not None]
-    signals = [row for row in judged if row.base > 0]
-    quiet = [row for row in judged if row.base < 0]
+def _detection(code: str, rows: Iterable[_Told]) -> Detection:
+    signals, quiet = _Tally(), _Tally()
+    for row, base in rows:
+        if row.passed is not None:
+            (signals if base > 0 else quiet).add(abs(base), row.passed)
     return Detection(
         code=code,
-        right=_rate(judged, passed=True),
-        recall=_rate(signals, passed=True),
-        false_escalation=_rate(quiet, passed=False),
+        right=Rate(
+            signals.passed + quiet.passed,
+            signals.rows + quiet.rows,
+            signals.passed_points + quiet.passed_points,
+            signals.points + quiet.points,
+        ),
+        recall=Rate(signals.passed, signals.rows, signals.passed_points, signals.points),
+        false_escalation=Rate(
+            quiet.rows - quiet.passed, quiet.rows, quiet.points - quiet.passed_points, quiet.points
+        ),
     )
 
 
-def _rate(rows: Sequence[Row], *, passed: bool) -> Rate:
-    stakes = [abs(row.base) for row in rows]
-    hits = [stake for stake, row in zip(stakes, rows, strict=True) if row.passed is passed]
-    return Rate(len(hits), len(stakes), sum(hits), sum(stakes))
+@dataclass(slots=True)
+class _Tally:
+    """Judged rows and their severity points, and those of them that passed."""
+
+    rows: int = 0
+    points: int = 0
+    passed: int = 0
+    passed_points: int = 0
+
+    def add(self, stake: int, passed: bool) -> None:
+        self.rows += 1
+        self.points += stake
+        if passed:
+            self.passed += 1
+            self.passed_points += stake
 
 
 def _band(row: Row) -> str:
@@ -203,15 +254,16 @@ def _joined(*parts: str | None) -> str:
     return "-".join(part for part in parts if part is not None)
 
 
-def _matrices(rows: Iterable[Row]) -> tuple[Matrix, ...]:
-    cells: defaultdict[str, defaultdict[tuple[str | None, str | None], list[Row]]]
+def _matrices(rows: Iterable[_Told]) -> tuple[Matrix, ...]:
+    cells: defaultdict[str, defaultdict[tuple[str | None, str | None], list[_Told]]]
     cells = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        cells[row.scenario][row.condition, row.user_context].append(row)
+    for told in rows:
+        row, _ = told
+        cells[row.scenario][row.condition, row.user_context].append(told)
     return tuple(_matrix(scenario, cells[scenario]) for scenario in sorted(cells, key=natural_key))
 
 
-def _matrix(scenario: str, cells: dict[tuple[str | None, str | None], list[Row]]) -> Matrix:
+def _matrix(scenario: str, cells: dict[tuple[str | None, str | None], list[_Told]]) -> Matrix:
     conditions = _axis(condition for condition, _ in cells)
     contexts = _axis(context for _, context in cells)
     return Matrix(

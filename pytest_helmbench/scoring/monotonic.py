@@ -198,7 +198,7 @@ def _kinds(rows: Iterable[Row]) -> list[_Kind]:
 
 
 def _cell(rows: Sequence[Row]) -> _Cell:
-    ordered = sorted(rows, key=lambda row: (row.criterion, row.repetition))
+    ordered = sorted(rows, key=lambda row: (row.criterion, row.repetition)) if len(rows) > 1 else rows
     return _Cell(
         base=ordered[0].severity,
         rows=tuple((row.criterion, row.repetition) for row in ordered),

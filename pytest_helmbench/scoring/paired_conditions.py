@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import lcm
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.scoring.changes import ALPHA, holm_adjusted
@@ -56,7 +57,16 @@ class _Case:
     perturbation: str
     severity: int
     difficulty: int
-    credit: Fraction
+    credit: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Scenario:
+    """The judged cases of a scenario; a credit of 1 is `scale`, so that all are whole numbers."""
+
+    code: str
+    cases: Sequence[_Case]
+    scale: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,39 +114,44 @@ def paired_conditions(rows: Iterable[Row]) -> tuple[PairedCondition, ...]:
     Args:
         rows: Of one run, neutral ones left out; repetitions and criteria of a case are averaged.
     """
-    scenarios = _cases(rows)
+    scenarios = _scenarios(rows)
     found: list[PairedCondition] = []
     for axis in _AXES:
-        known = [
-            pair
-            for scenario in sorted(scenarios, key=natural_key)
-            for pair in _compared(scenario, scenarios[scenario], axis)
-        ]
+        known = [pair for scenario in scenarios for pair in _compared(scenario, axis)]
         adjusted = holm_adjusted(pair.p for pair in known)
         found += [replace(pair, p_adjusted=p) for pair, p in zip(known, adjusted, strict=True)]
     return tuple(found)
 
 
-def _cases(rows: Iterable[Row]) -> Mapping[str, list[_Case]]:
-    judged: defaultdict[tuple[str, str | None, str | None, str], list[Row]] = defaultdict(list)
+def _scenarios(rows: Iterable[Row]) -> Sequence[_Scenario]:
+    judged: defaultdict[str, defaultdict[tuple[str | None, str | None, str], list[tuple[Row, Fraction]]]]
+    judged = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.credit is not None:
-            judged[row.scenario, row.condition, row.user_context, row.perturbation].append(row)
-    scenarios: defaultdict[str, list[_Case]] = defaultdict(list)
-    for (scenario, condition, context, perturbation), own in judged.items():
-        first = own[0]
-        credit = first.credit or Fraction(0)
-        if len(own) > 1:
-            credit = sum((row.credit for row in own if row.credit is not None), Fraction(0)) / len(own)
-        scenarios[scenario].append(
-            _Case(condition, context, perturbation, first.severity, first.difficulty, credit)
+            cases = judged[row.scenario]
+            cases[row.condition, row.user_context, row.perturbation].append((row, row.credit))
+    return [_scenario(code, judged[code]) for code in sorted(judged, key=natural_key)]
+
+
+def _scenario(
+    code: str, judged: Mapping[tuple[str | None, str | None, str], Sequence[tuple[Row, Fraction]]]
+) -> _Scenario:
+    scale = lcm(*{credit.denominator * len(own) for own in judged.values() for _, credit in own})
+    cases = [
+        _Case(
+            *place,
+            own[0][0].severity,
+            own[0][0].difficulty,
+            sum(credit.numerator * (scale // (credit.denominator * len(own))) for _, credit in own),
         )
-    return scenarios
+        for place, own in judged.items()
+    ]
+    return _Scenario(code, cases, scale)
 
 
-def _compared(scenario: str, cases: Sequence[_Case], axis: _Axis) -> Iterator[PairedCondition]:
+def _compared(scenario: _Scenario, axis: _Axis) -> Iterator[PairedCondition]:
     by_part: defaultdict[str | None, dict[tuple[str | None, ...], _Case]] = defaultdict(dict)
-    for case in cases:
+    for case in scenario.cases:
         by_part[axis.part(case)][axis.rest(case)] = case
     if len(by_part) < 2:
         return
@@ -145,21 +160,19 @@ def _compared(scenario: str, cases: Sequence[_Case], axis: _Axis) -> Iterator[Pa
         common = by_part[part].keys() & by_part[base].keys()
         if part == base or not common:
             continue
-        changes: defaultdict[tuple[str | None, ...], Fraction] = defaultdict(Fraction)
+        changes: defaultdict[tuple[str | None, ...], int] = defaultdict(int)
         for rest in common:
-            case, other = by_part[part][rest], by_part[base][rest]
-            before = changes[axis.unit(case)]
-            if case.credit is not other.credit:  # most are the same object: nothing to add
-                changes[axis.unit(case)] = before + case.credit - other.credit
+            case = by_part[part][rest]
+            changes[axis.unit(case)] += case.credit - by_part[base][rest].credit
         yield PairedCondition(
             axis=axis.name,
-            code=f"{scenario}-{part}",
-            base=None if base is None else f"{scenario}-{base}",
+            code=f"{scenario.code}-{part}",
+            base=None if base is None else f"{scenario.code}-{base}",
             pairs=len(common),
             units=len(changes),
             changed=sum(bool(change) for change in changes.values()),
-            change=sum(changes.values(), Fraction(0)) / len(common),
-            p=sign_flip(changes.values()),
+            change=Fraction(sum(changes.values()), scenario.scale * len(common)),
+            p=sign_flip(Fraction(change, scenario.scale) for change in changes.values() if change),
         )
 
 

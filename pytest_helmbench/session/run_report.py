@@ -126,10 +126,11 @@ def run_report(
     Raises:
         StoreError: The file is missing or no results file.
     """
-    detail, scored = run_detail(path, run_id), scored or scored_run(path, run_id)
+    detail, scored = run_detail(path, run_id), scored or scored_run(path, run_id, with_rows=True)
     if detail is None or scored is None:
         return None
-    facts, rows = scored.facts, tuple(planned_rows(scored.facts))
+    facts = scored.facts
+    rows = tuple(planned_rows(facts)) if scored.rows is None else scored.rows
     found = recorded_results(path, detail, with_text=with_text)
     spent = costs(path, run_id)
     record = record_of(detail.kind)

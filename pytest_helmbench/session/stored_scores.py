@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from sys import intern
 
@@ -37,14 +38,26 @@ _BY_OUTCOME = "by_outcome"
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """What a run's numbers are made of, and its score; None where it can have none."""
+    """What a run's numbers are made of, and its score; None where it can have none.
+
+    Args:
+        facts: Of the run.
+        score: None where it can have none.
+        rows: Those planned, where they were asked for; of a tree alone.
+    """
 
     facts: RunFacts
     score: RunScore | None
+    rows: tuple[Row, ...] | None = None
 
 
-def scored_run(path: Path, run_id: int) -> ScoredRun | None:
+def scored_run(path: Path, run_id: int, *, with_rows: bool = False) -> ScoredRun | None:
     """Return the facts of a stored run with its score; None when there is no such run.
+
+    Args:
+        path: Results file.
+        run_id: `evaluation_runs.id`.
+        with_rows: Also its rows, which take more room than all else.
 
     Raises:
         StoreError: The file cannot be read.
@@ -52,7 +65,8 @@ def scored_run(path: Path, run_id: int) -> ScoredRun | None:
     facts = load_facts(path, run_id)
     if facts is None:
         return None
-    score = score_of(facts)
+    rows = tuple(planned_rows(facts))
+    score = score_of(facts, rows)
     if score is not None and score.score is not None and score.total.rerun is None:
         earlier = _earlier_rerun(path, run_id)
         score = replace(score, total=replace(score.total, rerun=earlier))
@@ -61,7 +75,7 @@ def scored_run(path: Path, run_id: int) -> ScoredRun | None:
         score = replace(score, corrected=_corrected(counts), labelled=True)
     if score is not None and (points := point_counts(path, run_id)) is not None:
         score = replace(score, corrected_points=_corrected(points), points_labelled=True)
-    return ScoredRun(facts, score)
+    return ScoredRun(facts, score, rows if with_rows else None)
 
 
 def stored_correction(path: Path, run_id: int, *, by_points: bool = False) -> CorrectedRate | None:
@@ -113,14 +127,19 @@ def stored_score(path: Path, run_id: int) -> RunScore | None:
     return None if found is None else found.score
 
 
-def score_of(facts: RunFacts) -> RunScore | None:
-    """Return the score of a run; None when it can have none, see `stored_score`."""
+def score_of(facts: RunFacts, rows: Sequence[Row] | None = None) -> RunScore | None:
+    """Return the score of a run; None when it can have none, see `stored_score`.
+
+    Args:
+        facts: Of the run.
+        rows: `planned_rows` of these facts, where they are at hand.
+    """
     if facts.scope == _BY_OUTCOME:
         return None
     if facts.rows is not None:
         score = pack_score(pack_verdicts(facts))
     else:
-        score = run_score(planned_rows(facts), facts.scoring)
+        score = run_score(planned_rows(facts) if rows is None else rows, facts.scoring)
     return score if facts.sample is None else replace(score, sample=facts.sample.narrowed(facts.codes))
 
 
@@ -161,7 +180,7 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
     """Yield one row per planned case × criterion × repetition, judged or not."""
     if facts.rows is not None:
         return
-    weighted = _weighted_behaviours(facts)
+    weighted, weights = _weighted_behaviours(facts), facts.weights
     exact_credits = {
         credit: exact(credit) for credit in {verdict.credit for verdict in facts.verdicts.values()}
     }
@@ -171,10 +190,9 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
             continue
         behaviour = f"{parts.pillar}-{parts.behaviour}"
         scenario = f"{behaviour}-{parts.scenario}"
-        severity, difficulty = (
-            sum(facts.weights.get(f"{scenario}-{part}", 0) for part in group)
-            for group in ((parts.perturbation, parts.user_context), (parts.condition,))
-        )
+        severity = weights.get(f"{scenario}-{parts.perturbation}", 0)
+        severity += weights.get(f"{scenario}-{parts.user_context}", 0)
+        difficulty = weights.get(f"{scenario}-{parts.condition}", 0)
         weight = facts.weight_of(code)
         for repetition in range(1, facts.repeat + 1):
             for criterion in facts.criteria.get(scenario, ("",)):
@@ -245,16 +263,30 @@ def tree_rows(facts: RunFacts, *, add_no_context: bool) -> Iterator[Row]:
         facts: Of a run of that benchmark.
         add_no_context: Also the cases without a user context, where a scenario has some.
     """
-    codes = []
+    weighted, weights = _weighted_behaviours(facts), facts.weights
     for scenario, perturbations in facts.perturbations.items():
+        behaviour = scenario.rpartition("-")[0]
         contexts: list[str | None] = [*facts.contexts.get(scenario, ())]
         if add_no_context or not contexts:
             contexts.insert(0, None)
-        for condition in facts.conditions.get(scenario, (None,)):
-            for context in contexts:
-                chosen = [part.rpartition("-")[2] for part in (condition, context) if part is not None]
-                codes += ["-".join((scenario, *chosen, part.rpartition("-")[2])) for part in perturbations]
-    yield from planned_rows(replace(facts, codes=tuple(codes), repeat=1, verdicts={}, broken=(), sample=None))
+        conditions = facts.conditions.get(scenario, (None,))
+        criteria = facts.criteria.get(scenario, ("",))
+        for condition, context, part, criterion in product(conditions, contexts, perturbations, criteria):
+            yield Row(
+                pillar=behaviour.partition("-")[0],
+                behaviour=behaviour,
+                scenario=scenario,
+                condition=condition and condition.rpartition("-")[2],
+                user_context=context and context.rpartition("-")[2],
+                perturbation=part.rpartition("-")[2],
+                criterion=criterion,
+                repetition=1,
+                severity=weights[part] + (weights[context] if context else 0),
+                difficulty=weights[condition] if condition else 0,
+                weighted=behaviour in weighted,
+                passed=None,
+                credit=None,
+            )
 
 
 def _weighted_behaviours(facts: RunFacts) -> frozenset[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import shutil
 import sys
@@ -16,10 +17,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from page_runs import simulated_report
+from stored_runs import stored_run
 
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.document import page_of, run_page
 from pytest_helmbench.reports.page.parts import PagePart
+from pytest_helmbench.session.run_report import run_report
+from pytest_helmbench.store.writer import Store
 
 _OPENINGS = 3
 _FILTER = """async () => {
@@ -57,8 +61,25 @@ def main(sizes: list[int]) -> None:
             page = page_of([PagePart(report), PagePart(after)], ShownTexts.NONE)
             _print(browser, Path(folder), f"{cases:,}, two runs", page, start)
         browser.close()
+        _print_stored(Path(folder))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak of the process that writes: {peak:.0f} MB")
+
+
+def _print_stored(folder: Path) -> None:
+    """Print the CPU of a page of 10,000 cases that stand in a results file, as `helmbench report` writes it."""
+    path = folder / "helmbench.db"
+    store = Store.open(path)
+    run = stored_run(store, folder / "tree", scenarios=100, perturbations=4)
+    store.close()
+    gc.disable()
+    for _ in range(_OPENINGS):
+        start = time.process_time()
+        report = run_report(path, run, all_cases=True)
+        read_s = time.process_time() - start
+        assert report is not None
+        run_page([report], ShownTexts.NONE)
+        print(f"stored: read {read_s:.2f} s of CPU, with the page {time.process_time() - start:.2f}")
 
 
 def _print(browser: Any, folder: Path, name: str, page: str, start: float) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from jinja2 import Environment
 
@@ -217,6 +218,7 @@ def _version(views: Sequence[_View]) -> str:
     return next((view.report.detail.plugin_version for view in views if view.report is not None), "")
 
 
+@cache
 def _environment() -> Environment:
     environment = plain_environment()
     environment.filters |= {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment
 
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.page.templates import code_hash, code_of, plain_environment
@@ -50,24 +53,31 @@ def run_list_page(name: str, runs: Sequence[ListedRun], left_out: int, version: 
         version: Of what is shown.
     """
     css, script = code_of("page.css", "live.css"), code_of("runs.js")
-    environment = plain_environment()
-    environment.filters["share"] = share
-    page = environment.get_template("runs.html.jinja").render(
-        name=name,
-        runs=runs,
-        left_out=left_out,
-        version=version,
-        css=css,
-        script=script,
-        css_hash=code_hash(css),
-        script_hash=code_hash(script),
+    page = (
+        _environment()
+        .get_template("runs.html.jinja")
+        .render(
+            name=name,
+            runs=runs,
+            left_out=left_out,
+            version=version,
+            css=css,
+            script=script,
+            css_hash=code_hash(css),
+            script_hash=code_hash(script),
+        )
     )
     return scrub(page) + "\n"
 
 
 def run_list_rows(runs: Sequence[ListedRun]) -> dict[str, str]:
     """Return the lines of some runs as HTML, by the ids of their elements, in the order given."""
+    line = _environment().get_template("run_line.html.jinja")
+    return {f"run-{run.id}": scrub(line.render(run=run)) for run in runs}
+
+
+@cache
+def _environment() -> Environment:
     environment = plain_environment()
     environment.filters["share"] = share
-    line = environment.get_template("run_line.html.jinja")
-    return {f"run-{run.id}": scrub(line.render(run=run)) for run in runs}
+    return environment
