@@ -127,7 +127,9 @@ class CaseRunner:
         supersedes = before is not None and outcome.verdict is not Verdict.SKIPPED
         self._record(job, outcome, supersedes=supersedes)
         try:
-            await self._backend.stored()
+            # Its reply is on disk, so nothing paid is at stake: another case may have its place.
+            with progress.asleep():
+                await self._backend.stored()
         except RefusedError as error:
             return fault_outcome(error)
         return outcome.for_item()
