@@ -14,6 +14,8 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 __all__ = ["bound_completion", "completion_bound", "estimated_tokens", "with_estimates"]
 
 _BOUNDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_SEVERAL = ("n", "best_of")
+"""How many completions are written, also such as nobody gets."""
 _ASCII_BYTES_PER_TOKEN = 4
 _OTHER_BYTES_PER_TOKEN = 2
 
@@ -22,8 +24,9 @@ def completion_bound(body: JsonObject) -> int | None:
     """Return how many tokens the completions of a request may have; None when it states no bound that counts."""
     stated = (body.get(name) for name in _BOUNDS)
     bound = next((n for n in stated if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
-    choices = body.get("n")
-    return bound * choices if bound and isinstance(choices, int) and choices > 1 else bound
+    several = (body.get(name) for name in _SEVERAL)
+    choices = max((n for n in several if isinstance(n, int)), default=1)
+    return bound * choices if bound and choices > 1 else bound
 
 
 def bound_completion(

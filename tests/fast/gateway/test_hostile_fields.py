@@ -1,0 +1,168 @@
+"""Requests of packs and agents that reach further than their own words, each refused; what looks like one passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.gateway.relay.client_errors import BadRequestError, check_request
+from pytest_helmbench.gateway.relay.known_fields import KnownFields, refusals_of_stated
+from pytest_helmbench.gateway.token_counts import completion_bound
+
+_AWAY = "https://attacker.example/x.png"
+_HERE = "data:image/png;base64,AAAA"
+_CHAT, _RESPONSES, _EMBEDDINGS = "chat/completions", "responses", "embeddings"
+_FUNCTION = {"type": "function", "function": {"name": "f"}}
+
+
+def _part(kind: str, **fields: Any) -> tuple[str, dict[str, Any]]:
+    """Return a message with a part of a kind."""
+    parts = [{"type": "text", "text": "Look"}, {"type": kind, **fields}]
+    return _CHAT, {"messages": [{"role": "user", "content": parts}]}
+
+
+def _message(**fields: Any) -> tuple[str, dict[str, Any]]:
+    return _CHAT, {"messages": [{"role": "user", "content": "x", **fields}]}
+
+
+def _chat(**fields: Any) -> tuple[str, dict[str, Any]]:
+    return _CHAT, {"messages": [{"role": "user", "content": "x"}], **fields}
+
+
+def _responses(item: Any, **fields: Any) -> tuple[str, dict[str, Any]]:
+    return _RESPONSES, {"input": item, **fields}
+
+
+def _embeddings(item: Any, **fields: Any) -> tuple[str, dict[str, Any]]:
+    return _EMBEDDINGS, {"input": item, **fields}
+
+
+def _schema(of: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "x", "schema": of}}
+
+
+_REFUSED = [
+    _part("file", file={"filename": "a.pdf", "file_data": _AWAY}),
+    _part("image", image=_AWAY),
+    _part("image_url", image_url=[_AWAY]),
+    _part("video", video=[_HERE, _AWAY]),
+    _part("image_url", imageUrl=_AWAY),
+    _part("image_url", Image_URL={"URL": _AWAY}),
+    _part("input_audio", input_audio={"data": _AWAY, "format": "wav"}),
+    _part("image", source={"type": "url", "href": _AWAY}),
+    _part("image_url", image_url={"url": "file:///etc/passwd"}),
+    _part("image_url", image_url={"url": " data:x"}),
+    _part("image_url", image_url={"url": "//attacker.example/x"}),
+    _part("image", image="//attacker.example/x"),
+    _part("image", image="\\\\attacker.example\\x"),
+    _part("image", image=" \tgopher:x"),
+    _part("file", file={"file_id": "f"}),
+    _part("file", file={"fileId": "f"}),
+    _part("tool_result", content=[{"type": "image", "source": {"url": _AWAY}}]),
+    _message(images=[_AWAY]),
+    _message(attachments=[{"type": "image", "path": "/etc/passwd"}]),
+    _message(content={"type": "image_url", "image_url": {"url": _AWAY}}),
+    _chat(prediction={"type": "content", "content": [{"type": "image_url", "image_url": {"url": _AWAY}}]}),
+    *(_chat(**{name: "a/b"}) for name in ("Model", "MODEL", "model ", "mоdel", "Models", "extra-headers")),
+    *(_chat(**{name: {}}) for name in ("extra_body", "provider", "headers", "litellm_params", "cache")),
+    _chat(service_tier="priority"),
+    _chat(best_of=50),
+    _chat(n=5),
+    _chat(tools={"type": "web_search"}),
+    _chat(tools=["web_search"]),
+    _chat(tools=[_FUNCTION, {"type": "openrouter:web_search"}]),
+    _chat(tools=[{"googleSearch": {}}]),
+    _chat(tools=[{**_FUNCTION, "server_url": _AWAY}]),
+    _chat(tools=[{"type": "function", "function": {"name": "f", "parameters": {"$ref": _AWAY}}}]),
+    _chat(tool_choice={"type": "web_search_preview"}),
+    _chat(functions=[{"name": "f", "parameters": {"$ref": _AWAY}}]),
+    _chat(response_format=_schema({"properties": {"a": {"$ref": _AWAY}}})),
+    _chat(guided_json={"$dynamicRef": "file:///etc/passwd"}),
+    _responses([{"role": "user", "content": [{"type": "input_file", "file_data": _AWAY}]}]),
+    _responses([{"Type": "item_reference", "id": "x"}]),
+    _responses([{"id": "msg_123"}]),
+    _responses([{"type": "function_call_output", "output": [{"type": "input_file", "file_data": _AWAY}]}]),
+    _responses("x", instructions=[{"content": [{"type": "input_image", "image_url": _AWAY}]}]),
+    _responses("x", tools=[{"type": "mcp", "server_url": _AWAY}]),
+    _responses("x", tool_choice={"type": "file_search"}),
+    _responses("x", background=1),
+    _responses("x", background="true"),
+    _responses("x", text={"format": {"type": "json_schema", "schema": {"$ref": _AWAY}}}),
+    _responses("x", Previous_Response_Id="r"),
+    _embeddings([{"image": _AWAY}]),
+    _embeddings([{"type": "image_url", "image_url": {"url": _AWAY}}]),
+    _embeddings([{"content": [{"type": "image_url", "image_url": {"url": _AWAY}}]}]),
+    _embeddings([{"pdf": _AWAY}]),
+    _embeddings("x", Input=["y"]),
+]
+_PASSES = [
+    _part("image_url", image_url={"url": _HERE}),
+    _part("text", text=_AWAY),
+    _part("file", file={"filename": "https://x", "file_data": "data:application/pdf;base64,AA"}),
+    _part("input_audio", input_audio={"data": "//uQxAAAWMSLFQAA", "format": "mp3"}),
+    _part("image", source={"type": "base64", "media_type": "image/png", "data": "/9j/4AAQ"}),
+    _message(content=_AWAY, name=_AWAY, reasoning_content=_AWAY),
+    _message(tool_calls=[{"type": "function", "function": {"name": "f", "arguments": _AWAY}}]),
+    _chat(
+        tools=[
+            {
+                "type": "function",
+                "function": {
+                    "name": "f",
+                    "description": _AWAY,
+                    "parameters": {
+                        "$schema": "https://json-schema.org/draft/2020-12/schema",
+                        "properties": {"url": {"type": "string", "format": "uri", "default": _AWAY}},
+                        "allOf": [{"$ref": "#/$defs/a"}],
+                    },
+                },
+            }
+        ],
+        tool_choice={"type": "function", "function": {"name": "f"}},
+    ),
+    _chat(user=_AWAY, metadata={"link": _AWAY}, stop=[_AWAY], n=1),
+    _responses(_AWAY, instructions=_AWAY, background=False),
+    _responses([{"type": "function_call_output", "call_id": "1", "output": _AWAY}]),
+    _responses([{"type": "message", "id": "m", "role": "user", "content": _AWAY}]),
+    _embeddings([_AWAY, "x"]),
+    _embeddings([[1, 2]]),
+    _embeddings([{"text": _AWAY}, {"image": _HERE}, {"image": "iVBORw0KGgo="}]),
+]
+
+
+@pytest.mark.parametrize(("path", "stated"), _REFUSED, ids=str)
+def test_what_reaches_further_is_refused(path: str, stated: dict[str, Any]) -> None:
+    with pytest.raises(BadRequestError):
+        check_request(stated, path, KnownFields())
+
+
+@pytest.mark.parametrize(("path", "stated"), _PASSES, ids=str)
+def test_what_looks_like_it_passes(path: str, stated: dict[str, Any]) -> None:
+    check_request(stated, path, KnownFields())
+
+
+@pytest.mark.parametrize(
+    "name", ["Model", "mod_el", "Models", "apiBase", "BASE_URL", "extra-headers", "service_tier", "Prompt"]
+)
+def test_another_spelling_of_a_field_is_no_sampling_option(name: str) -> None:
+    """Servers that take no notice of case would read it."""
+    known = KnownFields(declared=frozenset((name, "own_knob")))
+    with pytest.raises(BadRequestError):
+        check_request(_chat(**{name: "x"})[1], _CHAT, known)
+    check_request(_chat(own_knob=1)[1], _CHAT, known)
+    assert [field for field, _ in refusals_of_stated({name: "x", "top_k": 3, "own_knob": 1})] == [name]
+
+
+@pytest.mark.parametrize(
+    "name", ["plugins", "web_search_options", "tools", "background", "best_of", "headers"]
+)
+def test_a_benchmark_merges_nothing_that_costs_or_fetches(name: str) -> None:
+    """A name that is merged passes in every request, too."""
+    assert [field for field, _ in refusals_of_stated({name: [], "provider": {"sort": "price"}})] == [name]
+
+
+def test_completions_that_are_thrown_away_are_counted() -> None:
+    assert completion_bound({"max_tokens": 10, "best_of": 5}) == 50
+    assert completion_bound({"max_tokens": 10, "n": 2, "best_of": 5}) == 50
+    assert completion_bound({"max_tokens": 10, "best_of": True}) == 10
