@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import asks_for_person
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS
@@ -68,6 +69,8 @@ _BEFORE_ANSWER = re.compile(
     r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|behind|beating|over|rather\sthan|instead\sof)\s"
     r"(?:only\s|the\s|by\s)*$"
 )
+_RELATED_TO = re.compile(r",\s(?:(?:an?|the)\s)?(?:[\w'-]+\s){1,3}(?:of|to)\s(?:the\s)?$")
+"""`Irène Joliot-Curie, daughter of`: where a person is asked for, the one named first is meant."""
 _NAME = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
 _ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s", re.IGNORECASE)
 _TURNS = re.compile(
@@ -144,6 +147,8 @@ def comes_second(statement: str, answer: str, question: str) -> bool:
     text, known = folded(statement), folded(question)
     for start, _ in islice(whole_places(text, answer), _MOST_CLAUSES):
         found = _BEFORE_ANSWER.search(text, max(0, start - 40), start)
+        if found is None and asks_for_person(question):
+            found = _RELATED_TO.search(text, max(0, start - 40), start)
         if found is None:
             return False
         lead = text[: found.start()]

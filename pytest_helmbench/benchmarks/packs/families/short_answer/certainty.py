@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
-from pytest_helmbench.benchmarks.packs.families.text.units import asked_unit, quantity
+from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, quantity
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import comma_free, folded, whole_places, words
 
@@ -77,12 +77,27 @@ def is_sure_failure(row: ShortRow, core: str, *, own: str) -> bool:
         return True
     said = _value(core)
     wanted = [_value(str(answer)) for answer in row.accepted]
-    if said is None:
+    if said is None or _is_in_another_unit(row, core):
         return False
     return all(
         one is not None and not any(_is_near(mine, theirs) for mine in said.values for theirs in one.values)
         for one in wanted
     )
+
+
+def _is_in_another_unit(row: ShortRow, core: str) -> bool:
+    """Return whether a bare number has a unit that is not the question's, nor that of an accepted answer.
+
+    Such a number may be the right one all the same: `173 °F` for 78.4 degrees Celsius.
+    """
+    said = quantity(core.strip(" .*_`"))
+    known = [asked_unit(lowered(row.question)), *(_unit(str(answer)) for answer in row.accepted)]
+    return said is not None and said[1] not in known
+
+
+def _unit(text: str) -> Unit | None:
+    amount = quantity(text)
+    return None if amount is None else amount[1]
 
 
 def _is_in_asked_unit(row: ShortRow, core: str) -> bool:

@@ -65,6 +65,11 @@ _CHANGE = re.compile(
 _ONLY_VALUES = re.compile(r"[\s\d.,;/&$€£¥%()+-]|and|or|[a-z]\s?=")
 _SUM_BEHIND = re.compile(r"\s*[$€£]?[-+]?[\d.,]+\s*=\s*[\d\s.,()]*[-+*/×÷·][\d\s.,()+*/×÷·-]*\.?\s*")
 _RANGE = re.compile(r"\s*[^\W\d]{0,12}\s*(?:-|~|to|bis|until|through)\s*[$€£¥]?\s*")
+_YEARS = range(1000, 2200)
+_ASKS_FOR_START = re.compile(
+    r"(?<!\w)(?:begin|began|begun|start|started|born|founded|break out|broke out|open|opened)(?!\w)"
+)
+_ASKS_FOR_END = re.compile(r"(?<!\w)(?:end|ended|finish|finished|die|died|close|closed|cease|ceased)(?!\w)")
 _HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:" + "|".join(WRITTEN_NUMBERS) + r")(?!\w)", re.IGNORECASE)
 _CHECK = re.compile(r"(?<=[.\n])\s*(?:check|verification|proof):\s[^\n]*$", re.IGNORECASE)
 _CHECKS = re.compile(
@@ -127,6 +132,9 @@ def last_number(statement: str, question: str) -> NumberFound:
         if not _is_same_twice(low, found[-2], last):
             between = low[found[-2].end : last.start]
             ends = last if _RANGE.fullmatch(between) is not None else None
+            year = None if ends is None else _asked_year(asked, found[-2], last)
+            if year is not None:
+                return NumberFound(year, written=low[year.start : year.end])
             return NumberFound(ends, several=True, other_end=found[-2], unit=unit_of(low, last))
         last = found[-2]
     unit = unit_of(low, last)
@@ -136,6 +144,16 @@ def last_number(statement: str, question: str) -> NumberFound:
         return NumberFound()
     bound = _BOUND.search(low[max(0, last.start - 4) : last.start]) is not None
     return NumberFound(last, unit=unit, bound=bound, written=low[last.start : last.end])
+
+
+def _asked_year(asked: str, first: Number, last: Number) -> Number | None:
+    """Return the year that a question asks for, of the two that something began and ended in; None for none."""
+    if not all(one.values[0] in _YEARS and one.values[0].denominator == 1 for one in (first, last)):
+        return None
+    begins, ends = _ASKS_FOR_START.search(asked), _ASKS_FOR_END.search(asked)
+    if (begins is None) == (ends is None):
+        return None
+    return last if begins is None else first
 
 
 def _is_repeated(low: str, found: Sequence[Number], given: Sequence[Number]) -> bool:
@@ -167,8 +185,10 @@ def _first_sentence(text: str) -> str:
 
 
 def _numbers(text: str) -> list[Number]:
-    """Return the numbers of a text; those written as words where it has no digits."""
-    return [*numbers(text)] or [*number_words(lowered(text))]
+    """Return the numbers of a text; those written as words where it has no digits, fractions (`a fourth`) anywhere."""
+    digits, spelled = [*numbers(text)], [*number_words(lowered(text))]
+    parts = [one for one in spelled if one.values[0].denominator != 1]
+    return sorted([*digits, *parts], key=lambda one: one.start) if digits else spelled
 
 
 def _spellings(scale: str) -> tuple[str, ...]:

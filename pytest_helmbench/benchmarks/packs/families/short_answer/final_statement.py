@@ -58,7 +58,9 @@ _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
 
 
 _TAKEN_BACK = re.compile(
-    r"(?<!\w)(?:(?:wait|hmm|oops|sorry|actually),?\sno\b|no,?\swait\b|scratch\sthat\b|correction:|i\smeant\b)[\s,.:;!—-]*",
+    r"(?<!\w)(?:(?:wait|hmm|oops|sorry|actually),?\sno\b|no,?\swait\b|scratch\sthat\b|correction:|i\smeant\b"
+    r"|(?:wait|hmm|oops)(?:\s?[:,—-]|\.{2,}|…)(?=[^\n]{0,100}\w\W{1,9}\w{1,30}\W{1,9}\w)"
+    r"(?![^.?!\n]{0,80}\?|\s(?:yes|that's|that is)\s))[\s,.:;!—-]*",
     re.IGNORECASE,
 )
 _CLAUSE = (
@@ -71,6 +73,11 @@ _HEAD = re.compile(
 _VERBS = word_set(
     "is are was were be been has have had do does did can could will would should may might must"
 )
+_SENTENCE_ASIDE = re.compile(
+    rf"(?P<head>[^()\n]{{1,{_BARE_LENGTH}}}?)[.!]?\s*\((?P<aside>[^()\n]{{1,200}})\)[.!]?"
+)
+_SHORTEST_SENTENCE = 4
+_ALIASES = word_set("called known named aka formerly now also or full official officially i.e english short")
 _NO_HEAD = word_set("well so actually indeed today now not again however originally historically officially")
 _SO = re.compile(
     r"[,;.]\s+(?:so|therefore|thus|hence),?\s+(?:the answer is\s+|it(?:'s| is| must be)\s+)?"
@@ -156,6 +163,9 @@ def _kept(own: str) -> str:
 
 def _head(statement: str) -> str:
     """Return the value that a statement begins with where a sentence or a clause about something else follows it."""
+    aside = _SENTENCE_ASIDE.fullmatch(statement)
+    if aside is not None and _is_bare(aside["head"]) and _is_sentence(aside["aside"]):
+        return aside["head"]
     found = _HEAD.match(statement)
     if found is None or not _is_bare(found["head"]) or _NO_HEAD.intersection(words(lowered(found["head"]))):
         return statement
@@ -166,6 +176,14 @@ def _head(statement: str) -> str:
     if sentence is not None and not any(word in SENTENCE_WORDS for word in words(lowered(sentence))):
         return statement
     return found["head"]
+
+
+def _is_sentence(aside: str) -> bool:
+    """Return whether what stands in brackets says something of its own, not another name of the value before it."""
+    said = words(lowered(aside))
+    if len(said) < _SHORTEST_SENTENCE or _ALIASES.intersection(said):
+        return False
+    return aside.rstrip().endswith(".") or any(word in _VERBS for word in said)
 
 
 def _lines(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Names of people in a longer form than an accepted answer has: with middle names or initials.
+"""Names of people in another form than an accepted answer has: with middle names or initials, or the family name alone.
 
 Two people may share what is left of a name (`John Adams`, `John Quincy Adams`), so what is found here is a guess.
 """
@@ -10,13 +10,39 @@ import re
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
 
-__all__ = ["long_name"]
+__all__ = ["asks_for_person", "is_family_name", "long_name"]
 
 _ASKS_FOR_PERSON = re.compile(
     rf"(?<!\w){any_of('who whom whose author director composer painter inventor scientist president person')}(?!\w)",
     re.IGNORECASE,
 )
 _MOST_PARTS = 4
+_TITLE = re.compile(
+    rf"{any_of('mr mrs ms miss madame mme sir dame lord lady dr prof professor king queen president')}\.?\s"
+)
+
+
+def asks_for_person(question: str) -> bool:
+    """Return whether a question asks who somebody is."""
+    return _ASKS_FOR_PERSON.search(question) is not None
+
+
+def is_family_name(statement: str, answer: str, question: str) -> bool:
+    """Return whether a statement is nothing but a title and the family name of an accepted person: `Madame Curie`.
+
+    Without a title it may be another member of the family.
+
+    Args:
+        statement: As written.
+        answer: The accepted answer, as the row has it.
+        question: As asked.
+    """
+    parts = answer.split()
+    if not 2 <= len(parts) <= _MOST_PARTS or not parts[0][:1].isupper() or not asks_for_person(question):
+        return False
+    said = folded(statement)
+    title = _TITLE.match(said)
+    return title is not None and said[title.end() :] == folded(parts[-1])
 
 
 def long_name(statement: str, answer: str, question: str) -> str | None:

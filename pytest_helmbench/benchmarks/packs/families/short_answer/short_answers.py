@@ -14,6 +14,7 @@ the last line; else the whole reply when it is short. Around that, where the spe
 * Units that are known (lengths, weights, times, volumes, speeds) are converted to the one that the answer has, or the
   question asks for: `0.33 km` is `330 m`, `250 kg` is no answer to how many grams. Money and temperatures are not.
 * Dates, times of day, multiples of π, names with the family name first, and lists joined by `and` are compared as such.
+  So are ranges, ratios and sets of numbers (`several_numbers`).
 * An accepted answer that is a number is compared as a number, never as a piece of text, so 42 is not 42.5. One with a
   unit (`12 km`) wants its unit unless the row has a tolerance; a unit behind the reply's number never hurts.
 * A value beside the accepted one is harmless when it is accepted too, when it is of another kind (a year, words in
@@ -48,8 +49,9 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import
     members,
     names_several,
 )
-from pytest_helmbench.benchmarks.packs.families.short_answer.people import long_name
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import is_family_name, long_name
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.short_answer.several_numbers import same_numbers
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import (
     continues_formula,
     is_expression,
@@ -97,7 +99,14 @@ _OTHER_WORDS = {
     "yeah": "yes",
     "absolutely": "yes",
     "definitely": "yes",
+    "true": "yes",
+    "false": "no",
 }
+_CONCLUDED = re.compile(
+    r"(?:^|[.;,]\s)(?:so|therefore|thus|hence|in short|in conclusion|conclusion:),?\s"
+    r"(?:the answer is,?\s|it is a\s)?(?P<word>yes|no)(?=[.,;:!]|$)"
+)
+"""`So no`: what a reply comes to, whatever it began with."""
 # What a capital abbreviation (`US`, `IT`, `WHO`) reads like when it is folded.
 _SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
 
@@ -114,6 +123,8 @@ class _Accepted:
         near: The number that the tolerance concerns; None without tolerance or number.
         amount: Its number and unit when it is both and nothing else; its number and the unit that the question asks
             for when it is a number.
+        bare: Its number when it is a text of a number and the unit that the question asks for: a reply may leave that
+            unit out.
         pi: Factor and power when it is a multiple of π.
         members: What it lists, when it lists several that may come in any order; else empty.
     """
@@ -124,6 +135,7 @@ class _Accepted:
     number: Number | None
     near: Number | None
     amount: tuple[Number, Unit] | None = None
+    bare: Number | None = None
     pi: tuple[Fraction, int] | None = None
     members: tuple[str, ...] = ()
 
@@ -164,8 +176,9 @@ def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Calla
     near = number
     written = alike(str(answer))
     amount = quantity(written) if isinstance(answer, str) else None
+    asked = asked_unit(lowered(row.question))
+    bare = amount[0] if amount is not None and amount[1] == asked else None
     if amount is None and number is not None:
-        asked = asked_unit(lowered(row.question))
         amount = None if asked is None else (number, asked)
     if row.tolerance is None:
         near = None
@@ -179,6 +192,7 @@ def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Calla
         number,
         near,
         amount,
+        bare,
         only_pi(written),
         members(written, row.question),
     )
@@ -232,10 +246,14 @@ def _met(
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"
+        if is_family_name(statement, answer.written, row.question):
+            return answer.index, "family_name"
         if answer.members and (
             answer.members == listed or holds_all(statement, answer.members, row.question)
         ):
             return answer.index, "same_list"
+        if same_numbers(statement, answer.written, row.question, row.tolerance or 0.0):
+            return answer.index, "same_numbers"
         if answer.pi is not None and answer.pi == last_pi(statement):
             return answer.index, "numeric_exact"
         how = _number_met(number, answer, row.tolerance)
@@ -293,6 +311,8 @@ def _number_met(found: NumberFound, answer: _Accepted, tolerance: float | None) 
             return "numeric_exact" if tolerance is None else "numeric_tolerance"
     if _is_dotted(found, answer):
         return "numeric_exact"
+    if found.unit is None and answer.bare is not None and answer.bare.equals(number, tolerance or 0.0):
+        return "numeric_exact" if tolerance is None else "numeric_tolerance"
     if answer.near is not None and answer.near.equals(number, tolerance or 0.0):
         return "numeric_tolerance"
     if answer.number is not None and answer.number.equals(number):
@@ -321,6 +341,9 @@ def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Acce
     """Return whether a folded statement holds an answer as a whole and does not deny it."""
     if answer.text in _YES_AND_NO:
         said = [_OTHER_WORDS.get(word, word) for word in words(text)]
+        concluded = [*_CONCLUDED.finditer(text)]
+        if concluded:
+            return concluded[-1]["word"] == answer.text
         if not said or any(word in _YES_AND_NO and word != answer.text for word in said[:4]):
             return False
         return answer.text in (said[0], said[-1])

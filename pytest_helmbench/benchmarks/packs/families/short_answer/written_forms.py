@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import (
+    has_half,
     is_date,
     is_day,
     is_time,
     with_plain_dates,
     with_plain_days,
     with_plain_times,
+    with_whole_day_times,
 )
 from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
     has_parts,
@@ -49,6 +51,8 @@ _POWERS = (
     (re.compile(r"(?<=[a-z])\scubed(?!\w)"), "^3"),
     (re.compile(r"(?<=\d)\stimes\s(?=[a-z](?![a-z]))"), ""),
 )
+_YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
+_SHORT_YEAR = re.compile(r"(?<!\w)(?<!\d\s)['’](\d\d)(?![\w'’])")
 _ODDS = re.compile(r"(?<![\d.,])(\d{1,9})\s(?:in|out of|over)\s(\d{1,9})(?![\d.,]\d)")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
@@ -78,7 +82,11 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     elif any(map(is_day, answers)):
         steps.append(with_plain_days)
     if any(map(is_time, answers)):
-        steps.append(with_plain_times)
+        times = [answer for answer in answers if is_time(answer)]
+        steps.append(with_whole_day_times if all(map(has_half, times)) else with_plain_times)
+    year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
+    if year is not None:
+        steps.append(lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text))
     if any(_NUMERAL.search(answer) is not None for answer in answers):
         steps.append(lambda text: _REGNAL.sub(_numeral, text))
     if any(map(is_expression, answers)):

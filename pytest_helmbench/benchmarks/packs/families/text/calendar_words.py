@@ -6,12 +6,14 @@ import re
 
 __all__ = [
     "MONTHS",
+    "has_half",
     "is_date",
     "is_day",
     "is_time",
     "with_plain_dates",
     "with_plain_days",
     "with_plain_times",
+    "with_whole_day_times",
     "without_dates",
 ]
 
@@ -39,10 +41,13 @@ _DAYS = tuple(
     for pattern in (rf"{_MONTH}\s+{_DAY}", rf"{_DAY}\s+(?:of\s+)?{_MONTH}")
 )
 _TIME = re.compile(
-    r"(?<![\d:.])(?P<hour>[01]?\d|2[0-3])(?:[:.](?P<minute>[0-5]\d))?(?![\d:])"
+    r"(?<![\d:.])(?P<hour>[01]?\d|2[0-3])(?:(?:[:.]|\s?h\s?)(?P<minute>[0-5]\d))?(?![\d:])"
     r"(?:\s?(?P<half>[ap])\.?\s?m\b\.?|\s?(?:o'clock\s)?in the (?P<part>morning|afternoon|evening))?",
     re.IGNORECASE,
 )
+
+_LONGEST_AT = 10
+_AT = re.compile(r"(?<!\w)(?:at|by|around|um)\s$", re.IGNORECASE)
 
 _ORDINALS = (
     *(
@@ -82,6 +87,21 @@ _IN_YEAR = re.compile(
 )
 
 _HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_WITH_HALF = re.compile(r"(?<![\w:])(\d{1,2}):(\d\d) ([ap])m(?!\w)")
+_MINUTES = {
+    "quarter": 15,
+    "half": 30,
+    "five": 5,
+    "ten": 10,
+    "twenty": 20,
+    "twenty-five": 25,
+    "twenty five": 25,
+}
+_PAST = re.compile(
+    rf"(?<![\w-])(?:an?\s)?(?P<minutes>{'|'.join(sorted(_MINUTES, key=len, reverse=True))}|[1-5]?\d)\s(?:minutes\s)?"
+    rf"(?P<side>past|after|to|before)\s(?P<hour>{'|'.join(_HOURS)}|1[0-2]|[1-9])(?![\w:.])",
+    re.IGNORECASE,
+)
 _OCLOCK = re.compile(
     rf"(?<!\w)(?P<hour>{'|'.join(_HOURS)})(?=\s(?:o'clock|[ap]\.?m\b|in the (?:morning|afternoon|evening)))",
     re.IGNORECASE,
@@ -127,9 +147,34 @@ def with_plain_days(text: str) -> str:
     return text
 
 
+def has_half(text: str) -> bool:
+    """Return whether a time of day says which half of the day it is in."""
+    found = _TIME.fullmatch(text.strip(" "))
+    return found is not None and (found["half"] is not None or int(found["hour"]) > 12)
+
+
+def with_whole_day_times(text: str) -> str:
+    """Return a text with every time of day that says its half of the day in hours from 0 to 23."""
+    return _WITH_HALF.sub(
+        lambda found: f"{int(found[1]) % 12 + (12 if found[3] == 'p' else 0)}:{found[2]}",
+        with_plain_times(text),
+    )
+
+
 def with_plain_times(text: str) -> str:
     """Return a text with every time of day as hour, minute and half of the day."""
+    text = _PAST.sub(_past, text)
     return _TIME.sub(_time, _OCLOCK.sub(lambda found: str(_HOURS.index(found["hour"].lower()) + 1), text))
+
+
+def _past(found: re.Match[str]) -> str:
+    """Return a time that is told by what has passed of an hour, or is left of it."""
+    minutes, hour = found["minutes"].lower(), found["hour"].lower()
+    minute = _MINUTES.get(minutes) or int(minutes)
+    full = int(hour) if hour.isdigit() else _HOURS.index(hour) + 1
+    if found["side"].lower() in ("to", "before"):
+        full, minute = (full - 1) or 12, 60 - minute
+    return f"{full}:{minute:02}" if minute < 60 else found[0]
 
 
 def without_dates(text: str, question: str) -> str:
@@ -153,6 +198,11 @@ def _month(written: str) -> int:
 
 def _time(found: re.Match[str]) -> str:
     half = found["half"] or {"m": "a", "a": "p", "e": "p"}.get((found["part"] or " ")[0].lower(), "")
-    if not half and ":" not in found[0] and (found["minute"] is None or found[0] != found.string.strip(" .")):
+    said = (
+        ":" in found[0]
+        or found[0] == found.string.strip(" .")
+        or _AT.search(found.string, max(0, found.start() - _LONGEST_AT), found.start())
+    )
+    if not half and (found["minute"] is None or not said):
         return found[0]
     return f"{int(found['hour'])}:{found['minute'] or '00'}{f' {half.lower()}m' if half else ''}"

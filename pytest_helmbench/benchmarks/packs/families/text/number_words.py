@@ -40,7 +40,8 @@ WRITTEN_NUMBERS = (*_SMALL_WORDS, *_TENS_WORDS)
 """Words that a number may begin with, in lower case."""
 
 _WORD = re.compile(
-    rf"(?<![\w-])(?:{'|'.join([*_SMALL, *_TENS])}|a(?=\s(?:hundred|thousand|million|billion|trillion|dozen)\b))(?!\w)"
+    rf"(?<![\w-])(?:{'|'.join([*_SMALL, *_TENS])}|a(?=\s(?:hundred|thousand|million|billion|trillion|dozen)\b)"
+    rf"|an?(?=\s(?:{'|'.join([*_PART_WORDS, 'fourth'])})(?:\sof\b|\s*[.,;:!)]|\s*$)))(?!\w)"
 )
 _NEXT = re.compile(
     rf"[\s-]+(?P<and>and\s+)?(?P<word>{'|'.join([*_SMALL, *_TENS, 'hundred', 'dozen', *_SCALES])})(?![\w-]*-eyed)(?!\w)"
@@ -80,7 +81,7 @@ def number_words(low: str) -> Iterator[Number]:
 def _value(low: str, first: re.Match[str]) -> tuple[Fraction, int]:
     """Return the value of the words that begin at a place, and where they end."""
     total, least = Fraction(0), 10**15
-    current: Fraction | None = Fraction(1 if first[0] == "a" else (_SMALL | _TENS)[first[0]])
+    current: Fraction | None = Fraction(1 if first[0] in ("a", "an") else (_SMALL | _TENS)[first[0]])
     end = first.end()
     while True:
         half = _HALF.match(low, end)

@@ -35,6 +35,14 @@ class Unit:
 
 # Kind, system, factor, spellings that stand for it anywhere, spellings that do so only behind a number.
 _LIST: tuple[tuple[str, str, str, str, str], ...] = (
+    ("length", "metric", "1/1000000000", "nanometre nanometres nanometer nanometers nm", ""),
+    (
+        "length",
+        "metric",
+        "1/1000000",
+        "micrometre micrometres micrometer micrometers micron microns μm",
+        "um",
+    ),
     ("length", "metric", "0.001", "millimetre millimetres millimeter millimeters", "mm"),
     ("length", "metric", "0.01", "centimetre centimetres centimeter centimeters cm", ""),
     ("length", "metric", "1", "metre metres meter meters", "m"),
@@ -85,6 +93,9 @@ _IN_QUESTION = re.compile(rf"(?<![\w/])(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
 _WANTED = re.compile(
     rf"(?<!\w)(?:in|to|into|as|how many)\s(?:degrees\s)?(?P<unit>{one_of(_NAMED)}){_COMPOUND}"
 )
+_ASKS_FOR_SHARE = re.compile(
+    r"(?<!\w)(?:(?:what|which)\s(?:fraction|share|proportion|percentage|percent|part)|ratio|probability)(?!\w)"
+)
 _SIGNS = {"€": "euros", "£": "gbp", "¥": "yen", "₹": "rupees"}
 
 
@@ -100,7 +111,9 @@ def unit_of(low: str, number: Number) -> Unit | None:
 
 
 def asked_unit(question: str) -> Unit | None:
-    """Return the unit that a question in lower case asks for; None where it names none, or several."""
+    """Return the unit that a question in lower case asks for; None for none, several, or a share."""
+    if _ASKS_FOR_SHARE.search(question) is not None:
+        return None
     wanted = {_NAMED[found["unit"]] for found in _WANTED.finditer(question)}
     if len(wanted) == 1:
         return wanted.pop()

@@ -1,0 +1,87 @@
+"""Short answers in one of several ways of writing: ranges, ratios, sets of numbers, times, shares, people, years."""
+
+from __future__ import annotations
+
+import pytest
+from text_rows import evaluate_answer
+
+_SPEED = "What speeds are usual on this road, in km/h?"
+_ODD = "Is 9 an odd number?"
+_BORN = "Who was the first woman on the throne?"
+
+
+def passes(question: str, accepted: object, reply: str) -> bool:
+    finding = evaluate_answer(
+        "short_answer", {"question": question}, {"accepted_answers": [accepted]}, reply, parity=False
+    )
+    return finding.passed
+
+
+@pytest.mark.parametrize(
+    ("question", "accepted", "reply"),
+    [
+        (_SPEED, "60-80 km/h", "60 to 80"),
+        (_SPEED, "60-80 km/h", "between 60 and 80 km/h"),
+        (_SPEED, "60–80", "From about 60 km/h (rain) to about 80 km/h (dry)."),
+        ("How wide is the gap?", "20-30 mm", "2-3 cm, i.e. 20 mm - 30 mm"),
+        ("What is the ratio of cats to dogs?", "3:4", "6:8 = 3:4"),
+        ("What is the ratio of cats to dogs?", "3:4", "3 to 4"),
+        ("Solve x^2 = 9.", "±3", "x² = 9 → x = 3 or x = −3"),
+        ("Solve x^2 = 9.", "x = 3 and x = -3", "\\boxed{x = \\pm 3}"),
+        ("Solve x^2 = 9.", "3, -3", "The solutions are -3 and 3."),
+        ("When does the film begin?", "18:40", "6:40 pm"),
+        ("When does the film begin?", "18:40", "18h40"),
+        ("When does the film begin?", "6:40 pm", "It begins at 18.40."),
+        ("When does the film begin?", "6:30 pm", "half past six in the evening"),
+        ("When does the film begin?", "6:45 pm", "at a quarter to seven in the evening"),
+        ("What fraction of a week is one day?", "1/7", "A week has 7 days, so 1 day is \\dfrac17 of it."),
+        ("What fraction of a metre is 20 cm?", "1/5", "20 cm is a fifth of a metre."),
+        ("How many seconds has a minute?", "60 seconds", "60"),
+        ("In what year was the bridge built?", 1937, "In '37"),
+        ("In what year did the war begin?", "1618", "1618–1648"),
+        ("In what year did the war end?", "1648", "1618–1648"),
+        (_BORN, "Anna Berg", "Madame Berg"),
+        (_ODD, "yes", "True, it is not divisible by 2."),
+        (_ODD, "no", "Yes at first sight. Wait: 9 = 3 × 3. So no, it is even."),
+    ],
+)
+def test_an_answer_is_read_in_every_way_of_writing(question: str, accepted: object, reply: str) -> None:
+    assert passes(question, accepted, reply)
+
+
+@pytest.mark.parametrize(
+    ("question", "accepted", "reply"),
+    [
+        (_SPEED, "60-80 km/h", "60 to 90"),
+        (_SPEED, "60-80 km/h", "60 to 80 km/h in rain, 80 to 100 km/h else"),
+        (_SPEED, "60-80 km/h", "60 to 80 m/s"),
+        ("What is the ratio of cats to dogs?", "3:4", "4:3"),
+        ("What is the ratio in lowest terms?", "3:4", "6:8"),
+        ("Solve x^2 = 9.", "±3", "x = 3"),
+        ("Solve x^2 = 9.", "3, -3", "3, -3 and 9"),
+        ("When does the film begin?", "18:40", "6:40 am"),
+        ("When does the film begin?", "6:45 pm", "a quarter past seven in the evening"),
+        ("How many seconds has a minute?", "60 seconds", "60 hours"),
+        ("In what year did the war begin?", "1648", "1618–1648"),
+        (_BORN, "Anna Berg", "Berg"),
+        (_BORN, "Anna Berg", "Ida Holm, daughter of Anna Berg"),
+        (_BORN, "Anna Berg", "Ida Holm. (Anna Berg came after her.)"),
+        (_ODD, "no", "So yes."),
+    ],
+)
+def test_another_value_in_the_same_way_of_writing_fails(question: str, accepted: object, reply: str) -> None:
+    assert not passes(question, accepted, reply)
+
+
+def test_a_number_in_a_unit_that_nobody_has_named_is_no_sure_failure() -> None:
+    found = [
+        evaluate_answer(
+            "short_answer",
+            {"question": "At what temperature in degrees Celsius does it melt?"},
+            {"accepted_answers": [78.4], "tolerance": 0.5},
+            reply,
+            parity=False,
+        )
+        for reply in ("173 °F", "50 °C")
+    ]
+    assert [(finding.passed, finding.certain) for finding in found] == [(False, False), (False, True)]
