@@ -149,9 +149,11 @@ class ChatClient:
             status = response.status
         if cutter is not None:
             passed_on, times = cutter.close()
-            return RawAnswer(status, headers, passed_on, latency_ms, times)
+            kept = target.echoes.without_pieces(passed_on)
+            return RawAnswer(status, headers, kept, latency_ms, times if kept is passed_on else ())
         received = decoded(received, headers.get("content-encoding", ""), MAX_BODY_BYTES)
-        return RawAnswer(status, headers, target.echoes.without(received), latency_ms)
+        received = target.echoes.without_pieces(target.echoes.without(received))
+        return RawAnswer(status, headers, received, latency_ms)
 
 
 def _is_stream(response: aiohttp.ClientResponse) -> bool:
