@@ -11,6 +11,7 @@ import click
 from pytest_helmbench.cli.output import CommandError, db_option
 from pytest_helmbench.cli.recorded import database_of
 from pytest_helmbench.cli.report_output import ReportOutput, report_options
+from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.formats import BOARDS, runs_page
 from pytest_helmbench.session.board_choice import chosen, named
 from pytest_helmbench.session.run_report import run_report
@@ -62,8 +63,9 @@ def command(runs: tuple[str, ...], form: str, to: ReportOutput, db: Path | None)
         raise CommandError(
             f"{path} holds no run with a score\n  hint: pytest benchmark --helmbench-model=baseline/lexical makes one"
         )
-    found = boards(standings)
-    text = _page(found, to) if form == _HTML else BOARDS[form](found)
+    with uncollected():
+        found = boards(standings)
+        text = _page(found, to) if form == _HTML else BOARDS[form](found)
     to.write(text, f"leaderboard of {len(standings)} run{'s' * (len(standings) != 1)}", is_page=form == _HTML)
 
 

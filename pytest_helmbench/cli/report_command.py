@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import click
 from pytest_helmbench.cli.output import CommandError, db_option
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.cli.report_output import ReportOutput, report_options
+from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.formats import PAGES, REPORTS
 from pytest_helmbench.session.baselines import parse_limits
 from pytest_helmbench.session.comparing import RunComparison
@@ -47,7 +46,7 @@ def command(
         to.only_for_pages(form)
     path = database_of(db)
     ids = dict.fromkeys(run_of(path, run).summary.id for run in runs or ("last",))
-    with _uncollected():
+    with uncollected():
         found = [run_report(path, run_id, with_text=to.texts.any, all_cases=is_page) for run_id in ids]
         reports = [report for report in found if report is not None]
         compared = _comparisons(path, reports, baseline, max_drop)
@@ -73,13 +72,3 @@ def _comparisons(
     limits = parse_limits(max_drop, "--max-drop")
     alone = len(reports) == 1
     return [comparison_with(path, report.detail, before, limits, alone=alone) for report in reports]
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Look for no garbage: what a report is made of all stays, and the search takes a quarter of the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

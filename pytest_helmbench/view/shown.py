@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.core.uncollected import uncollected
 from pytest_helmbench.reports.formats import side_by_side
 from pytest_helmbench.reports.page.columns import Cells, case_cells, packed_cells
 from pytest_helmbench.reports.page.document import LiveMark, page_of, sections_of
@@ -97,13 +98,18 @@ class Shown:
             NoSuchRunError: The file has no such run.
             HelmbenchError: The file cannot be read, or the page would be too large.
         """
+        with uncollected():
+            self._read(version)
+
+    def _read(self, version: int) -> None:
         found = self._pulses()
         parts = [self._compared(found)] if self._address.compared else list(self._single(found))
         known = _known(found)
         reports = [part.report for part in parts if part.report is not None]
         beside = () if self._address.compared else side_by_side(reports)
-        page = page_of(parts, self._texts, beside, LiveMark(version, known))
         segments = dict(_segments(parts))
+        cells = {name: segment.cells for name, segment in segments.items()}
+        page = page_of(parts, self._texts, beside, LiveMark(version, known, cells))
         for name, segment in segments.items():
             self._cells.setdefault(name, History()).note(_rows(segment), version)
         sections = sections_of(page)

@@ -23,6 +23,11 @@ __all__ = ["site"]
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _MOST_RUNS = 20
 _MOST_VIEWERS = 64
+# A browser asks again by itself, and shows the sentence meanwhile.
+_FULL = (
+    "retry: 10000\nevent: full\n"
+    f'data: "{_MOST_VIEWERS} other pages are kept up to date; this one will be when one of them is closed"\n\n'
+)
 _BREATH_S = 15.0
 _PATIENCE_S = 20.0
 _LONGEST_WORD = 500
@@ -82,11 +87,12 @@ class _Site:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send how far runs are whenever that changes; who is slow to read gets the newest, not all of them."""
-        if self._listening >= _MOST_VIEWERS:
-            raise web.HTTPServiceUnavailable(text=f"more than {_MOST_VIEWERS} viewers\n")
         wanted = {number for text in request.query.get("runs", "").split(",") if (number := _digits(text))}
         answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await answer.prepare(request)
+        if self._listening >= _MOST_VIEWERS:
+            await answer.write(_FULL.encode())
+            return answer
         file, sent = self._watch.seen.file, ""
         self._listening += 1
         try:

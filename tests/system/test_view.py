@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,18 @@ def test_the_page_follows_a_session_that_is_killed_and_resumed(
         assert viewer.interrupt() == 0
         _has(page, "#live-state", "helmbench view has ended")
         assert page.locator("#rows a").count() == _CASES
+
+
+def test_a_page_too_many_says_so(tmp_path: Path, opened: Callable[..., Opened]) -> None:
+    store = Store.open(tmp_path / "helmbench.db")
+    run = open_run(store)
+    with Viewer(tmp_path, "--refresh=0.2") as viewer, ExitStack() as listening:
+        for one in [listening.enter_context(viewer.events(str(run))) for _ in range(64)]:
+            one.until(done=0)
+        for address in ("/?", f"/r/{run}?"):
+            page = opened().go(viewer.url.replace("/?", address))
+            _has(page, "#live-state", "64 other pages are kept up to date")
+    store.close()
 
 
 def _results(database: Path) -> bool:

@@ -27,15 +27,16 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\char34{}",
-    "[": "{[}",  # behind the end of a row it would be read as an option
+    "[": "{[}",  # behind the end of a row it would be read as an option, and so would a star
     "]": "{]}",
+    "*": "{*}",
     "−": "$-$",
     "–": "--",
     "…": r"\ldots{}",
     "×": r"$\times$",
 }
-_LETTERS = range(0xA1, 0x180)
-"""Latin letters with accents, which LaTeX itself knows; a few of them in the encoding T1 alone."""
+_LETTERS = frozenset(map(chr, range(0xA1, 0x180))) - frozenset("ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ")
+"""Latin letters with accents that LaTeX itself knows; the others stop it where no encoding but its own is chosen."""
 
 _LIGATURES = re.compile("(?<=[-'`?!,<>])(?=[-'`,<>])")
 
@@ -49,7 +50,7 @@ def escaped(text: str) -> str:
 def _character(one: str) -> str:
     if one in _SPECIAL:
         return _SPECIAL[one]
-    return one if one.isascii() or (one.isalpha() and ord(one) in _LETTERS) else f"(U+{ord(one):04X})"
+    return one if one.isascii() or (one.isalpha() and one in _LETTERS) else f"(U+{ord(one):04X})"
 
 
 def board_latex(found: Sequence[Board]) -> str:
@@ -58,7 +59,7 @@ def board_latex(found: Sequence[Board]) -> str:
 
 
 def _lines(found: Sequence[Board]) -> Iterator[str]:
-    yield "% Made by helmbench leaderboard --latex. It needs no package; in XeLaTeX and LuaLaTeX as well."
+    yield "% Made by helmbench leaderboard --latex. It needs no package."
     if len(found) > 1:
         head, rows = grid(found)
         yield from _tabular(head, [[*map(escaped, row)] for row in rows], frozenset(head))

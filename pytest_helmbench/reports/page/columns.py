@@ -30,6 +30,7 @@ __all__ = [
     "Cells",
     "case_cells",
     "case_texts",
+    "columns_block",
     "packed_cells",
     "run_blocks",
     "told_case",
@@ -64,9 +65,7 @@ class Block:
         return cls(block_id, base64.b64encode(gzip.compress(raw, _LEVEL, mtime=0)).decode("ascii"))
 
 
-def run_blocks(
-    name: str, report: RunReport, texts: ShownTexts, flips: _Flips, *, alone: bool = False
-) -> Iterator[Block]:
+def run_blocks(name: str, report: RunReport, texts: ShownTexts, flips: _Flips) -> Iterator[Block]:
     """Yield the blocks of a run: its columns first.
 
     Args:
@@ -74,12 +73,9 @@ def run_blocks(
         report: With every case.
         texts: Whose texts are shown.
         flips: How its cases came out in the run that this one is compared with; empty without one.
-        alone: Only its columns, for a page that asks for a case when it is opened.
     """
     rows = report.results
-    yield Block.of(f"c{name}", {"n": len(rows), "c": packed_cells(case_cells(report, flips))})
-    if alone:
-        return
+    yield columns_block(name, len(rows), case_cells(report, flips))
     calls, steps = report.calls, report.steps
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
@@ -101,6 +97,11 @@ def run_blocks(
         }
         if told:
             yield Block.of(f"t{name}-{start // BLOCK}", told)
+
+
+def columns_block(name: str, count: int, cells: Cells) -> Block:
+    """Return the block of the columns of a run: all that a page needs which asks for a case when it is opened."""
+    return Block.of(f"c{name}", {"n": count, "c": packed_cells(cells)})
 
 
 def case_texts(row: ResultRow, steps: Sequence[Event] = ()) -> str:

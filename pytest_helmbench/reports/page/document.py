@@ -18,8 +18,8 @@ from pytest_helmbench.reports.leaderboard.board_cells import board_table
 from pytest_helmbench.reports.leaderboard.board_notes import PAIRS_NOTE, pair_sentence
 from pytest_helmbench.reports.leaderboard.board_texts import surest_first
 from pytest_helmbench.reports.page import plots, sections
-from pytest_helmbench.reports.page.columns import Block, run_blocks
-from pytest_helmbench.reports.page.parts import PagePart
+from pytest_helmbench.reports.page.columns import Block, Cells, columns_block, run_blocks
+from pytest_helmbench.reports.page.parts import Flip, PagePart
 from pytest_helmbench.reports.page.templates import code_hash, code_of, plain_environment
 from pytest_helmbench.reports.paired_tables import (
     PAIRED_HEAD,
@@ -63,10 +63,12 @@ class LiveMark:
     Args:
         version: Of what it shows; larger for what is newer.
         known: How far each run is in it, by number: results, and a word that changes with them.
+        cells: Of each run on it, by its name: the number of the part, `0b` for a baseline.
     """
 
     version: int
     known: Mapping[int, tuple[int, str]]
+    cells: Mapping[str, Cells]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,20 +168,33 @@ def sections_of(page: str) -> dict[str, str]:
 
 
 def _blocks(views: Sequence[_View], texts: ShownTexts, live: LiveMark | None) -> Iterator[Block]:
-    runs, alone = [], live is not None
+    runs = []
     for view in views:
         report, baseline = view.report, view.part.baseline
         if report is None:
             continue
-        yield from run_blocks(view.name, report, texts, view.part.flips, alone=alone)
+        yield from _run_blocks(view.name, report, texts, view.part.flips, live)
         if baseline is not None:
-            yield from run_blocks(f"{view.name}b", baseline, texts, {}, alone=alone)
+            yield from _run_blocks(f"{view.name}b", baseline, texts, {}, live)
         runs.append(
             _meta(view.name, report)
             | {"base": None if baseline is None else _meta(f"{view.name}b", baseline)}
         )
     told = {} if live is None else {"live": {"version": live.version, "known": live.known}}
     yield Block.of("meta", {"runs": runs, "texts": texts.value, **told})
+
+
+def _run_blocks(
+    name: str,
+    report: RunReport,
+    texts: ShownTexts,
+    flips: Mapping[tuple[str, int], Flip],
+    live: LiveMark | None,
+) -> Iterator[Block]:
+    if live is None:
+        yield from run_blocks(name, report, texts, flips)
+    else:
+        yield columns_block(name, len(report.results), live.cells[name])
 
 
 def _meta(name: str, report: RunReport) -> dict[str, object]:

@@ -256,6 +256,9 @@ def test_hostile_names_act_in_no_form(database: Path, capsys: pytest.CaptureFixt
 def test_latex_shows_every_character_as_it_is() -> None:
     assert escaped("a--b ``c'' -") == "a-{}-b `{}`c'{}' -"
     assert escaped("é 漢 −1") == "é (U+6F22) $-$1"
+    assert escaped("*[5pt]") == "{*}{[}5pt{]}"  # behind the end of a row these would be read as its options
+    # In the encoding that LaTeX has without a package, these end it with an error.
+    assert escaped("ąŁþ") == "(U+0105)Ł(U+00FE)"
 
 
 def test_two_sided_p_counts_every_way_to_sign_the_differences() -> None:

@@ -225,6 +225,27 @@ def test_many_viewers_cost_one_poller_and_it_ends_at_once_with_all_of_them(
     store.close()
 
 
+def test_one_viewer_too_many_is_told_so_and_is_served_when_another_one_goes(
+    tmp_path: Path, store: Store
+) -> None:
+    run = open_run(store)
+    record(store, run, 1)
+    with Viewer(tmp_path, "--refresh=0.2") as viewer, ExitStack() as listening:
+        others = [listening.enter_context(viewer.events(str(run))) for _ in range(63)]
+        with viewer.events(str(run)) as last:
+            for one in (*others, last):
+                one.until(done=1)
+            with viewer.events(str(run)) as refused:
+                assert refused.message("full").startswith(
+                    "64 other pages are kept up to date; this one will be"
+                )
+        record(store, run, 2)  # who has gone is noticed when there is something to say
+        others[0].until(done=2)
+        with viewer.events(str(run)) as again:
+            again.until(done=2)
+    store.close()
+
+
 def test_another_file_at_the_path_and_a_file_that_is_gone_are_said(tmp_path: Path, store: Store) -> None:
     run = open_run(store)
     record(store, run, 1)

@@ -7,7 +7,7 @@ const helmbenchLive = () => {
     if (!reply.ok) throw new Error((await reply.text()).split("\n")[0]);
     return reply.json();
   };
-  let page, version, known, latest = null, busy = false, stuck = false, source = null, ended = false;
+  let page, version, known, latest = null, busy = false, stuck = false, source = null, ended = false, full = false;
   const last = {};
   const number = (count) => count.toLocaleString("en");
 
@@ -90,7 +90,8 @@ const helmbenchLive = () => {
     source.onmessage = (event) => { ended = false; told(JSON.parse(event.data).runs); };
     source.addEventListener("fault", (event) => { $("live-state").textContent = JSON.parse(event.data); });
     source.addEventListener("other", () => location.reload());
-    source.onerror = () => { ended = true; $("live-state").textContent = "helmbench view has ended"; };
+    source.addEventListener("full", (event) => { full = true; $("live-state").textContent = JSON.parse(event.data); });
+    source.onerror = () => { if (!full) { ended = true; $("live-state").textContent = "helmbench view has ended"; } full = false; };
   }
   return {
     about: async (run, i) => {

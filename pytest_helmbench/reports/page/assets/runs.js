@@ -3,7 +3,7 @@
 (() => {
 const $ = (id) => document.getElementById(id), list = $("runs");
 const ticked = () => [...list.querySelectorAll("input:checked")];
-let source = null, busy = false, again = false;
+let source = null, busy = false, again = false, full = false;
 function picked() {
   const found = ticked();
   $("compare").disabled = found.length !== 2;
@@ -36,7 +36,8 @@ function listen() {
   source.onmessage = () => { $("live-state").textContent = ""; show(); };
   source.addEventListener("fault", (event) => { $("live-state").textContent = JSON.parse(event.data); });
   source.addEventListener("other", () => location.reload());
-  source.onerror = () => { $("live-state").textContent = "helmbench view has ended"; };
+  source.addEventListener("full", (event) => { full = true; $("live-state").textContent = JSON.parse(event.data); });
+  source.onerror = () => { if (!full) $("live-state").textContent = "helmbench view has ended"; full = false; };
 }
 const seen = () => { source?.close(); source = null; if (!document.hidden) listen(); };
 list.addEventListener("change", picked);
