@@ -131,8 +131,18 @@ class SessionPlugin:
             return False
         return folder == root or any(folder.is_relative_to(root / name) for name in places.own_folders)
 
-    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a file of a benchmark."""
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        """Collect a file of a benchmark. But for Python files, nobody else takes one there: a doctest would run it."""
+        found = yield
+        if found and file_path.suffix != ".py" and self._is_of_foreign_cases(file_path.parent):
+            found = []
+        own = self._collector_of(file_path, parent)
+        return found if own is None else [own, *found]
+
+    def _collector_of(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         try:
             loaded = self._library.of_file(file_path)
         except UnreadableBenchmarkError as error:

@@ -207,3 +207,19 @@ def test_the_packages_of_a_trusted_tree_are_imported(pytester: pytest.Pytester) 
     (pytester.path / "benchmark" / "__init__.py").write_text("open('taken', 'a').close()\n")
     run_pytest(pytester, "benchmark", _ASKS, "-o", "helmbench_trusted=benchmark")
     assert (pytester.path / "taken").exists()
+
+
+@pytest.mark.parametrize("place", [".", "scenarios", "scenarios/P1-B1-S1"])
+def test_a_text_of_a_benchmark_is_no_doctest(pytester: pytest.Pytester, place: str) -> None:
+    _tree(pytester.path / "other")
+    text = pytester.path / "other" / place / "test_more.txt"
+    text.write_text(f">>> open({str(pytester.path / 'taken')!r}, 'w').close()\n")
+    own = pytester.path / "test_own.txt"
+    own.write_text(">>> 1 + 1\n2\n")
+
+    for more in ((), ("--doctest-glob=*.txt",), ("-n2",)):
+        run_pytest(pytester, "other", "test_own.txt", _ASKS, *more).assert_outcomes(passed=2)
+    assert run_pytest(pytester, str(text), _ASKS).ret == pytest.ExitCode.USAGE_ERROR
+    assert not (pytester.path / "taken").exists()
+    run_pytest(pytester, "other", _ASKS, "-o", "helmbench_trusted=other").assert_outcomes(passed=2)
+    assert (pytester.path / "taken").exists()
