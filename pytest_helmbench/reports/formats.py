@@ -19,7 +19,7 @@ from pytest_helmbench.reports.exports.json_export import export_schema, json_exp
 from pytest_helmbench.reports.exports.parquet_export import parquet_export
 from pytest_helmbench.reports.json_report import json_report, report_schema
 from pytest_helmbench.reports.leaderboard.board_latex import board_latex
-from pytest_helmbench.reports.leaderboard.board_records import board_csv, board_json
+from pytest_helmbench.reports.leaderboard.board_records import board_csv, board_json, board_schema
 from pytest_helmbench.reports.leaderboard.board_texts import board_lines, board_markdown
 from pytest_helmbench.reports.markdown import markdown_report
 from pytest_helmbench.session.comparing import RunComparison
@@ -139,5 +139,8 @@ BOARDS: Mapping[str, Callable[[Sequence[Board]], str]] = {
 EXPORTS = {form.name: form.export for form in FORMATS if form.export is not None}
 """What `helmbench export` writes, by name."""
 
-SCHEMAS = {name: schema for form in FORMATS for name, schema in form.schemas.items()}
+SCHEMAS = {
+    "leaderboard": board_schema,
+    **{name: schema for form in FORMATS for name, schema in form.schemas.items()},
+}
 """The JSON Schemas of our own outputs, by name."""

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from io import StringIO
 
+from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.reports.exports.csv_export import spreadsheet_cell
 from pytest_helmbench.reports.json_report import score_record
 from pytest_helmbench.reports.leaderboard.board_notes import board_notes
+from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.reports.readable_json import readable_json
 from pytest_helmbench.session.standings import Board, Pair, Standing
 
-__all__ = ["BOARD_FORMAT", "board_csv", "board_json"]
+__all__ = ["BOARD_FORMAT", "board_csv", "board_json", "board_schema"]
 
 BOARD_FORMAT = "helmbench-leaderboard/1"
 
@@ -35,6 +37,11 @@ def board_json(found: Sequence[Board]) -> str:
         ],
     }
     return readable_json(document, indent=1) + "\n"
+
+
+def board_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of `board_json`."""
+    return own_schema("leaderboard")
 
 
 def board_csv(found: Sequence[Board]) -> str:

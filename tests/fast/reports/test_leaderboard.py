@@ -11,6 +11,7 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from attack_strings import ATTACKS
 from board_runs import add_run
@@ -37,9 +38,12 @@ def database(tmp_path: Path) -> Path:
 
 
 def _document(capsys: pytest.CaptureFixture[str], *runs: object) -> list[dict[str, Any]]:
+    """Return the boards of a JSON leaderboard that fits the published schema."""
     code, out, _ = captured(capsys, "leaderboard", *runs, "--json")
     assert code == 0
-    found: list[dict[str, Any]] = json.loads(out)["benchmarks"]
+    document, schema = json.loads(out), json.loads(captured(capsys, "schema", "leaderboard")[1])
+    jsonschema.Draft202012Validator(schema).validate(document)
+    found: list[dict[str, Any]] = document["benchmarks"]
     return found
 
 
