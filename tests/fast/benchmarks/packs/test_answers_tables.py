@@ -74,7 +74,7 @@ def test_what_words_alone_say_for_certain_about_free_answers_is_right() -> None:
     assert len(found) >= 66
     assert [finding for person, finding in found if finding.certain and finding.passed is not person] == []
     assert sum(finding.certain for _, finding in found) >= 16
-    assert sum(finding.passed is not person for person, finding in found) <= 15
+    assert sum(finding.passed is not person for person, finding in found) <= 9
 
 
 # Misjudged by words alone, of the replies that a person can tell; before the rules had seen them 53, 42 and 10.

@@ -12,29 +12,45 @@ one. Around that, where the specification is silent:
 * `don't`, `cannot` and `do not` are the same words. `No` before a comma answers the question and negates nothing.
 * Questions that the reply asks are no answers, and words of the prompt alone score nothing by F1.
 * Scripts without spaces: every character is a token, and borders of words are not asked for.
-* A reply that is an accepted entry word for word passes, whatever else could be said about it. That, a rejected entry
-  word for word, silence and an echo are certain; all else is a guess, and a marking model decides where there is one.
+* Numbers, periods, opposites and the order of words can contradict an entry: `tokens`. An entry may be said without the
+  words that the prompt has, and a question for yes or no is answered by either, in whatever words.
+* Of a name and a rejected one (or two numbers) the first counts where a clause ends between them; a name behind
+  `ahead of`, `unlike` and the like is in another role.
+* A reply that is an accepted entry word for word passes, whatever else could be said about it. What is certain says
+  `sure_verdicts`; silence and an echo are, too. All else is a guess; a marking model decides where there is one.
 * `yes` and `no` are met where a reply begins with them and a comma or its end follows.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
-from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
-from pytest_helmbench.benchmarks.packs.families.text.denial import denials, is_denied, keeps_distance
+from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts import (
+    begins_with_entry,
+    is_misquoted,
+)
+from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
+    Unit,
+    contradicts,
+    f1,
+    free_folded,
+    is_numeric,
+    joined,
+    polarity,
+    tokens,
+    unit,
+)
+from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied, keeps_distance
 from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
-from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, word_set
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
-    folded,
     is_within,
     sentences,
     unmarked,
@@ -45,40 +61,17 @@ __all__ = ["judge_free"]
 
 _MOST_SENTENCES = 2000
 _MOST_PLACES = 50
-_STOP_WORDS = word_set(
-    "a an and are as at be because been before being by did do does due for from how if in into is it its of on or",
-    "over that the their this through to was were what when where which who whom whose why with you your",
-)
-_SAME_NEGATION = {"no": "not", "never": "not", "none": "not", "without": "not", "nothing": "not"}
-_CONTRACTIONS = (
-    (re.compile(r"(?<!\w)won't(?!\w)"), "will not"),
-    (re.compile(r"(?<!\w)can(?:'t|not)(?!\w)"), "can not"),
-    (re.compile(r"(?<=\w)n't(?!\w)"), " not"),
-    (re.compile(r"(?<=[ \w])u\.s\.(?:a\.)?|^u\.s\.(?:a\.)?"), "united states"),
-)
-_TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+(?:\.\d+)?")
 _CLAUSE_END = re.compile(r"[,;:]\s|\s-\s|\s(?:but|while|whereas|although|though|however|yet)\s")
+_OTHER_ROLE = re.compile(
+    r"(?<!\w)(?:ahead of|followed by|unlike|than|replacing|succeeding|beating|behind)\s(?:the\s)?$"
+)
+_OTHER_ROLE_OR_FROM = re.compile(rf"(?<!\w)from\s$|{_OTHER_ROLE.pattern}")
+_ROLE_REACH = 20
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
 _ENDS_ANSWER = ("", ",", ".", ";", ":", "!", "-")
 _ANSWERS_QUESTION = re.compile(
     r"\A\s*(?:yes|no|nope|nein|ja|oui|non|sí|да|нет)\s*[,.;:!—-]+\s*(?=\S)", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A sentence, or several, as tokens.
-
-    Args:
-        tokens: How often each occurs.
-        denials: Negations and words of distance in it.
-    """
-
-    tokens: Counter[str]
-    denials: int
-
-    def __add__(self, other: _Unit) -> _Unit:
-        return _Unit(self.tokens + other.tokens, self.denials + other.denials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +82,13 @@ class _Entry:
         text: Folded.
         unit: All of it as tokens.
         size: How many sentences it has.
+        is_value: It is a name or a number and nothing else.
     """
 
     text: str
-    unit: _Unit
+    unit: Unit
     size: int
+    is_value: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +97,7 @@ class _Said:
 
     Args:
         text: Folded.
+        sentences: Folded, without a `no,` that answers the prompt.
         units: One per sentence.
         clauses: Parts of the sentences that have several.
         whole: All sentences together.
@@ -109,9 +105,10 @@ class _Said:
     """
 
     text: str
-    units: tuple[_Unit, ...]
-    clauses: tuple[_Unit, ...]
-    whole: _Unit
+    sentences: tuple[str, ...]
+    units: tuple[Unit, ...]
+    clauses: tuple[Unit, ...]
+    whole: Unit
     prompt: frozenset[str]
 
 
@@ -146,7 +143,7 @@ def _nothing_said(words: str, reason: str) -> AnswerFinding:
 
 def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> AnswerFinding:
     rejected = [_entry(answer) for answer in row.rejected]
-    matched, refused = _first_said(said, accepted), _first_said(said, rejected)
+    matched, refused = _held(said, accepted, rejected)
     accepted_f1, best_accepted = _best_f1(said, accepted)
     rejected_f1, best_rejected = _best_f1(said, rejected)
     strategy = None if matched is None else "contained"
@@ -154,7 +151,10 @@ def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> 
         matched, strategy = best_accepted, "token_f1"
     if refused is None and rejected_f1 >= row.min_token_f1 and rejected_f1 >= accepted_f1:
         refused = best_rejected
-    return AnswerFinding(
+    told = _by_the_prompt(row, said, accepted, rejected) if refused is None else None
+    if told is not None:
+        matched, strategy = (matched, strategy or told[1]) if matched is not None else told
+    finding = AnswerFinding(
         passed=matched is not None and refused is None,
         strategy=strategy,
         matched=matched,
@@ -162,14 +162,90 @@ def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> 
         accepted_f1=accepted_f1,
         rejected_f1=rejected_f1,
         statement=shown(own),
-        certain=_same_entry(own, rejected) is not None,
     )
+    return replace(finding, certain=_is_certain(row, said, finding, accepted, rejected))
+
+
+def _is_certain(
+    row: FreeRow, said: _Said, finding: AnswerFinding, accepted: Sequence[_Entry], rejected: Sequence[_Entry]
+) -> bool:
+    """Return whether the words of a reply leave no doubt about its verdict."""
+    texts = [*said.sentences]
+    if finding.passed:
+        return (finding.rejected_f1 or 0.0) < row.min_token_f1 and begins_with_entry(
+            texts, [entry.text for entry in accepted]
+        )
+    if len(texts) == 1 and texts[0] in [entry.text for entry in rejected]:
+        return True
+    if finding.matched is not None:
+        return False
+    if len(texts) == 1 and is_misquoted(said.whole, [entry.unit for entry in accepted if entry.size == 1]):
+        return True
+    return begins_with_entry(texts, [entry.text for entry in rejected])
+
+
+def _held(
+    said: _Said, accepted: Sequence[_Entry], rejected: Sequence[_Entry]
+) -> tuple[int | None, int | None]:
+    """Return the accepted and the rejected entry that a reply holds; of two names or numbers the one said first.
+
+    That one is the answer where a clause ends before the other one: `Fleming; Florey made it a drug.`
+    """
+    matched, refused = (
+        _first_said(said, accepted),
+        _first_said(said, rejected, other_role=_OTHER_ROLE_OR_FROM),
+    )
+    if matched is None or refused is None:
+        return matched, refused
+    right, wrong = accepted[matched], rejected[refused]
+    places = [next(iter(_places(said.text, entry.text)), (0, 0)) for entry in (right, wrong)]
+    if right.is_value and wrong.is_value and places[0] < places[1]:
+        between = said.text[places[0][1] : places[1][0]]
+        if _CLAUSE_END.search(between) is not None or ". " in between:
+            return matched, None
+    return matched, refused
+
+
+def _by_the_prompt(
+    row: FreeRow, said: _Said, accepted: Sequence[_Entry], rejected: Sequence[_Entry]
+) -> tuple[int | None, str | None] | None:
+    """Return the entry that a reply means with the prompt's words in mind, and how; None where that says nothing.
+
+    `California` stands for `California produces the most almonds` where the prompt has all other words. On a question
+    for yes or no the reply says one of them.
+    """
+    known = said.prompt.union(*(entry.unit.order for entry in rejected))
+    for index, entry in enumerate(accepted):
+        own = {*entry.unit.order} - known
+        if own and any(_is_elliptic(part, entry.unit, own) for part in (*said.units, *said.clauses)):
+            return index, "elliptic"
+    wanted, others = _polarities(accepted, row.prompt), _polarities(rejected, row.prompt)
+    mine = polarity(said.text, [*said.units, *said.clauses], row.prompt)
+    if len(wanted) != 1 or wanted & others or mine is None:
+        return None
+    return (0, "polarity") if mine in wanted else None
+
+
+def _polarities(entries: Sequence[_Entry], prompt: str) -> set[bool]:
+    """Return what entries say to a question for yes or no; those that say it in so many words speak for all."""
+    found = {polarity(entry.text, [], prompt) for entry in entries} - {None}
+    if not found:
+        found = {polarity(entry.text, [entry.unit], prompt) for entry in entries} - {None}
+    return {one for one in found if one is not None}
+
+
+def _is_elliptic(part: Unit, entry: Unit, own: set[str]) -> bool:
+    """Return whether a part is what is left of an entry without words that the prompt or rejected entries have."""
+    is_part = own <= {*part.order} <= {*entry.order}
+    return is_part and part.denials % 2 == entry.denials % 2 and not contradicts(part, entry)
 
 
 @lru_cache(maxsize=2048)
 def _entry(answer: str) -> _Entry:
-    units = [_unit(_folded(sentence)) for sentence in sentences(unmarked(plain(answer)))]
-    return _Entry(_folded(answer), sum(units, _Unit(Counter(), 0)), len(units))
+    units = [unit(free_folded(sentence)) for sentence in sentences(unmarked(plain(answer)))]
+    folded_answer = free_folded(answer)
+    is_value = all(word[:1].isupper() for word in answer.split()) or is_numeric(folded_answer)
+    return _Entry(folded_answer, joined(units), len(units), is_value)
 
 
 def _same_entry(text: str, entries: Sequence[_Entry]) -> int | None:
@@ -177,7 +253,7 @@ def _same_entry(text: str, entries: Sequence[_Entry]) -> int | None:
     longest = max((len(entry.text) for entry in entries), default=0)
     if len(text) > 2 * longest + 40:
         return None
-    folded_text = _folded(text)
+    folded_text = free_folded(text)
     return next((index for index, entry in enumerate(entries) if entry.text == folded_text), None)
 
 
@@ -187,39 +263,29 @@ def _said(own: str, prompt: str) -> _Said:
         for sentence in islice(sentences(unmarked(plain(own))), _MOST_SENTENCES)
         if not sentence.endswith(("?", "？", "؟"))
     ]
-    texts = [_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated]
-    units = tuple(_unit(text) for text in texts)
-    clauses = [_unit(clause) for text in texts for clause in _CLAUSE_END.split(text) if clause != text]
-    tokens = Counter[str]()
-    for unit in units:
-        tokens.update(unit.tokens)
-    whole = _Unit(tokens, sum(unit.denials for unit in units))
-    asked = frozenset(_tokens(_folded(prompt)))
-    return _Said(". ".join(map(_folded, stated)), units, tuple(clauses), whole, asked)
+    texts = [free_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated]
+    units = tuple(unit(text) for text in texts)
+    clauses = [unit(clause) for text in texts for clause in _CLAUSE_END.split(text) if clause != text]
+    asked = frozenset(tokens(free_folded(prompt)))
+    whole = ". ".join(map(free_folded, stated))
+    return _Said(whole, tuple(texts), units, tuple(clauses), joined(units), asked)
 
 
-def _folded(text: str) -> str:
-    text = lowered(text)
-    for contraction, words in _CONTRACTIONS:
-        text = contraction.sub(words, text)
-    return folded(text)
-
-
-def _unit(text: str) -> _Unit:
-    return _Unit(Counter(_tokens(text)), denials(text) + int(keeps_distance(text)))
-
-
-def _tokens(text: str) -> list[str]:
-    return [_SAME_NEGATION.get(token, token) for token in _TOKEN.findall(text) if token not in _STOP_WORDS]
-
-
-def _first_said(said: _Said, entries: Sequence[_Entry]) -> int | None:
-    """Return the first entry that the reply holds as a whole and does not deny.
+def _first_said(
+    said: _Said, entries: Sequence[_Entry], other_role: re.Pattern[str] = _OTHER_ROLE
+) -> int | None:
+    """Return the first entry that the reply holds as a whole and does not deny, nor names in another role.
 
     What a longer entry denies (`Leonardo da Vinci did not`) is no place for a shorter one (`Leonardo`).
     """
     places = [_places(said.text, entry.text) for entry in entries]
-    denied = [place for found in places for place in found if _is_refused(said.text, *place)]
+    denied = [
+        place
+        for entry, found in zip(entries, places, strict=True)
+        for place in found
+        if _is_refused(said.text, *place)
+        or (entry.is_value and other_role.search(said.text, max(0, place[0] - _ROLE_REACH), place[0]))
+    ]
     for index, found in enumerate(places):
         if any(not any(is_within(place, other) for other in denied) for place in found):
             return index
@@ -252,31 +318,20 @@ def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]
     for index, entry in enumerate(entries):
         own_words = not said.prompt.issuperset(entry.unit.tokens)
         score = 0.0
-        for unit in _windows(said, entry.size):
-            if not (own_words and said.prompt.issuperset(unit.tokens)):
-                score = max(score, _f1(unit, entry.unit))
+        for part in _windows(said, entry.size):
+            if not (own_words and said.prompt.issuperset(part.tokens)):
+                score = max(score, f1(part, entry.unit))
         if score > best[0]:
             best = score, index
     return best
 
 
-def _windows(said: _Said, size: int) -> Iterator[_Unit]:
+def _windows(said: _Said, size: int) -> Iterator[Unit]:
     """Yield the parts of a reply that an entry of so many sentences is compared with."""
     if size <= 1 or len(said.units) <= size:
         yield from said.units
         yield from said.clauses
     else:
         for start in range(len(said.units) - size + 1):
-            yield sum(said.units[start + 1 : start + size], said.units[start])
+            yield joined(said.units[start : start + size])
     yield said.whole
-
-
-def _f1(unit: _Unit, wanted: _Unit) -> float:
-    """Return the token F1 of two units; 0 when one denies what the other says."""
-    if unit.denials % 2 != wanted.denials % 2:
-        return 0.0
-    common = sum(min(count, unit.tokens[token]) for token, count in wanted.tokens.items())
-    if not common:
-        return 0.0
-    precision, recall = common / unit.tokens.total(), common / wanted.tokens.total()
-    return 2 * precision * recall / (precision + recall)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of, word_set
 
-__all__ = ["Unit", "asked_unit", "is_same_amount", "quantity", "unit_of"]
+__all__ = ["Unit", "asked_unit", "is_convertible", "is_same_amount", "quantity", "unit_behind", "unit_of"]
 
 _NEARLY = Fraction(5, 1000)
 """What a conversion between systems of units may round."""
@@ -110,6 +110,17 @@ def unit_of(low: str, number: Number) -> Unit | None:
     return None if found is None else _BEHIND[found["unit"]]
 
 
+def unit_behind(low: str, number: Number) -> tuple[Unit, int] | None:
+    """Return the unit right behind a number of a text in lower case, and where it ends; None for none that is known."""
+    found = _BEHIND_NUMBER.match(low, number.end)
+    return None if found is None else (_BEHIND[found["unit"]], found.end())
+
+
+def is_convertible(unit: Unit) -> bool:
+    """Return whether amounts in a unit are the same in another one of its kind."""
+    return unit.kind not in ("money", "temperature")
+
+
 def asked_unit(question: str) -> Unit | None:
     """Return the unit that a question in lower case asks for; None for none, several, or a share."""
     if _ASKS_FOR_SHARE.search(question) is not None:
@@ -152,7 +163,7 @@ def is_same_amount(
     """
     if unit == wanted_unit:
         return number.equals(wanted, tolerance)
-    if unit.kind != wanted_unit.kind or unit.kind in ("money", "temperature"):
+    if unit.kind != wanted_unit.kind or not is_convertible(unit):
         return False
     value = number.values[0] * unit.factor / wanted_unit.factor
     target = wanted.values[0]

@@ -1,0 +1,109 @@
+"""Free replies held to their entries: what contradicts, what stands for an entry, what words are sure of."""
+
+from __future__ import annotations
+
+import pytest
+from text_rows import evaluate_answer
+
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+
+_BEES = "How much honey does a hive give?"
+_HONEY = ("The hive gives about twenty kilograms per year",)
+_OPEN = "Is the museum open on Mondays?"
+_SHUT = ("No, the museum is closed on Mondays", "It is not open on Mondays")
+
+
+def found(prompt: str, accepted: tuple[str, ...], reply: str, *rejected: str) -> AnswerFinding:
+    rubric = {"type": "contains_any", "accepted_answers": [*accepted], "min_token_f1": 0.6}
+    if rejected:
+        rubric["rejected_answers"] = [*rejected]
+    return evaluate_answer("free_response", {"prompt": prompt}, {"rubric": rubric}, reply, parity=False)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The hive gives about twenty kilograms per week.",
+        "The hive gives about fifty kilograms per year.",
+        "The hive gives about twenty grams per year.",
+        "The hive never gives about twenty kilograms per year.",
+    ],
+)
+def test_another_number_unit_or_period_is_no_match(reply: str) -> None:
+    assert not found(_BEES, _HONEY, reply).passed
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The hive gives 20 kg a year.",
+        "Around 20 kilograms yearly.",
+        "A hive gives roughly 20,000 g each year, but it depends on the weather.",
+    ],
+)
+def test_numbers_units_and_periods_have_one_form(reply: str) -> None:
+    assert found(_BEES, _HONEY, reply).passed
+
+
+def test_the_same_words_the_other_way_round_are_no_match() -> None:
+    accepted = ("The hare beat the tortoise",)
+    assert not found("Who won?", accepted, "The tortoise beat the hare.").passed
+    assert found("Who won?", ("Ann and Bob beat Carl",), "Bob and Ann beat Carl.").passed
+
+
+def test_an_opposite_word_is_no_match() -> None:
+    accepted = ("The pressure decreases with height",)
+    assert not found("What about pressure?", accepted, "The pressure increases with height.").passed
+
+
+def test_what_the_prompt_says_need_not_be_said_again() -> None:
+    prompt, accepted = "Which town produces the most cider?", ("Ashby produces the most cider",)
+    rejected = "Corley produces the most cider"
+    assert found(prompt, accepted, "Ashby", rejected).passed
+    assert found(prompt, accepted, "It is Ashby, not Corley.", rejected).passed
+    assert not found(prompt, accepted, "Corley", rejected).passed
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed"),
+    [
+        ("No. They clean it.", True),
+        ("Yes, from nine to five.", False),
+        ("The museum cannot be visited on Mondays.", True),
+        ("No other day is as busy.", False),
+    ],
+)
+def test_a_question_for_yes_or_no_is_answered_by_one_of_them(reply: str, passed: bool) -> None:
+    assert found(_OPEN, _SHUT, reply, "Yes, it is open on Mondays").passed is passed
+
+
+def test_a_name_in_another_role_is_not_the_answer() -> None:
+    names = ("Ida Holm",), "Anna Berg"
+    assert found("Who won?", names[0], "Ida Holm, ahead of Anna Berg.", names[1]).passed
+    assert found("Who won?", names[0], "Ida Holm; Anna Berg came later.", names[1]).passed
+    assert not found("Who won?", names[0], "Anna Berg, ahead of Ida Holm.", names[1]).passed
+    assert not found("Who won?", names[0], "Ida Holm and Anna Berg", names[1]).passed
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed", "certain"),
+    [
+        ("Snails cannot fly. They crawl on a foot of muscle.", True, True),
+        ("Snails can't fly: they crawl.", True, True),
+        ("Snails cannot fly, or so they say.", True, False),
+        ("Snails cannot fly. But some glide.", True, False),
+        ("Snails can fly.", False, True),
+        ("Snails can fly when the wind is strong.", False, False),
+        ("Some snails fly. They glide.", False, True),
+    ],
+)
+def test_what_begins_with_an_entry_and_goes_on_is_sure(reply: str, passed: bool, certain: bool) -> None:
+    one = found("What can snails do?", ("Snails cannot fly",), reply, "Some snails fly")
+    assert (one.passed, one.certain) == (passed, certain)
+
+
+def test_a_number_far_from_the_entrys_in_its_own_words_is_surely_wrong() -> None:
+    accepted = ("A spider has eight legs",)
+    assert found("Legs?", accepted, "A spider has six legs.").certain
+    assert not found("Legs?", accepted, "A spider has six long legs.").certain
+    assert not found("Weight?", ("It weighs 10 kg",), "It weighs 9.8 kg").certain
