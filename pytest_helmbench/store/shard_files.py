@@ -116,27 +116,30 @@ def read_shard_file(path: Path, now_s: float | None = None) -> ShardFile:
         now_s: Seconds since the epoch; None for now.
 
     Raises:
-        StoreError: It is missing, damaged, no results file, newer than this version, or holds no shard.
+        StoreError: It is missing, damaged, no results file, newer than this version, or holds no run.
     """
     with _opened(path) as conn:
         try:
             _check_tables(conn, path)
-            runs = tuple(_runs(conn))
             newest = conn.execute(
                 "SELECT shard IS NOT NULL FROM evaluation_runs ORDER BY id DESC LIMIT 1"
             ).fetchone()
+            if newest is None:
+                hint = f"what a killed session has written is in {path.name}-wal: copy it along"
+                raise StoreError(path, "it holds no run", hint)
+            runs = tuple(_runs(conn))
             held_by = _holder(conn, runs, time.time() if now_s is None else now_s)
         except MALFORMED as error:
             raise StoreError(
                 path, f"its record of shards cannot be read ({type(error).__name__})", _HINT
             ) from error
-    return ShardFile(path, runs, bool(newest and newest[0]), held_by)
+    return ShardFile(path, runs, bool(newest[0]), held_by)
 
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
-        raise StoreError(path, "there is no such file", _HINT)
+        raise StoreError(path, "it is no file" if path.exists() else "there is no such file", _HINT)
     try:
         with contextlib.closing(sqlite3.connect(read_only_uri(path), uri=True, timeout=30)) as conn:
             conn.execute("PRAGMA trusted_schema = OFF")

@@ -194,12 +194,13 @@ def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_wr
     root = _tree(pytester, 4)
     one, two = _shards(pytester, provider.url, (1, 2), 2)
     run_tree(pytester, url=provider.url)
-    for name in ("hot", "live", "copy"):
+    for name in ("hot", "live", "copy", "bare"):
         shutil.copy(two, pytester.path / f"{name}.db")
     _change(
         pytester.path / "hot.db",
         "UPDATE evaluation_runs SET settings = json_set(settings, '$.sampling.temperature', 1)",
     )
+    _change(pytester.path / "bare.db", "DELETE FROM evaluation_runs")
     now = time.strftime("%Y-%m-%dT%H:%M:%S.000+00:00", time.gmtime())
     _change(
         pytester.path / "live.db",
@@ -231,6 +232,10 @@ def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_wr
     assert (pytester.path / "there.db").read_bytes() == b"mine"
     assert f"{two} is one of the shards" in refused(one, two, "-o", two, "--force")
     assert "there is no such file" in refused(one, "none.db", *to)
+    assert f"{root}: it is no file" in refused(one, root, *to)
+    assert "bare.db: it holds no run\n  hint: what a killed session has written is in bare.db-wal" in refused(
+        one, "bare.db", *to
+    )
     assert "the shards were given no threshold and no baseline" in refused(one, two, *to, "--gate")
 
     assert helmbench(pytester.path, "merge", one, "live.db", "-o", "there.db", "--force").returncode == 0
