@@ -16,6 +16,7 @@ __all__ = [
     "semaphore_wall_s",
     "tail_latencies_s",
     "write_bench_pack",
+    "write_forest",
     "write_heavy_schema",
     "write_prompts",
     "write_tree",
@@ -84,23 +85,35 @@ module.exports = {
 
 def write_tree(root: Path, cases: int) -> None:
     """Write a benchmark of that many cases, some 1,300 characters each, in `root/benchmark`."""
-    folder = root / "benchmark" / "scenarios" / "P1-B1-S1"
+    _write_scenario(root, 0, cases)
+
+
+def write_forest(root: Path, scenarios: int, cases: int) -> None:
+    """Write a benchmark of many scenarios in `root/benchmark`, each of that many cases."""
+    for number in range(scenarios):
+        _write_scenario(root, number, cases)
+
+
+def _write_scenario(root: Path, number: int, cases: int) -> None:
+    pillar, behaviour, name = 1 + number // 100, 1 + number // 10 % 10, f"S{1 + number % 10}"
+    folder = root / "benchmark" / "scenarios" / f"P{pillar}-B{behaviour}-{name}"
     folder.mkdir(parents=True)
-    (folder / "S1.json").write_text(json.dumps(_SCHEMA), encoding="utf-8")
-    (folder / "S1.md").write_text(
-        "---\ncategory: HANDOFF\n---\n\n## Your job\n\nClassify.\n", encoding="utf-8"
+    (folder / f"{name}.json").write_text(json.dumps(_SCHEMA), encoding="utf-8")
+    (folder / f"{name}.md").write_text(
+        f"---\ncategory: HANDOFF\n---\n\n## Your job\n\nClassify{f' {number}' if number else ''}.\n",
+        encoding="utf-8",
     )
     (folder / "conditions.md").write_text(
         "".join(
-            f"# C{number}\n\n## Instructions\n\nCondition {number}.\n\n"
-            for number in range(1, _CONDITIONS + 1)
+            f"# C{place}\n\n## Instructions\n\nCondition {place}.\n\n" for place in range(1, _CONDITIONS + 1)
         ),
         encoding="utf-8",
     )
     (folder / "perturbations.md").write_text(
         "".join(
-            f"# PT{number}\n---\nseverity: {1 + number % 9}\n---\n\n## Input\n\nMessage {number}. {_text(number)}\n\n"
-            for number in range(1, _messages(cases) + 1)
+            f"# PT{place}\n---\nseverity: {1 + place % 9}\n---\n\n## Input\n\n"
+            f"Message {place}. {_text(place + number)}\n\n"
+            for place in range(1, _messages(cases) + 1)
         ),
         encoding="utf-8",
     )
