@@ -116,6 +116,8 @@ def test_inspect_reads_its_log_with_our_verdicts_and_numbers(project: Path, name
     metrics = {metric: found.value for metric, found in log.results.scores[0].metrics.items()}
     assert metrics["score"] == score
     assert (metrics["score_low"], metrics["score_high"], metrics["coverage"]) == (low, high, coverage)
+    (run,) = json.loads(helmbench(project, "report", "2", "--format", "json").stdout)["runs"]
+    assert metrics["pass_rate"] == run["score"]["pass_rate"]
     query = (
         "SELECT results.code, passed FROM evaluations JOIN results ON results.id = result_id WHERE run_id = 2"
     )
@@ -135,6 +137,7 @@ def test_inspect_has_texts_where_they_are_asked_for(capsys: pytest.CaptureFixtur
     samples = log_module.read_eval_log("texts.json").samples
     assert any(_TEXT in str(sample.input) for sample in samples)
     assert all(sample.output.completion for sample in samples)
+    assert all(sample.messages[-1].text == sample.output.completion for sample in samples)
     assert main(["export", "2", "--format", "inspect", "-o", "log.txt"]) == 2
     assert "log.txt: Inspect reads no such file" in capsys.readouterr().err
     assert main(["export", "1", "2", "--format", "inspect", "-o", "both.eval"]) == 2

@@ -89,13 +89,13 @@ def _about_run(detail: RunDetail) -> dict[str, object]:
 def _numbers(run: RecordedRun) -> EvalResults:
     summary = run.detail.summary
     judged = sum(bool(row.evaluations) for row in run.results)
-    passed, failed = run.detail.count("passed"), run.detail.count("failed")
+    scored = [found.passed for row in run.results if not row.neutral for found in row.evaluations]
     values = {
         "score": summary.score,
         "score_low": summary.score_low,
         "score_high": summary.score_high,
         "coverage": summary.coverage,
-        "pass_rate": passed / (passed + failed) if passed + failed else None,
+        "pass_rate": sum(scored) / len(scored) if scored else None,
     }
     score = EvalScore(
         name=_SCORER,
@@ -115,11 +115,13 @@ def _sample(row: ResultRow, model: str, *, with_text: bool) -> EvalSample:
     expected = [evaluation.expected for evaluation in row.evaluations]
     usage = _usage(row)
     reply = row.reply if with_text and row.reply is not None else ""
+    asked = _messages(row) if with_text else []
     return EvalSample(
         id=row.code,
         epoch=row.repetition,
-        input=(_messages(row) if with_text else []) or row.code,
+        input=asked or row.code,
         target=expected[0] if len(expected) == 1 else expected,
+        messages=[*asked, ChatMessageAssistant(content=reply, model=model)] if reply else asked,
         output=ModelOutput.from_content(model, reply) if reply else ModelOutput(model=model),
         scores=dict(map(_score, row.evaluations)) or None,
         metadata=_about(row),
