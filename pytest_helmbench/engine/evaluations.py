@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TypeVar, cast
 
-from pytest_helmbench.core.outcome import Outcome, Reply
+from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.engine.judge_access import JudgeOffer
 from pytest_helmbench.engine.judge_dispatch import Dispatch, Task
 from pytest_helmbench.engine.judging_costs import CostKey, JudgingCosts
@@ -60,13 +60,23 @@ class Evaluations:
             found = await self._elsewhere(evaluator, reply, key, watch)
         return _verdict(found, reply)
 
+    @property
+    def has_hosts(self) -> bool:
+        """See `Evaluating.has_hosts`."""
+        return self._offer is not None and self._offer.has_hosts
+
+    async def on_host(self, evaluator: Evaluator[T], reply: Reply, watch: Watch) -> T:
+        """See `Evaluating.on_host`."""
+        found = await self._elsewhere(evaluator, reply, self._costs.key(evaluator, reply), watch, bound=True)
+        return _verdict(found, reply)
+
     def close(self) -> None:
         """End what was started for it, and wait for nothing. From any thread."""
         if self._dispatch is not None:
             self._dispatch.close()
 
     async def _elsewhere(
-        self, evaluator: Evaluator[T], reply: Reply, key: CostKey, watch: Watch
+        self, evaluator: Evaluator[T], reply: Reply, key: CostKey, watch: Watch, *, bound: bool = False
     ) -> T | Outcome:
         if self._dispatch is None:
             self._dispatch = Dispatch(self._costs, self._offer, self._note)
@@ -76,7 +86,7 @@ class Evaluations:
             self._waiting += 1
             self._characters += len(reply.text)
             try:
-                self._dispatch.add(Task(evaluator, reply, key, future))
+                self._dispatch.add(Task(evaluator, reply, key, future, bound=bound))
                 return cast("T | Outcome", await future)
             finally:
                 self._waiting -= 1
@@ -86,12 +96,19 @@ class Evaluations:
 class EvaluatedHere:
     """Judges in this process: for whoever has no session."""
 
+    has_hosts = False
+
     async def of(self, evaluator: Evaluator[T], reply: Reply, watch: Watch) -> T:
         """See `Evaluating.of`."""
         del watch
         if evaluator.takes_time(reply):
             return _verdict(await asyncio.to_thread(evaluator.evaluate, reply), reply)
         return _verdict(evaluator.evaluate(reply), reply)
+
+    async def on_host(self, evaluator: Evaluator[T], reply: Reply, watch: Watch) -> T:
+        """See `Evaluating.on_host`: there is none."""
+        del evaluator, reply, watch
+        raise UnjudgedError(Outcome(Verdict.ERROR, "no_judges", "nobody judges beside this process"))
 
 
 def _verdict(found: T | Outcome, reply: Reply) -> T:

@@ -66,6 +66,7 @@ def judge_offer(places: JudgePlaces, wait_s: float) -> JudgeOffer | None:
         fallback=lambda: _processes(usable_cpus()),
         only_if_worth=places.kind is JudgeKind.AUTO,
         wait_s=wait_s,
+        has_hosts=places.kind not in (JudgeKind.AUTO, JudgeKind.PROCESSES),
     )
 
 

@@ -48,12 +48,14 @@ class JudgeOffer:
         fallback: The same for those that judge when `open` gives none any more.
         only_if_worth: They are asked for only where enough is left to judge.
         wait_s: How long judges that are gone are waited for.
+        has_hosts: They may be on hosts of their own, with sandboxes of their own.
     """
 
     open: Callable[[], OpenedJudges]
     fallback: Callable[[], OpenedJudges]
     only_if_worth: bool = False
     wait_s: float = 60.0
+    has_hosts: bool = False
 
 
 class JudgeAccess:
@@ -84,7 +86,8 @@ class JudgeAccess:
         self._gone_since: float | None = None
         self._opened_in_vain = 0
         self._retry_at = 0.0
-        self._fell_back = False
+        self.stood_in_for = False
+        """Others stand in for them."""
         self._closed = False
 
     def look_for(self) -> None:
@@ -99,7 +102,7 @@ class JudgeAccess:
                 return
         self._opening = True
         self._opened_in_vain += 1
-        opening = self.offer.fallback if self._fell_back else self.offer.open
+        opening = self.offer.fallback if self.stood_in_for else self.offer.open
         threading.Thread(target=self._open, args=(opening,), name="helmbench-judges", daemon=True).start()
 
     def lose(self) -> None:
@@ -113,11 +116,11 @@ class JudgeAccess:
 
     def give_up(self) -> None:
         """Wait for them no longer: others stand in; and where these cannot judge either, nobody does."""
-        if self._fell_back:
+        if self.stood_in_for:
             self.are_hopeless = True
             self._note("no process could be had that judges: replies are judged in the session's own")
         else:
-            self._fell_back = True
+            self.stood_in_for = True
             self._note(
                 f"the judges were gone for {self.offer.wait_s:g} s: replies were judged by processes of this machine"
             )

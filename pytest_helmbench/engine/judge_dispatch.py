@@ -33,6 +33,11 @@ _TRIES = 3
 _HOPELESS = 6
 """Parcels that could not be judged, with none in between that could."""
 
+_HOSTS_GONE = (
+    "the judges are gone, and its code runs on their hosts only\n"
+    "  hint: --helmbench-resume goes on when they are there again, and asks nothing twice"
+)
+
 _AFTER_DEATHS = {1: 4, 2: 1}
 """Replies in a parcel, by how many judges have died over them."""
 
@@ -49,6 +54,7 @@ class Task:
         deaths: Judges that died while it was with them.
         refusals: Times that whoever should judge it could not.
         since: When it began to wait.
+        bound: It runs code: it is judged on a judge's own host, or nowhere.
     """
 
     evaluator: Evaluator[object]
@@ -58,6 +64,7 @@ class Task:
     deaths: int = 0
     refusals: int = 0
     since: float = field(default_factory=time.monotonic)
+    bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,11 @@ class _Sent:
     tasks: Sequence[Task]
     alone: bool
     judges: OpenedJudges
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether it may take as long as somebody's code does."""
+        return any(task.bound for task in self.tasks)
 
 
 class Dispatch:
@@ -97,6 +109,7 @@ class Dispatch:
         self._again: deque[Task] = deque()  # judges have died over them
         self._suspects: deque[Task] = deque()  # so many that each is judged alone
         self._own: deque[Task] = deque()  # nobody else can judge them
+        self._bound: deque[Task] = deque()  # only hosts of judges can judge them
         self._unmovable: set[str] = set()
         self._out: dict[Future[bytes], _Sent] = {}
         self._last_sign = 0.0
@@ -107,7 +120,10 @@ class Dispatch:
 
     def add(self, task: Task) -> None:
         """Have a reply judged; its future is told."""
-        (self._own if task.evaluator.group in self._unmovable else self._pending).append(task)
+        if task.bound:
+            self._bound.append(task)
+        else:
+            (self._own if task.evaluator.group in self._unmovable else self._pending).append(task)
         self._go_on()
 
     def close(self) -> None:
@@ -134,7 +150,8 @@ class Dispatch:
         if judges is not None:
             self._send_parcels(judges)
         self._judge_here()
-        if self._look_timer is None and (self._pending or self._again or self._suspects or self._out):
+        waiting = self._pending or self._again or self._suspects or self._bound or self._out
+        if self._look_timer is None and waiting:
             self._look_timer = self._loop.call_later(_LOOK_S, self._look)
 
     def _judges(self) -> OpenedJudges | None:
@@ -148,15 +165,28 @@ class Dispatch:
                 _settle(task, "no_judges", "a judge died over its reply, and no other is there")
             self._again.clear()
             self._suspects.clear()
+        if access.stood_in_for or access.are_hopeless:
+            self._give_up_bound()
         return access.judges
+
+    def _give_up_bound(self) -> None:
+        """Settle what runs code: who stands in for hosts of judges is none of them."""
+        for queue in (self._bound, self._again, self._suspects):
+            for task in [task for task in queue if task.bound]:
+                queue.remove(task)
+                _settle(task, "no_judges", _HOSTS_GONE)
 
     def _look(self) -> None:
         """Look once a second for what nobody tells: judges that say nothing any more."""
         self._look_timer = None
         access = self._access
         if access is not None and self._out:
-            is_local = access.judges is not None and access.judges.is_local
-            if not is_local and time.monotonic() - self._last_sign > access.offer.wait_s:
+            there = access.judges
+            if there is not None and there.places() and any(sent.runs_code for sent in self._out.values()):
+                self._last_sign = time.monotonic()  # code may run for long, and somebody is there
+            elif not (there is not None and there.is_local) and (
+                time.monotonic() - self._last_sign > access.offer.wait_s
+            ):
                 access.give_up()
                 out, self._out = self._out, {}
                 for sent in out.values():
@@ -164,14 +194,15 @@ class Dispatch:
         self._go_on()
 
     def _put_back(self, tasks: Sequence[Task], *, alone: bool) -> None:
-        queue = self._suspects if alone else self._again if tasks[0].deaths else self._pending
-        queue.extendleft(reversed(tasks))
+        for task in reversed(tasks):
+            queue = self._bound if task.bound else self._pending
+            (self._suspects if alone else self._again if task.deaths else queue).appendleft(task)
 
     def _send_parcels(self, judges: OpenedJudges) -> None:
         places = judges.places()
         most = _PARCELS_AHEAD * max(1, places)
         while len(self._out) < most and not any(sent.alone for sent in self._out.values()):
-            tasks, alone = self._from_again() or self._from_pending(most), False
+            tasks, alone = self._from_again() or self._from_bound() or self._from_pending(most), False
             if not tasks and self._suspects and not self._out:
                 tasks, alone = [self._suspects.popleft()], True
             if not tasks:
@@ -185,7 +216,15 @@ class Dispatch:
         if not self._again:
             return []
         most = _AFTER_DEATHS[self._again[0].deaths]
+        most = 1 if self._again[0].bound else most
         return [self._again.popleft() for _ in range(min(most, len(self._again)))]
+
+    def _from_bound(self) -> list[Task]:
+        """Return one that runs code, unless others have waited for longer."""
+        bound, pending = self._bound, self._pending
+        if not bound or (pending and pending[0].since < bound[0].since):
+            return []
+        return [bound.popleft()]
 
     def _from_pending(self, most_out: int) -> list[Task]:
         """Return a parcel's worth of replies; nothing where more may come within a moment."""
@@ -236,11 +275,14 @@ class Dispatch:
 
     def _keep_here(self, tasks: Sequence[Task], why: str) -> None:
         """Judge in this process what cannot travel."""
+        for task in tasks:
+            if task.bound:
+                _settle(task, "no_judges", f"it cannot be sent to a judge: {why}")
         groups = {task.evaluator.group for task in tasks} - self._unmovable
         for group in sorted(groups):
             self._note(f"replies to {group} are judged in the session's own process: {why}")
         self._unmovable |= groups
-        self._own.extend(tasks)
+        self._own.extend(task for task in tasks if not task.bound)
 
     # What comes back.
 
@@ -272,10 +314,14 @@ class Dispatch:
             self._access.heard()
 
     def _found(self, task: Task, finding: Finding) -> None:
+        if task.bound and finding.raised:
+            _settle(task, "judge_failed", f"{finding.raised} was raised where it was judged")
+            return
         if finding.raised:
             self._own.append(task)  # what it raises is seen where it belongs
             return
-        self._costs.took(task.key, finding.ms)
+        if not task.bound:  # its time is that of its code, elsewhere
+            self._costs.took(task.key, finding.ms)
         if not task.future.done():
             task.future.set_result(finding.found)
 
@@ -301,6 +347,8 @@ class Dispatch:
             task.refusals += 1
             if task.refusals < _TRIES or task.deaths:
                 self._put_back([task], alone=task.deaths >= _TRIES)
+            elif task.bound:
+                _settle(task, "no_judges", f"{_TRIES} judges could not judge it: {why}")
             else:
                 self._own.append(task)
 

@@ -96,6 +96,19 @@ class Evaluating(Protocol):
             UnjudgedError: It finds no verdict, or nobody could judge.
         """
 
+    @property
+    def has_hosts(self) -> bool:
+        """Whether judges may be on hosts of their own: then code runs there, in sandboxes of theirs."""
+
+    async def on_host(self, evaluator: Evaluator[T], reply: Reply, watch: Watch, /) -> T:
+        """Return what an evaluator finds that runs code, on the host of a judge and nowhere else; see `of`.
+
+        It may take long, and it may begin again on another host: nothing of it is left where it ran.
+
+        Raises:
+            UnjudgedError: It finds no verdict, or no judge could be had.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class CaseContext:

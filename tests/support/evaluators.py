@@ -12,8 +12,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from pytest_helmbench.core.outcome import Outcome, Reply, Usage, Verdict
+from pytest_helmbench.engine.local_judges import LocalJudges
 
-__all__ = ["Deadly", "Faulty", "Timed", "Unmovable", "pool", "reply"]
+__all__ = ["Deadly", "Faulty", "Timed", "Unmovable", "hosts", "opened_hosts", "pool", "reply"]
 
 
 def reply(text: str = "hello") -> Reply:
@@ -24,6 +25,17 @@ def reply(text: str = "hello") -> Reply:
 def pool() -> ProcessPoolExecutor:
     """Return an executor as a user's own module would."""
     return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+
+
+def hosts() -> LocalJudges:
+    """Return processes that stand for hosts of judges; none where the file `JUDGES_GONE` is."""
+    if Path(os.environ.get("JUDGES_GONE", "/nowhere")).exists():
+        raise OSError("the hosts are gone")
+    opened_hosts.append(LocalJudges(2))
+    return opened_hosts[-1]
+
+
+opened_hosts: list[LocalJudges] = []
 
 
 @dataclass(frozen=True)

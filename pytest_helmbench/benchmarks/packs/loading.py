@@ -10,8 +10,10 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
+from pytest_helmbench.benchmarks.packs.code_on_hosts import CodeOnHosts
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
 from pytest_helmbench.benchmarks.packs.jobs import LoadedPack
+from pytest_helmbench.benchmarks.packs.judge_host import SandboxWishes
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.benchmarks.packs.self_check import self_check
@@ -47,6 +49,7 @@ class PackLoader:
         self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
         self._needs = AgentNeeds.parse(given.agent_env, given.agent_mount, given.agent_host, Path.cwd())
         self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note, unprotected=given.unprotected)
+        self._hosts = CodeOnHosts(SandboxWishes.of(settings))
         self._relay = Relay()
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:
@@ -58,7 +61,7 @@ class PackLoader:
         pack = load_pack(root, cluster=self._cluster)
         tools = RowTools(self._packs, pack.files, self._sandboxes)
         return LoadedPack(
-            pack, targets, PackWork(tools, AgentSessions(self._relay, self._agent, self._needs))
+            pack, targets, PackWork(tools, AgentSessions(self._relay, self._agent, self._needs), self._hosts)
         )
 
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:

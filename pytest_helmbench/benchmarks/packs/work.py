@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
+from pytest_helmbench.benchmarks.packs.code_on_hosts import CodeOnHosts
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
 from pytest_helmbench.benchmarks.packs.families.text.text_evaluator import ReadingEvaluator, TextEvaluator
@@ -28,11 +29,13 @@ class PackWork:
     Args:
         tools: Of the pack.
         agents: For the families that an agent works on.
+        hosts: For replies of code, where judges are on hosts of their own.
     """
 
-    def __init__(self, tools: RowTools, agents: AgentSessions) -> None:
+    def __init__(self, tools: RowTools, agents: AgentSessions, hosts: CodeOnHosts) -> None:
         self.tools = tools
         self._agents = agents
+        self._hosts = hosts
 
     @property
     def settings(self) -> PackSettings:
@@ -46,7 +49,7 @@ class PackWork:
             reply = await one_reply(case, context)
             return judged_outcome(reply, await judged_evaluations(case, reply, judges, context))
         family, rule = _rule_of(case)
-        obstacle = await self._obstacle(family, rule)
+        obstacle = await self._obstacle(family, rule, context)
         if obstacle is not None:
             return obstacle
         if isinstance(family, AgentFamily):
@@ -55,9 +58,16 @@ class PackWork:
         if isinstance(family, TextFamily):
             return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))
         try:
-            return judged_outcome(reply, (await family.evaluate(rule, reply, self.tools),))
+            return judged_outcome(reply, (await self._judged_by_tests(family, rule, reply, context),))
         except UnjudgedError as stop:
             raise UnjudgedError(with_reply(stop.outcome, reply)) from stop
+
+    async def _judged_by_tests(
+        self, family: Family, rule: PackRule, reply: Reply, context: CaseContext
+    ) -> Evaluation:
+        if _is_on_hosts(family, context):
+            return await self._hosts.evaluation(rule, self.settings, reply, context)
+        return await family.evaluate(rule, reply, self.tools)
 
     async def _judged_by_text(
         self, family: TextFamily, case: Case, rule: PackRule, reply: Reply, context: CaseContext
@@ -85,15 +95,24 @@ class PackWork:
         found = family.read_evaluation(rule, read, reply, shows=self.settings.show_hidden)
         return replace(found, judgements=read.judgements)
 
-    async def _obstacle(self, family: Family, rule: PackRule) -> Outcome | None:
+    async def _obstacle(self, family: Family, rule: PackRule, context: CaseContext) -> Outcome | None:
         """Return why a row cannot be judged here, before its model is asked; None when it can."""
         if not family.runs_code:
             return None
         denied = family.denied(rule.task, self.settings.allow_commands)
         if denied is not None:
             return Outcome(Verdict.SKIPPED, "denied_command", denied)
-        obstacle = await self.tools.obstacle(family.image_of(rule.task))
+        image = family.image_of(rule.task)
+        if _is_on_hosts(family, context):
+            obstacle = await self._hosts.obstacle(image, context.evaluations)
+        else:
+            obstacle = await self.tools.obstacle(image)
         return None if obstacle is None else Outcome(Verdict.SKIPPED, obstacle.code, obstacle.reason)
+
+
+def _is_on_hosts(family: Family, context: CaseContext) -> bool:
+    """Return whether the code of replies runs where the judges are; an agent works beside the session."""
+    return context.evaluations.has_hosts and family.is_one_question
 
 
 def _rule_of(case: Case) -> tuple[Family, PackRule]:
