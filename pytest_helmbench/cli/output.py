@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import quoted, scrub
 from pytest_helmbench.core.whole_file import put_in_place
 from pytest_helmbench.reports.readable_json import readable_json
 
@@ -21,6 +21,7 @@ __all__ = [
     "no_db_option",
     "say",
     "say_json",
+    "say_whole",
     "unprotected_option",
     "write_file",
 ]
@@ -43,9 +44,14 @@ class CommandError(HelmbenchError):
 
 
 def say(*lines: str) -> None:
-    """Print lines to stdout, without control characters."""
+    """Print lines to stdout, without control characters, and without commands for the log of a CI."""
     for line in lines:
-        click.echo(scrub(line))
+        click.echo(quoted(line))
+
+
+def say_whole(text: str) -> None:
+    """Print a text of a form of its own, such as Markdown or JSON, to stdout, without control characters."""
+    click.echo(scrub(text))
 
 
 def say_json(value: object) -> None:
@@ -54,9 +60,9 @@ def say_json(value: object) -> None:
 
 
 def complain(lines: Iterable[str] | str) -> None:
-    """Print lines to stderr, without control characters."""
+    """Print lines to stderr, as `say` does to stdout."""
     for line in [lines] if isinstance(lines, str) else lines:
-        click.echo(scrub(line), err=True)
+        click.echo(quoted(line), err=True)
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from pytest_helmbench.cli.output import CommandError, complain, say, write_file
+from pytest_helmbench.cli.output import CommandError, complain, say_whole, write_file
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.session_reports import size_note
 
@@ -60,7 +60,7 @@ class ReportOutput:
         if file is None and is_page and (self.opens or sys.stdout.isatty()):
             file = Path("report-with-texts.html" if self.texts.any else "report.html")
         if file is None:
-            say(text.removesuffix("\n"))
+            say_whole(text.removesuffix("\n"))
             return
         write_file(file, text)
         complain(f"{name} in {file}{size_note(text)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pytest_side.gate_warnings import gate_warnings
@@ -64,7 +64,7 @@ class Announcer:
         if reporter is not None:
             for line in (*share, *self._lines(plan, span)):
                 reporter.ensure_newline()
-                reporter.write_line(scrub(line))
+                reporter.write_line(quoted(line))
         settings = coordinator.settings
         if plan.dry:
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import quoted, scrub
 from pytest_helmbench.pytest_side.exit_code import ExitRule
 from pytest_helmbench.pytest_side.items import CaseText
 from pytest_helmbench.pytest_side.junit_view import JunitView, add_gate_case, junit_writer
@@ -158,7 +158,7 @@ class SessionEnd:
             if lines:
                 terminalreporter.section(title)
             for line in lines:
-                terminalreporter.write_line(scrub(line))
+                terminalreporter.write_line(quoted(line))
 
 
 class LastWords:
@@ -187,7 +187,7 @@ class LastWords:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in self._end.verdicts:
-                reporter.write_line(scrub(line))
+                reporter.write_line(quoted(line))
 
 
 def _models_on_command_line(config: pytest.Config) -> bool:

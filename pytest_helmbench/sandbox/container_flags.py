@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pytest_helmbench.sandbox.box import Limits, Mount
 
-__all__ = ["mount_flags", "process_limits"]
+__all__ = ["mount_flags", "process_limits", "tool_environment"]
 
 _OPEN_FILES = 1024
 _PROCESSES = 8192
+_FOUND_BY = (  # what the command lines need to find their servers, stores and registries
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
+    *("DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"),
+    *("DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST", "CONTAINER_SSHKEY", "CONTAINERS_CONF"),
+    *("CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE"),
+    *("HTTPS_PROXY", "NO_PROXY", "HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
+)
 
 
 def process_limits(limits: Limits) -> Iterator[str]:
@@ -37,3 +44,8 @@ def mount_flags(mount: Mount) -> tuple[str, str]:
         f'"{field.replace(chr(34), chr(34) * 2)}"' if set(field) & set(',"') else field for field in fields
     )
     return "--mount", ",".join(quoted)
+
+
+def tool_environment() -> Mapping[str, str]:
+    """Return what a command line needs of the environment to find its engine, and no more."""
+    return {name: os.environ[name] for name in _FOUND_BY if name in os.environ}

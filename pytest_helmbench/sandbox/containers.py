@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from asyncio.subprocess import Process
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,10 +28,11 @@ from pytest_helmbench.sandbox.box import (
     Streams,
     Unavailable,
 )
-from pytest_helmbench.sandbox.container_flags import mount_flags, process_limits
+from pytest_helmbench.sandbox.container_flags import mount_flags, process_limits, tool_environment
 from pytest_helmbench.sandbox.local import launched
 from pytest_helmbench.sandbox.owners import Owner, new_folder, this_process
 from pytest_helmbench.sandbox.processes import Kill, Launch, Watch, kill_one, run_tool, supervise
+from pytest_helmbench.sandbox.read_only_proc import ReadOnlyProc
 from pytest_helmbench.sandbox.seccomp import container_profile
 from pytest_helmbench.sandbox.watch import watch_disk
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
@@ -58,13 +59,6 @@ _PULL_S = 1800.0
 _STOP_S = 10.0
 _SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 _NOTHING = "/.helmbench/nothing"  # a program that no image has
-_FOUND_BY = (  # what the command lines need to find their servers, stores and registries
-    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
-    *("DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"),
-    *("DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST", "CONTAINER_SSHKEY", "CONTAINERS_CONF"),
-    *("CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE"),
-    *("HTTPS_PROXY", "NO_PROXY", "HTTP_PROXY", "https_proxy", "no_proxy", "http_proxy"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +78,7 @@ class ContainerProgram:
         server_question: What `version --format` is asked to learn who answers; empty where that is clear.
         server_sign: What stands in the answer when it is somebody who takes no filter of system calls, and has its own.
         run: The words of its command line that start a container.
+        closed_proc: Flags of `run` that make `/proc` read-only; none where there are none.
     """
 
     rootless_question: str
@@ -97,6 +92,7 @@ class ContainerProgram:
     server_question: str = ""
     server_sign: str = ""
     run: tuple[str, ...] = ("run",)
+    closed_proc: tuple[str, ...] = ()
 
 
 class ContainerEngine(Engine):
@@ -129,6 +125,7 @@ class ContainerEngine(Engine):
         self._pull = pull
         self._folder = new_folder()
         self._profile = self._folder / "seccomp.json"
+        self._proc = ReadOnlyProc(program.closed_proc, self._folder)
         if filters:
             self._profile.write_text(json.dumps(container_profile()))
         self._numbers = count()
@@ -185,7 +182,7 @@ class ContainerEngine(Engine):
         argv += ["--entrypoint", command.argv[0], spec.image or DEFAULT_IMAGE, *command.argv[1:]]
         launch = Launch(
             argv=tuple(argv),
-            env=_tool_environment(),
+            env={**tool_environment(), **self._proc.environment},
             folder=self._folder,  # podman writes a file named `oom` where it is called
             kill=partial(self._kill, name),
             watch=(lambda _: watch_disk(workspace, limits),),
@@ -227,12 +224,25 @@ class ContainerEngine(Engine):
         spec = BoxSpec(image=image)
         with self.new_workspace() as workspace:
             try:
-                tried = await self.execute(spec, workspace, Command(("/bin/sh", "-c", ":")), Streams())
+                tried = await self._tried(spec, workspace)
             except SandboxError as error:
                 return Unavailable(str(error))
         if tried.exit_code in (0, 127):
             return None
         return Unavailable(f"{self.name} cannot run containers of {image} ({last_words(tried)})", _NO_IMAGE)
+
+    async def _tried(self, spec: BoxSpec, workspace: Workspace) -> Ended:
+        """Start a container. Where one starts only without a read-only `/proc`, none has it from here on."""
+        command = Command(("/bin/sh", "-c", ":"))
+        with suppress(SandboxError):
+            tried = await self.execute(spec, workspace, command, Streams())
+            if tried.exit_code in (0, 127) or not self._proc.flags:
+                return tried
+        closed, self._proc = self._proc, ReadOnlyProc((), self._folder)
+        tried = await self.execute(spec, workspace, command, Streams())
+        if tried.exit_code not in (0, 127):
+            self._proc = closed
+        return tried
 
     def _flags(self, spec: BoxSpec, limits: Limits) -> Iterator[str]:
         yield from ("--pull", "never", "--network", "none", "--hostname", "sandbox", "--user", self._user)
@@ -247,7 +257,7 @@ class ContainerEngine(Engine):
         yield from ("--pids-limit", str(limits.pids), "--cpus", f"{min(limits.cpus, os.cpu_count() or 1):g}")
         for limit in process_limits(limits):
             yield from ("--ulimit", limit)
-        yield from self.program.private
+        yield from (*self.program.private, *self._proc.flags)
         if Path("/sys/fs/selinux/enforce").exists():
             yield from ("--security-opt", "label=disable")
         yield from self.labels(spec)
@@ -286,14 +296,8 @@ class ContainerEngine(Engine):
         """
         if ended.exit_code not in (125, 137):
             return ended
-        state = await self.tool(
-            "inspect",
-            "--format",
-            "{{.State.OOMKilled}} {{.State.StartedAt.Year}}",
-            "--type",
-            "container",
-            name,
-        )
+        asked = "{{.State.OOMKilled}} {{.State.StartedAt.Year}}"
+        state = await self.tool("inspect", "--format", asked, "--type", "container", name)
         killed, _, year = state.stdout.decode(errors="replace").strip().partition(" ")
         if ended.exit_code == 125 and (state.exit_code != 0 or year in ("0", "1")):
             raise SandboxError(f"{self.name}: no container could be made ({last_words(ended)})")
@@ -333,14 +337,12 @@ class ContainerEngine(Engine):
         """Run the command line below our launcher: all that it has started on this machine ends with it, or with us."""
         settings = f"CORE=0,reap={os.getpid()}"
         argv = launched((self._path, *arguments), str(self._folder), settings, str(launcher))
-        launch = Launch(
-            argv=argv, env=_tool_environment(), kill=kill, watch=() if watch is None else (watch,)
-        )
+        launch = Launch(argv=argv, env=tool_environment(), kill=kill, watch=() if watch is None else (watch,))
         return await supervise(launch, Streams(given=b""), Limits(wall_s=wall_s))
 
     async def tool(self, *arguments: str, wall_s: float = _TOOL_S) -> Ended:
         """Run the command line, with no more of the environment than it needs to find its engine."""
-        return await run_tool((self._path, *arguments), _tool_environment(), wall_s=wall_s)
+        return await run_tool((self._path, *arguments), tool_environment(), wall_s=wall_s)
 
 
 async def find_containers(
@@ -360,7 +362,7 @@ async def find_containers(
         return Unavailable(f"{name} is not installed")
     asked = (path, "info", "--format", program.rootless_question)
     try:
-        info = await run_tool(asked, _tool_environment(), wall_s=_TOOL_S)
+        info = await run_tool(asked, tool_environment(), wall_s=_TOOL_S)
     except SandboxError as error:
         return Unavailable(str(error))
     said = info.stdout.decode(errors="replace").strip()
@@ -376,12 +378,8 @@ async def find_containers(
 
 
 async def _said(path: str, question: str, sign: str) -> bool:
-    asked = await run_tool((path, "version", "--format", question), _tool_environment(), wall_s=_TOOL_S)
+    asked = await run_tool((path, "version", "--format", question), tool_environment(), wall_s=_TOOL_S)
     return sign in asked.stdout.decode(errors="replace")
-
-
-def _tool_environment() -> Mapping[str, str]:
-    return {name: os.environ[name] for name in _FOUND_BY if name in os.environ}
 
 
 def left_behind(names: Iterable[str]) -> list[str]:

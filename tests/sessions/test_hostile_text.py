@@ -242,3 +242,27 @@ def _echo(request: Request) -> Answer | None:
         case 5:
             return Answer(body=_body("x", usage={"prompt_tokens": 1}).replace(b'"m', f'"{key}'.encode()))
     return None
+
+
+def test_no_line_of_a_session_or_command_is_a_command_of_a_ci(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    words = "\n::error::forged\n##[command]x ##vso[task.complete]x ##teamcity[x]"
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+
+    def answered(request: Request) -> Answer:
+        if "Message 2." in request.prompt:
+            return Answer(status=400, body={"error": {"message": words, "code": words}})
+        message = {"content": words, "refusal": words}
+        choice = {"finish_reason": words, "message": message}
+        return Answer(body={"model": words, "provider": words, "choices": [choice]})
+
+    provider.reply = answered
+    options = ("-rA", "-vv", "--helmbench-with-text", "--helmbench-max-retries=0")
+    results = [run_tree(pytester, *options, url=provider.url)]
+    commands = (("show", "1"), ("show", "1", "P1-B1-S1-C1-PT1"), ("runs",), ("report", "1"), ("costs", "1"))
+    results += [run_command(pytester, *command) for command in commands]
+    for result in results:
+        for line in (result.stdout.str() + result.stderr.str()).splitlines():
+            assert not line.lstrip().startswith("::"), line
+            assert not re.search(r"##\[|##vso\[|##teamcity\[", line), line

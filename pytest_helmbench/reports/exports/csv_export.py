@@ -13,7 +13,9 @@ from pytest_helmbench.session.recorded_results import RecordedRun
 
 __all__ = ["csv_export", "spreadsheet_cell"]
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", "|")
+_SKIPPED = " \n\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
+"""What some programs leave out before they look for a formula."""
 
 
 def csv_export(runs: Sequence[RecordedRun], wish: ExportWish, /) -> Exported:
@@ -37,4 +39,4 @@ def spreadsheet_cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = scrub(value)
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    return f"'{text}" if text.lstrip(_SKIPPED).startswith(_FORMULA_STARTS) else text

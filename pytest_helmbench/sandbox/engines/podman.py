@@ -16,6 +16,7 @@ PODMAN = ContainerProgram(
     private_build=("--http-proxy=false",),
     store_question="{{.Store.GraphRoot}}",
     build_here=("--pull=never",),
+    closed_proc=("--security-opt", "proc-opts=nosuid,noexec,nodev,ro"),
 )
 """Podman's own way."""
 

@@ -88,3 +88,36 @@ def test_a_program_of_the_candidate_does_not_reach_into_the_process_of_its_test(
         "honest": Verdict.PASSED,
         **dict.fromkeys(("writes", "reads", "env"), Verdict.FAILED),
     }
+
+
+_SHELL = """
+wanted="the sum of both is forty-two"
+said=$(python3 src/tool.py | cat)
+[ "$said" = "$wanted" ]
+"""
+
+
+def test_a_program_of_the_candidate_does_not_write_into_a_shell_that_judges(
+    box: Running, tmp_path: Path
+) -> None:
+    folder = tmp_path / "repository"
+    commit = make_repository(folder, {"src/tool.py": ""})
+    # The shell and whatever it has started: a writer into all of them, from the highest number down.
+    everybody = _WRITES.replace("os.getppid()", "other")
+    everybody = (
+        "import os\nfor other in [int(name) for name in os.listdir('/proc') if name.isdigit()]:\n"
+        + "".join(
+            f"    {line}\n"
+            for line in everybody.replace("sys.stdout.buffer.write(forged)", "pass").splitlines()
+        )
+    )
+    everybody += "sys.stdout.buffer.write(forged)\n"
+    found = {}
+    for name, code in (("honest", _HONEST), ("writes", everybody)):
+        (folder / "src/tool.py").write_text(code)
+        patch = git(folder, "diff")
+        git(folder, "reset", "-q", "--hard")
+        more: dict[str, Any] = {} if box.image is None else {"image": box.image}
+        task = patch_task(commit, folder, command=("sh", "-c", _SHELL), **more)
+        found[name] = box.wait(evaluate_patch(task, patch, box.engine)).verdict
+    assert found == {"honest": Verdict.PASSED, "writes": Verdict.FAILED}
