@@ -7,7 +7,7 @@ pytest imports the module whenever it starts, so it imports nothing of ours but 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Literal
@@ -20,6 +20,7 @@ from pytest_helmbench.core.kind_options import (
     PackOptions,
     SamplingOptions,
 )
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.option import Group, Type, declared_in, users
 from pytest_helmbench.core.option_types import CONTENT, FILE, FLAG, OUTPUT_FILE, SAMPLE, SHARD, SHOWN
 from pytest_helmbench.core.option_types import choice as _choice

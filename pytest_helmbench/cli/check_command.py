@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -24,6 +24,7 @@ from pytest_helmbench.cli.output import (
     unprotected_option,
 )
 from pytest_helmbench.cli.project import Project
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.files.anchors_file import anchors_path, load_anchors
 from pytest_helmbench.scoring.changes import LEAST_CHANGED

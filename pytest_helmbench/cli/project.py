@@ -10,7 +10,6 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from iniconfig import IniConfig, ParseError
@@ -18,6 +17,7 @@ from iniconfig import IniConfig, ParseError
 from pytest_helmbench.benchmarks.archives import opened
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.cli.output import CommandError, complain
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.option import Option, declared_in
 from pytest_helmbench.options import OPTIONS, Options
 from pytest_helmbench.session.settings import Settings, resolve_settings

@@ -6,7 +6,6 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import click
 
 from pytest_helmbench.cli.output import CommandError, complain, say_whole, write_file
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.session_reports import size_note
 

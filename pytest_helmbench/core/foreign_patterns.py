@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.linear_patterns import Translation, translated
 from pytest_helmbench.core.pattern_process import SEARCHER
 from pytest_helmbench.core.problem import HelmbenchError

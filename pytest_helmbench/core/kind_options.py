@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.option import Group, Type, users
 from pytest_helmbench.core.option_types import FILE, FLAG, FOLDER, JSON_OBJECT, LEAST_SCORE
 from pytest_helmbench.core.option_types import choice as _choice

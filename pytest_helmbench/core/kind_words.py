@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.statement import Cell
 
 __all__ = ["NO_COLUMNS", "CaseWords", "OwnColumns", "OwnSection", "ResultWords", "RunWords"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Translation", "translated"]
 

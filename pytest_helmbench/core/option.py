@@ -1,15 +1,16 @@
 """Options: name, type, default, text and group of one, declared as a field of a dataclass.
 
-pytest imports the module whenever it starts, so it imports nothing of ours but `core/users_word.py`.
+pytest imports the module whenever it starts, so it imports nothing of ours but two small modules of `core/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 
 __all__ = ["Group", "Option", "Type", "Use", "declared_in", "users"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pytest_helmbench.core.statement import CaseStatement

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["BehaviourEntry", "CaseAxes", "Catalogue", "Outline", "PartEntry", "PillarEntry", "ScenarioEntry"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["HelmbenchError", "Problem", "UnreadableBenchmarkError"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 
 __all__ = ["RowOutline", "RowRef"]

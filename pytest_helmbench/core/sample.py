@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Sample"]
 

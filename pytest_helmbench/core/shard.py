@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Shard", "hashed_share", "longest_first", "share_of"]
 

@@ -1,12 +1,13 @@
 """The user's word: where keys go, what is run, and with which rights. A manifest never widens them.
 
-pytest imports the module whenever it starts, so it imports nothing of ours.
+pytest imports the module whenever it starts, so it imports nothing of ours but `core/light_dataclass.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["NOTHING_NAMED", "NOT_ALLOWED", "UsersWord"]
 

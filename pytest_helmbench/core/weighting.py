@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Scoring"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Reply
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.route import Route

@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["JudgeAccess", "JudgeOffer", "JudgesGoneError", "OpenedJudges"]
 

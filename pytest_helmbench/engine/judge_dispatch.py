@@ -11,8 +11,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
 from pytest_helmbench.engine.judge_access import JudgeAccess, JudgeOffer, JudgesGoneError, OpenedJudges
 from pytest_helmbench.engine.judging_costs import CostKey, JudgingCosts

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Reply, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError

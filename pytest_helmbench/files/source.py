@@ -6,10 +6,11 @@ import errno
 import hashlib
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 
 __all__ = ["Fault", "Findings", "Reader", "listed", "read_plain", "suggestion"]

@@ -6,9 +6,9 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Flaw", "NotJSONError", "StrictJSON", "is_encodable"]
 

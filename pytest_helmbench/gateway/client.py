@@ -11,7 +11,7 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
@@ -20,6 +20,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.content_codings import decoded, unread_coding
 from pytest_helmbench.gateway.echoes import Echoes
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.error_bodies import LONGEST_READ, ErrorBody, read_error, read_error_body
 from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
 from pytest_helmbench.gateway.providers.endpoints import Endpoint

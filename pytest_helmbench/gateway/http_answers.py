@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.faults import Fault
 from pytest_helmbench.gateway.live_stream import ChunkTimes
 from pytest_helmbench.gateway.providers.endpoints import Endpoint

@@ -11,8 +11,8 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.call_costs import CallCosts
 from pytest_helmbench.gateway.fault_streaks import FailedCase, FaultStreak

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["AdaptiveLimit", "Budget", "Rate"]
 

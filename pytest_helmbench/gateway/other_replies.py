@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.streamed_replies import is_stream, stream_events
 
 __all__ = ["CHAT", "EMBEDDINGS", "PATHS", "RESPONSES", "OtherReply", "other_reply", "streamed_response"]

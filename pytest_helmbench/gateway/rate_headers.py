@@ -6,9 +6,10 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["RateHeaders", "asked_pause_s", "rate_headers"]
 

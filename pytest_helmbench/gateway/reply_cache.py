@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.live_stream import ChunkTimes
 
 __all__ = ["CacheMode", "Question", "Record", "Recorded", "RecordedUse", "ReplyCache", "Wanted"]

@@ -6,10 +6,11 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import Sampling
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.gateway.error_answers import classify, error_fault

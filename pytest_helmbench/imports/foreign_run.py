@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt

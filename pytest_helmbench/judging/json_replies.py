@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Never
 
@@ -14,6 +13,7 @@ from referencing.exceptions import Unresolvable
 
 from pytest_helmbench.core.foreign_patterns import may_be_slow
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.schema_validator import holds_key, limited_time, patterns_in, schema_validator

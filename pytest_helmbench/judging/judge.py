@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from importlib import resources
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.case import Case, Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.rule import JUDGED_RULE

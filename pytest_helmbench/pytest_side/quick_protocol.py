@@ -9,11 +9,11 @@ from __future__ import annotations
 import bdb
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.pytest_side.items import CaseItem, ran_on_demand
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.loop import LoopThread
 from pytest_helmbench.gateway.backend import LocalBackend

@@ -6,10 +6,11 @@ Commands and sessions take their formats from here. A format of its own is a mod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.exports.csv_export import csv_export
 from pytest_helmbench.reports.exports.every_eval_ever import eee_export

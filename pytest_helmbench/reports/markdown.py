@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pytest_helmbench.core.kind_words import OwnSection
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.cards import prompt_lines
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.comparison_markdown import comparison_section

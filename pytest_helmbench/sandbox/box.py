@@ -7,11 +7,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace, remove_tree
 

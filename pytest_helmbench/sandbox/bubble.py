@@ -10,9 +10,9 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Ended, Limits
 from pytest_helmbench.sandbox.cgroups import Group, GroupPlace
 from pytest_helmbench.sandbox.local import LocalPrograms, host_python, launched

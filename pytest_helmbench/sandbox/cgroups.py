@@ -8,9 +8,9 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Limits
 from pytest_helmbench.sandbox.owners import Owner, this_process
 

@@ -9,11 +9,12 @@ import shutil
 from asyncio.subprocess import Process
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import (

@@ -13,9 +13,9 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Limits, Unavailable

@@ -9,10 +9,10 @@ import shutil
 from asyncio.subprocess import Process
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words

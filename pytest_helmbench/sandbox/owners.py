@@ -11,12 +11,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.workspace import SandboxError, remove_tree
 
 __all__ = ["Owner", "new_folder", "remove_leftover_folders", "this_process"]

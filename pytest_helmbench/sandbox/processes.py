@@ -7,10 +7,10 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Ended, Limits, Streams
 from pytest_helmbench.sandbox.workspace import SandboxError
 

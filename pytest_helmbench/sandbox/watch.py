@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Limits, disk_breach
 from pytest_helmbench.sandbox.workspace import Workspace
 

@@ -7,12 +7,12 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Self
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["Entry", "EntryKind", "SandboxError", "Workspace", "remove_tree"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.monotonic import Curve, detection_curves
 from pytest_helmbench.scoring.rows import Row

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import sqrt
 from statistics import NormalDist
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.exact_tests import holm
 from pytest_helmbench.scoring.intervals import t_quantile
 from pytest_helmbench.scoring.sign_flip import sign_flip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.intervals import wilson
 
 __all__ = ["CorrectedRate", "corrected_rate"]

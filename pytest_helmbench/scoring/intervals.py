@@ -6,10 +6,12 @@ How an interval is computed is known here alone. Nothing in it is random.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import pi, sqrt, tan
 from statistics import NormalDist
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = [
     "FEW_CLUSTERS",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.exact_tests import holm, sign_test
 from pytest_helmbench.scoring.rows import Row
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import ALPHA, holm_adjusted
 from pytest_helmbench.scoring.rows import Row
 from pytest_helmbench.scoring.sign_flip import sign_flip

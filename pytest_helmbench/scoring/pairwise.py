@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import ALPHA, LEAST_CHANGED
 from pytest_helmbench.scoring.sign_flip import sign_flip
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.intervals import t_quantile
 from pytest_helmbench.scoring.rows import Row
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from statistics import stdev
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.scoring.corrected_rate import CorrectedRate

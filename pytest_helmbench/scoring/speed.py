@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Speed", "percentile", "speed_of"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.anchor import JudgeHeld
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.backend import LocalBackend

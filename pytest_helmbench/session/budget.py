@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.prices import token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint

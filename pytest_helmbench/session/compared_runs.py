@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.judged_replies import JudgedCase, judged_cases
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary, run_detail
 

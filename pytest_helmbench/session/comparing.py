@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import ALPHA, LEAST_CHANGED, Verdict
 from pytest_helmbench.scoring.comparison import (
     BehaviourChange,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import LEAST_CHANGED, detectable_drop
 from pytest_helmbench.scoring.inner_spread import inner_square
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.scoring.thresholds import (

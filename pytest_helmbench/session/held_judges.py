@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.anchor import JudgeHeld
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.engine.job import RunIds, Target
 from pytest_helmbench.engine.work import RunnerSettings
 from pytest_helmbench.gateway.backend import Backend

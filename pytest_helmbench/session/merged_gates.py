@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.session.baselines import Baselines, read_baseline_options
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import RunComparison

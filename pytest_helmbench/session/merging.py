@@ -8,9 +8,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.run_score import RunScore
 from pytest_helmbench.session.shard_sessions import (
     MergeError,

@@ -7,10 +7,11 @@ has said the same, has named the file, or trusts the benchmark.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry, ModelsFile, StatedModel
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.users_word import UsersWord

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.comparison import ComparedCase
 from pytest_helmbench.scoring.rows import Row, exact
 from pytest_helmbench.session.compared_runs import ComparedRun

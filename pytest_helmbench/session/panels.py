@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.agreement import Agreement, agreement
 from pytest_helmbench.store.judgement_rows import JudgedCriterion, judged_criteria
 

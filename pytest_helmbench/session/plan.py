@@ -5,12 +5,13 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.job import CaseJob, Target

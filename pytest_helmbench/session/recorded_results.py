@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.kind_words import OwnColumns
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.result_queries import ResultRow, results
 from pytest_helmbench.store.run_queries import RunDetail
 

@@ -10,12 +10,13 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded, Loader, SessionValues
 from pytest_helmbench.benchmarks.registry import kind_of, places_of
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import AttemptRecord, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.problem import HelmbenchError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
     FORM_REASONS,
     STOPPED_EARLY,

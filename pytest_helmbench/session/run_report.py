@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.anchor import JudgeHeld
 from pytest_helmbench.core.kind_words import NO_COLUMNS, OwnColumns, RunWords
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.scoring.breakdown import Breakdown, ConstantScores, breakdown, constant_scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.kind_record import record_of
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import RunWords
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import holm_adjusted
 from pytest_helmbench.scoring.comparison import unit_changes
 from pytest_helmbench.scoring.pairwise import PairDifference, better_one, pair_difference, rank_bounds

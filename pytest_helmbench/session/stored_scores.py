@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from sys import intern
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.corrected_rate import CorrectedRate, corrected_rate
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.row_scores import PackVerdict, pack_row, pack_score

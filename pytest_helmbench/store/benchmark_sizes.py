@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.reading import has_table, reading
 
 __all__ = ["CREATE_SIZES", "Shrunk", "shrunk_since", "write_size"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import (
     BehaviourEntry,
     CaseAxes,

@@ -6,10 +6,10 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.cells import as_json, safe_text
 from pytest_helmbench.store.database_file import open_database

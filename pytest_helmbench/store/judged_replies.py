@@ -7,10 +7,10 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.reading import reading
 
 __all__ = ["JudgedCase", "judged_cases"]

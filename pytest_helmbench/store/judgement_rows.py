@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Judgement
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import has_table, reading

@@ -6,10 +6,10 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.store.database_file import open_database
 from pytest_helmbench.store.fault import store_error

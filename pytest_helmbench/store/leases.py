@@ -7,10 +7,10 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_rows import iso_time, own_process, process_lives, seconds_since_epoch

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.broken_cases import write_broken
 from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.database_file import open_database, transaction

@@ -7,13 +7,13 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from sys import intern
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import STOPPED_EARLY
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring

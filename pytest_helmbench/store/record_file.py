@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.batch import Batch
 from pytest_helmbench.store.catalogue import CatalogueIds
 from pytest_helmbench.store.database_file import FilePlace, transaction

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.statement import CaseStatement, Cell

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.kind_words import ResultWords
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
 

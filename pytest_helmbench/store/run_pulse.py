@@ -7,9 +7,9 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.reading import has_table, opened

@@ -8,12 +8,12 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import Outline
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.store.benchmark_sizes import write_size

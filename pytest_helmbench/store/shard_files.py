@@ -8,11 +8,11 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.store.fault import StoreError, store_error
 from pytest_helmbench.store.leases import LEASE_S, holder_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.store.cells import as_json
 

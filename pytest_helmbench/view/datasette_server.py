@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.view.datasette_words import described, settings
 from pytest_helmbench.view.doors import Asked, Doors

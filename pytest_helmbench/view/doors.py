@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["PRIVATE", "Answer", "Asked", "Doors"]
 

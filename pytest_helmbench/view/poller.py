@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.run_pulse import Pulse, PulseReader
 from pytest_helmbench.view.reader_thread import ReaderThread

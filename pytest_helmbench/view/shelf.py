@@ -6,10 +6,11 @@ import asyncio
 import itertools
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind_record import record_of
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.columns import case_texts, told_case
 from pytest_helmbench.session.recorded_results import recorded_results

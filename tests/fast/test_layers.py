@@ -32,12 +32,14 @@ _SOLE_USERS = {
     "yaml": {"files"},
 }
 _AT_EVERY_START: dict[str, set[str]] = {
-    "core/users_word": {"__future__", "dataclasses", "typing"},
+    "core/light_dataclass": {"__future__", "collections", "dataclasses", "operator", "typing"},
+    "core/users_word": {"__future__", "pytest_helmbench.core.light_dataclass", "typing"},
     "core/option": {
         "__future__",
         "collections",
         "dataclasses",
         "pathlib",
+        "pytest_helmbench.core.light_dataclass",
         "pytest_helmbench.core.users_word",
         "typing",
     },
@@ -54,10 +56,10 @@ _AT_EVERY_START: dict[str, set[str]] = {
     "core/kind_options": {
         "__future__",
         "collections",
-        "dataclasses",
         "pathlib",
         "pytest_helmbench.core.option",
         "pytest_helmbench.core.option_types",
+        "pytest_helmbench.core.light_dataclass",
         "pytest_helmbench.core.users_word",
         "typing",
     },
@@ -69,6 +71,7 @@ _AT_EVERY_START: dict[str, set[str]] = {
         "pytest_helmbench.core.kind_options",
         "pytest_helmbench.core.option",
         "pytest_helmbench.core.option_types",
+        "pytest_helmbench.core.light_dataclass",
         "pytest_helmbench.core.users_word",
         "typing",
     },
@@ -200,3 +203,18 @@ def test_a_start_of_pytest_imports_no_more_than_this(module: str) -> None:
         if node.col_offset == 0 and node not in apart:
             known = _AT_EVERY_START[module]
             assert name in known or name.split(".")[0] in known, name
+
+
+def test_dataclasses_are_made_by_one_decorator() -> None:
+    found = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in paths()
+        for node, name in _imports(source(path))
+        if name == "dataclasses" and "inside" not in path.parts and "dataclass" in _named(node)
+    ]
+
+    assert found == ["core/light_dataclass.py"], "see decision 25 of docs/design.md"
+
+
+def _named(node: ast.stmt) -> list[str]:
+    return [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []

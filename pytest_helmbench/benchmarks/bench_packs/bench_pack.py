@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from math import inf
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.statement import Cell

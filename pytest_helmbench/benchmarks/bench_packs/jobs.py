@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
@@ -19,6 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.benchmarks.bench_packs.work import BenchPackWork, item_limits_name
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import CaseRule
@@ -91,7 +91,7 @@ class BenchPackJob(CaseJob):
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:
         """Return the JUnit properties, those of the pack's own scale too."""
         # Explicit, since a class with slots is made anew and a bare `super()` looks for the first one.
-        own = super(BenchPackJob, self).properties(outcome)
+        own = super().properties(outcome)
         result = outcome.statement
         if not isinstance(result, ScenarioResult):
             return own

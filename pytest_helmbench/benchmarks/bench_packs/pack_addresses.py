@@ -6,10 +6,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import OpenVerifiers, Verifiers
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.engine.work import UnjudgedError
 from pytest_helmbench.gateway.relay.conversation import Conversation

@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pytest_helmbench.benchmarks.bench_packs.packages import PackageNeeds, package_needs, packages_folder
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BENCH_PACK,
@@ -18,6 +18,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import ItemEndpoints, host_context, run_input
 from pytest_helmbench.benchmarks.bench_packs.pack_addresses import PackAddresses
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt

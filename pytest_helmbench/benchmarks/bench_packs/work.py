@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
@@ -21,6 +21,7 @@ from pytest_helmbench.benchmarks.bench_packs.scenario_run import ScenarioRun, To
 from pytest_helmbench.benchmarks.bench_packs.verifiers.verifiers import Verifiers
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError
 from pytest_helmbench.gateway.attempt import utc_now

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
@@ -13,6 +12,7 @@ from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.judge_host import SandboxWishes, host_loop, host_sandboxes
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Usage
 from pytest_helmbench.engine.work import CaseContext, Evaluating, UnjudgedError
 from pytest_helmbench.sandbox.box import Unavailable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
@@ -14,6 +14,7 @@ from pytest_helmbench.benchmarks.packs.prompts import messages_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, PackRule, PackTask
 from pytest_helmbench.benchmarks.packs.work import PackWork
 from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef

@@ -6,10 +6,10 @@ What is here runs in that process, and never in the session's.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.loop import LoopThread

@@ -9,10 +9,10 @@ import asyncio
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.relay.relay import RelayAddress
 
 if TYPE_CHECKING:

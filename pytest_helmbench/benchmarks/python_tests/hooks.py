@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Generator, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -28,6 +27,7 @@ from pytest_helmbench.benchmarks.python_tests.jobs import (
     outline_of_tests,
 )
 from pytest_helmbench.core.case_texts import error_text, failure_text
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.core.scrub import scrub

@@ -6,11 +6,12 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
 from pytest_helmbench.core.problem import Problem

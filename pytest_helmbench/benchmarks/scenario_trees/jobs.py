@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Broken
@@ -13,6 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.places import is_prompt_file
 from pytest_helmbench.benchmarks.scenario_trees.tree import Combination, Scenario, ScenarioTree
 from pytest_helmbench.benchmarks.scenario_trees.work import TreeWork
 from pytest_helmbench.core.case import BrokenCase, Case
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.core.weighting import Scoring

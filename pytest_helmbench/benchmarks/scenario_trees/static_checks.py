@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import combinations
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import FieldRule
@@ -16,6 +15,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_fields import Menu
 from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import names_in
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component, Scenario, ScenarioTree
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.files.json_fields import a_mapping

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule impo
 from pytest_helmbench.core.case import BrokenCase, Case, Message
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outline import (
     BehaviourEntry,
     CaseAxes,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from jsonschema.protocols import Validator
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.schema_validator import limited_time, schema_validator
 from pytest_helmbench.gateway.baselines.joined_schemas import NoAnswerError, joined, pointed_at
 from pytest_helmbench.gateway.baselines.keywords import (

@@ -6,10 +6,10 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Protocol, TypeVar
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = ["BASELINE_IDS", "Taste", "taste_of"]

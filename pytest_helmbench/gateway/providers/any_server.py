@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.providers.provider import Provider
 
 __all__ = ["ANY_SERVER"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.providers.provider import Provider
 
 __all__ = ["EMBEDDED"]

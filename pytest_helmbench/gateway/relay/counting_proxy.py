@@ -9,7 +9,6 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, without_surrogates
 
 __all__ = ["CountingProxies", "CountingProxy", "ProxyBounds"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass
 
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.live_stream import ChunkTimes, LiveStream

@@ -10,11 +10,12 @@ import itertools
 import secrets
 import socket
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.relay.client_errors import ItemEndedError, NotAdmittedError
 from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds

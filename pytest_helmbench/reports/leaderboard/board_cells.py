@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.comparison_lines import p_text, points
 from pytest_helmbench.reports.leaderboard.board_notes import noted
 from pytest_helmbench.reports.score_lines import interval_text

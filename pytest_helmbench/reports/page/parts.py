@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.session.compared_runs import RunRef
 from pytest_helmbench.session.comparing import RunComparison

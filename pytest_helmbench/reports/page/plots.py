@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log10
 
 from pytest_helmbench.core.codes import CaseCode, natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.reports.score_lines import interval_text
 from pytest_helmbench.reports.tables import share
 from pytest_helmbench.scoring.breakdown import Detection, Rate

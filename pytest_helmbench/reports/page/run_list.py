@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from jinja2 import Environment
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.reports.page.templates import code_hash, code_of, plain_environment
 from pytest_helmbench.reports.tables import share

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from pytest_helmbench.core.codes import CaseCode
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.page.columns import told_evaluation

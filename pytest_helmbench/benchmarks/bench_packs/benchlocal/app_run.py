@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import BENCH_PACK
@@ -22,6 +21,7 @@ from pytest_helmbench.benchmarks.bench_packs.benchlocal.entries import (
 from pytest_helmbench.benchmarks.bench_packs.benchlocal.model_runs import ModelRun, model_run
 from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackScenario, bench_pack_scenarios
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.run_queries import RunDetail, run_detail, run_summary
 
 __all__ = ["DesktopRun", "desktop_run"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
@@ -22,6 +21,7 @@ from pytest_helmbench.benchmarks.bench_packs.stored import (
     plain_rows,
 )
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.result_queries import ResultRow, results
 from pytest_helmbench.store.run_queries import RunDetail
 

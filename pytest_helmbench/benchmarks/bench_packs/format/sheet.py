@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import kind_of, named
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.yaml_text import Document, Place

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge_bounds import BridgeBounds
@@ -15,6 +14,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.losses import ChildLostError, 
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node
 from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.fence import Door, Fence
 
 __all__ = ["Attempt", "Bridge", "BridgeBounds", "BridgePlace", "PackFailedError"]

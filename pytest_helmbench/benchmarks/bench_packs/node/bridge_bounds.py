@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_helmbench.benchmarks.bench_packs.node.lines import HAS_INHERITANCE
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["BridgeBounds"]
 

@@ -7,7 +7,6 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from pytest_helmbench.benchmarks.bench_packs.node.bridge_bounds import BridgeBounds
 from pytest_helmbench.benchmarks.bench_packs.node.command import PackCommand
@@ -28,6 +27,7 @@ from pytest_helmbench.benchmarks.bench_packs.node.losses import (
 from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.process import NodeProcess
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub, without_tokens
 from pytest_helmbench.sandbox.fence import Door, Enclosed
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.bench_packs.node.node import Node
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox import inside as sandbox_inside
 from pytest_helmbench.sandbox.fence import Fence, View, program_files
 from pytest_helmbench.sandbox.local import host_python

@@ -6,7 +6,7 @@ Of the model a pack learns an address of ours and a token that is good for one i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 )
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import Sampling
 
 __all__ = ["ItemEndpoints", "host_context", "merged_generation", "run_input"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_helmbench.benchmarks.bench_packs.node.pack_faults import REASONS
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, without_tokens
 
 __all__ = ["ODD_FORM", "ChildLostError", "Loss", "frozen", "stated_loss"]

@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import VerifierSpec
@@ -20,6 +19,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.inspected import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.running import AbsentVerifierError, Running, health_of
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import tail
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import NOT_ALLOWED
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, SandboxSearch, Unavailable
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words, left_behind

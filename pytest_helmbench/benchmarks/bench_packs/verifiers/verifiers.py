@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -27,6 +26,7 @@ from pytest_helmbench.benchmarks.bench_packs.verifiers.running import (
 )
 from pytest_helmbench.benchmarks.bench_packs.verifiers.server_processes import OwnServers, start_process
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.fence import Door
 from pytest_helmbench.sandbox.image_builds import ImageRights

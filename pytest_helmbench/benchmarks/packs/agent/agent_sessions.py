@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentFinding
@@ -17,6 +17,7 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Case
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event, Outcome, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt

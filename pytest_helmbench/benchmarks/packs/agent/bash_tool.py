@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, scrub, without_surrogates
 from pytest_helmbench.sandbox.box import Box, Command, Ended, Limits

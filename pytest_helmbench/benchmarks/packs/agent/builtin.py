@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_helmbench.benchmarks.packs.agent.bash_tool import (
     BashTool,
@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.packs.agent.bash_tool import (
 from pytest_helmbench.benchmarks.packs.agent.transcript import Stop, Transcript
 from pytest_helmbench.core.case import Message
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now

@@ -12,10 +12,11 @@ import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.agent.output_tail import OutputTail
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, without_surrogates

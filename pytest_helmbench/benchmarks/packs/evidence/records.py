@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Session", "Shortfall", "Witnessed", "failed_tests", "read_records", "shortfall"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_helmbench.benchmarks.packs.evidence.records import Shortfall, Witnessed, failed_tests, shortfall
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.sandbox.box import Ended

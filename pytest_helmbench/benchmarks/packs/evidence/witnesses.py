@@ -12,10 +12,10 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 
 from pytest_helmbench.benchmarks.packs.evidence.records import Witnessed, read_records
 from pytest_helmbench.benchmarks.packs.evidence.witness_programs import start_program, witness_program
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Box, Engine, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -20,6 +19,7 @@ from pytest_helmbench.benchmarks.packs.format.row_fields import Fields, check_fi
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule, PackTask, Visibility
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, REDACTED, excerpt, scrub
 from pytest_helmbench.core.users_word import UsersWord

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.family import Family
@@ -23,6 +22,7 @@ from pytest_helmbench.benchmarks.packs.task import (
     Visibility,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.field_values import RowFaults, check_unknown, kind_of, named
 from pytest_helmbench.files.source import suggestion
 from pytest_helmbench.files.strict_json import is_encodable

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.path_rules import overlap, path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.places import FOREIGN_VERSION, MANIFEST_NAMES, manifests_of
 from pytest_helmbench.benchmarks.packs.task import ANSWER_FORMS, UnreadablePackError
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import (
     RowFaults,

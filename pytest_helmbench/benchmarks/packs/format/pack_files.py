@@ -6,12 +6,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.file_walk import descend, tree
 from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.task import MaterializationError
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["KEEP_SMALL", "Bounds", "Found", "PackFiles", "hash_files"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.format.compile import RowFacts, RowReader
@@ -22,6 +22,7 @@ from pytest_helmbench.benchmarks.packs.format.row_files import (
 )
 from pytest_helmbench.benchmarks.packs.places import row_files_of
 from pytest_helmbench.benchmarks.packs.task import BrokenRow, ConfigError, PackTask, PlannedFile
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowRef
 from pytest_helmbench.files.field_values import RowFaults, named

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Template
 
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["PromptTemplate", "field_text", "inline"]
 

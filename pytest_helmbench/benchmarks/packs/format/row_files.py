@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.field_values import RowFaults, kind_of
 from pytest_helmbench.files.strict_json import Flaw, NotJSONError, StrictJSON

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
@@ -13,6 +13,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import key_line
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.json_fields import a_mapping, a_text
 from pytest_helmbench.files.source import listed

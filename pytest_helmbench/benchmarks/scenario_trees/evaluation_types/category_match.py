@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
@@ -15,6 +14,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule impo
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD, FieldType
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["CategoryMatch", "CategoryMatchType"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import CheckType
@@ -16,6 +16,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check imp
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.files.json_fields import a_mapping, a_text
 

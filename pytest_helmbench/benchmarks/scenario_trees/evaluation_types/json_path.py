@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import CheckType
@@ -19,6 +18,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check imp
 )
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.files.json_fields import a_text, texts
 from pytest_helmbench.judging.json_replies import read_reply

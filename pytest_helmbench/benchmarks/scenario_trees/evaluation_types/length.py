@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import TextType
@@ -12,6 +11,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import FIELD
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import TextCheck
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_text, a_whole_number
 
 __all__ = ["Length", "LengthType"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
@@ -14,6 +13,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule impo
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import FIELD, VALUES, ListType
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["ListIncludes", "ListIncludesType"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import Checked, ReplyCheck
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.problem import HelmbenchError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import TextType
@@ -13,6 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check imp
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.foreign_patterns import PatternError, check_pattern, found, may_be_slow
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.files.json_fields import a_text
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import (
@@ -15,6 +14,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule impo
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.judging.json_replies import read_reply

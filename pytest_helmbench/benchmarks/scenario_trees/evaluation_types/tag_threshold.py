@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
@@ -15,6 +14,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule impo
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD, ListType
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_whole_number
 from pytest_helmbench.files.source import Fault
 

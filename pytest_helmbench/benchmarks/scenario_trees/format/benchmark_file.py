@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import BENCHMARK
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_text
 from pytest_helmbench.files.source import Reader
 from pytest_helmbench.files.validation import validate

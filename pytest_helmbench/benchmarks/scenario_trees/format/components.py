@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import COMPO
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
 from pytest_helmbench.benchmarks.scenario_trees.tree import Component
 from pytest_helmbench.core.codes import BARE_CODE, natural_key
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_whole_number
 from pytest_helmbench.files.source import Fault, Reader
 from pytest_helmbench.files.validation import validate

@@ -6,12 +6,12 @@ No line of frontmatter may be taken for body: it holds the answers.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from frontmatter.default_handlers import BaseHandler
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault
 from pytest_helmbench.files.yaml_text import Document, parse_yaml
 

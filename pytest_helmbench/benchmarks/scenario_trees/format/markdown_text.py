@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.source import Fault
 
 __all__ = ["Body", "Fence", "Heading", "Outline", "compose", "outline", "slug", "trimmed"]

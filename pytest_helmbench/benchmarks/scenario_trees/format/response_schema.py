@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Never
@@ -21,6 +20,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import (
     types_of,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.schema_validator import schema_validator
 from pytest_helmbench.files.json_fields import a_mapping

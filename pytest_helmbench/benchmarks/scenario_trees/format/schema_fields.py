@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import (
@@ -14,6 +13,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import (
     types_of,
 )
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_mapping, a_whole_number
 from pytest_helmbench.files.source import Fault, listed
 

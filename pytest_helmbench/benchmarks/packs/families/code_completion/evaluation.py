@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypedDict
 
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
@@ -31,6 +31,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.programs import 
     program,
 )
 from pytest_helmbench.benchmarks.packs.task import PackTask
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt, scrub
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Ended, Engine, Limits

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
@@ -56,6 +56,7 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     unmarked,
     whole_places,
 )
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["judge_free"]
 

@@ -5,11 +5,10 @@ Messages name fields, never the values of `eval`: those are hidden.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_helmbench.benchmarks.packs.families.text.given import given_texts, is_number, leaves, stripped
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["FreeRow", "free_row"]
 

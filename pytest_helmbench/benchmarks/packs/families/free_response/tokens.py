@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -22,6 +21,7 @@ from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numb
 from pytest_helmbench.benchmarks.packs.families.text.units import is_convertible, unit_behind
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Unit", "contradicts", "f1", "free_folded", "is_numeric", "joined", "polarity", "tokens", "unit"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.numbers import only_number
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, any_of
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Choices", "Picks", "folded_choice", "label_class", "read_picks"]
 

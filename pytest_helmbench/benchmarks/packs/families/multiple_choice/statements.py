@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["GUESS", "HEDGE", "LONGEST_CONTENT", "SHORT", "Statement", "reach", "rest_of_line"]
 

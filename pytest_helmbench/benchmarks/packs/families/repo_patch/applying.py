@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout
 from pytest_helmbench.benchmarks.packs.families.repo_patch.diff import (
@@ -18,6 +16,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     PatchPhase,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Applied", "Applying"]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_helmbench.benchmarks.packs.format.command_checks import command_check
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in, texts_in
 from pytest_helmbench.benchmarks.packs.task import CommandCheck
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["PatchPolicy", "PatchTests", "patch_tests"]
 

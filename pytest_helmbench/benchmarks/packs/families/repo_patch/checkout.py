@@ -7,13 +7,14 @@ import posixpath
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import PackFaultError, PatchPhase
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import GIT_LIMITS, Git, hardened, said
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackTask, PlannedFile
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import BoxSpec, Engine
 from pytest_helmbench.sandbox.workspace import SandboxError, Workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran, runs_tests, tail, weighed
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
@@ -29,6 +29,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import (
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import Testing
 from pytest_helmbench.benchmarks.packs.task import PackTask, PathPolicyError, PlannedFile
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.sandbox.box import Engine

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["DEFAULT", "PARITY", "SensitivePaths"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.evidence.verdicts import Ran
 from pytest_helmbench.benchmarks.packs.evidence.witnesses import WitnessSettings, opened_witness, with_path
@@ -13,6 +13,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTes
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Command, Engine, Limits
 
 __all__ = ["TEST_LIMITS", "Testing", "repository_environment"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Applying
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import (
@@ -22,6 +22,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
 from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import repository_environment
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 

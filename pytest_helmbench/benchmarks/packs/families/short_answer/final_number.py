@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_clause
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import without_dates
@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numb
 from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, is_same_amount, unit_of
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
 from pytest_helmbench.benchmarks.packs.families.text.wording import whole_places, words
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["NumberFound", "last_number"]
 

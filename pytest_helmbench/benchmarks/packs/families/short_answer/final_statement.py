@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import SENTENCE_WORDS
 from pytest_helmbench.benchmarks.packs.families.text.cues import (
@@ -18,6 +17,7 @@ from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers, onl
 from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, MARK_END, plain
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, sentences, unmarked, words
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Candidate", "candidates", "last_word"]
 

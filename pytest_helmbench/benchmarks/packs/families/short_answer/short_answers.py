@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
@@ -79,6 +79,7 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     whole_places,
     words,
 )
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["judge_short"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_helmbench.benchmarks.packs.format.command_checks import command_check, timeout_of
 from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.format.path_rules import trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in, texts_in
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck
 from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["TerminalTests", "terminal_tests"]
 

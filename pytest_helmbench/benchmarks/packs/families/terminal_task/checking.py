@@ -6,7 +6,7 @@ import asyncio
 import posixpath
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -29,6 +29,7 @@ from pytest_helmbench.benchmarks.packs.families.terminal_task.place import (
 )
 from pytest_helmbench.benchmarks.packs.families.terminal_task.quiet_git import git_environment
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, FileCheck, PackTask, PlannedFile
+from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount

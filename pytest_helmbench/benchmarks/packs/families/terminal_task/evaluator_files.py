@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests
 from pytest_helmbench.benchmarks.packs.format.file_plans import (
@@ -21,6 +20,7 @@ from pytest_helmbench.benchmarks.packs.task import (
     PlannedFile,
     Visibility,
 )
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Evaluator", "plan_evaluator"]
 

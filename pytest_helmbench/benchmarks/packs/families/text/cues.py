@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 
 from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, MARK_END
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, one_of, word_set
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["ANSWER_NOUNS", "MOST_CUES", "Cue", "CueKind", "Retraction", "find_cues", "lowered", "retraction"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, one_of
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Number", "from_value", "numbers", "only_number"]
 

@@ -6,11 +6,11 @@ Of units that stand together only speeds are known: `m²` is none of these.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of, word_set
+from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Unit", "asked_unit", "is_convertible", "is_same_amount", "quantity", "unit_behind", "unit_of"]
 

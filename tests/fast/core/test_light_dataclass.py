@@ -1,0 +1,144 @@
+"""Dataclasses of ours beside the library's: the same to whoever uses them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+from pytest_helmbench.core.light_dataclass import dataclass
+
+_BOTH = pytest.mark.parametrize("make", [dataclass, dataclasses.dataclass], ids=["ours", "the library's"])
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """One of ours, where pickle finds it."""
+
+    first: int
+    second: str = "two"
+    third: list[int] = dataclasses.field(default_factory=list)
+    fourth: int = dataclasses.field(default=4, compare=False, repr=False)
+    fifth: int = dataclasses.field(init=False, default=5)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Theirs:
+    """The same by the library."""
+
+    first: int
+    second: str = "two"
+    third: list[int] = dataclasses.field(default_factory=list)
+    fourth: int = dataclasses.field(default=4, compare=False, repr=False)
+    fifth: int = dataclasses.field(init=False, default=5)
+
+
+_PAIR = pytest.mark.parametrize("cls", [Ours, Theirs])
+
+
+@_PAIR
+def test_values_defaults_and_positions(cls: type[Any]) -> None:
+    one, other = cls(1), cls(1, "2", [3], fourth=5)
+
+    assert (one.first, one.second, one.third, one.fourth, one.fifth) == (1, "two", [], 4, 5)
+    assert (other.second, other.third, other.fourth) == ("2", [3], 5)
+    assert cls(1).third is not one.third
+    assert list(inspect.signature(cls).parameters) == ["first", "second", "third", "fourth"]
+    with pytest.raises(TypeError):
+        cls()
+    with pytest.raises(TypeError):
+        cls(1, "2", [], 4, 5)
+
+
+@_PAIR
+def test_compared_and_shown_by_the_fields_that_say_so(cls: type[Any]) -> None:
+    assert cls(1, fourth=9) == cls(1)
+    assert cls(1) != cls(2)
+    assert cls(1) != (1, "two", [], 4, 5)
+    assert repr(cls(1)).partition("(")[2] == "first=1, second='two', third=[], fifth=5)"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(cls(1))  # of a list
+
+
+@_PAIR
+def test_nothing_is_changed_and_nothing_added(cls: type[Any]) -> None:
+    one = cls(1)
+
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'first'"):
+        one.first = 2
+    with pytest.raises((dataclasses.FrozenInstanceError, TypeError)):
+        one.other = 2
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'first'"):
+        del one.first
+    assert not hasattr(one, "__dict__")
+
+
+@_PAIR
+def test_replaced_copied_pickled_and_taken_apart(cls: type[Any]) -> None:
+    one = cls(1, "2", [3], 5)
+
+    assert dataclasses.replace(one, first=2) == cls(2, "2", [3], 5)
+    for again in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert (again, again.fourth) == (one, 5)
+    assert dataclasses.asdict(one) == {"first": 1, "second": "2", "third": [3], "fourth": 5, "fifth": 5}
+    match one:
+        case Ours(first, second) | Theirs(first, second):
+            assert (first, second) == (1, "2")
+
+
+@_BOTH
+def test_a_class_with_methods_and_classes_below(make: Any) -> None:
+    class Declared:
+        number: int
+
+        def __post_init__(self) -> None:
+            if self.number < 0:
+                raise ValueError(self.number)
+
+    base: Any = make(frozen=True, slots=True)(Declared)
+    below: Any = dataclasses.dataclass(frozen=True, slots=True)(
+        type("Below", (base,), {"__annotations__": {"name": str}, "name": ""})
+    )
+    plain: Any = type("Plain", (base,), {})(7)
+
+    assert hash(base(1)) == hash(base(1))
+    assert {base(1), base(1)} == {base(1)}
+    assert below(1, "x") == below(1, "x") != base(1)
+    assert plain.number == 7
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plain.number = 9
+    with pytest.raises(ValueError, match="-1"):
+        base(-1)
+
+
+@_BOTH
+def test_what_a_class_says_itself_is_kept(make: Any) -> None:
+    class Shouting:
+        word: str
+
+        def __repr__(self) -> str:
+            return self.word.upper()
+
+    class Single:
+        word: str
+
+    shouting: Any = make(frozen=True, slots=True)(Shouting)
+    single: Any = make(frozen=True, slots=True, eq=False)(Single)
+
+    assert (repr(shouting("a")), shouting("a") == shouting("a")) == ("A", True)
+    assert single("a") != single("a")
+    assert len({single("a"), single("a")}) == 2
+
+
+def test_what_is_not_frozen_is_the_librarys() -> None:
+    @dataclass(slots=True, order=True)
+    class Loose:
+        number: int
+
+    loose = Loose(1)
+    loose.number = 2
+    assert loose > Loose(1)
