@@ -9,13 +9,17 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commands import helmbench
+from page_runs import simulated_report
 from trees import rows
 
 from pytest_helmbench.cli.main import main
+from pytest_helmbench.core.kind_words import NO_COLUMNS
+from pytest_helmbench.session.recorded_results import RecordedRun
 
 _TEXT = "courgettes"
 
@@ -129,6 +133,17 @@ def test_inspect_reads_its_log_with_our_verdicts_and_numbers(project: Path, name
         "baseline/lexical",
         "P1-B1",
     )
+
+
+def test_the_pass_rate_of_an_inspect_log_leaves_neutral_cases_out() -> None:
+    pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
+    from pytest_helmbench.reports.exports.inspect_log import inspect_log
+
+    report = simulated_report(40)
+    results = tuple(replace(row, neutral=row.outcome == "failed") for row in report.results)
+    log = inspect_log(RecordedRun(report.detail, results, NO_COLUMNS), with_text=False)
+    assert log.results is not None
+    assert log.results.scores[0].metrics["pass_rate"].value == 1
 
 
 def test_inspect_has_texts_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
