@@ -54,6 +54,11 @@ def test_the_same_words_the_other_way_round_are_no_match() -> None:
 def test_an_opposite_word_is_no_match() -> None:
     accepted = ("The pressure decreases with height",)
     assert not found("What about pressure?", accepted, "The pressure increases with height.").passed
+    twice = ("It is lower since the pressure is lower",)
+    assert not found("What of it?", twice, "It is higher since the pressure is lower").passed
+    assert not found(
+        "Is it safe?", ("It is safe only while fully closed",), "It is safe only while partly closed"
+    ).passed
 
 
 def test_what_the_prompt_says_need_not_be_said_again() -> None:

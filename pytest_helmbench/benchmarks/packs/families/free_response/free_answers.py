@@ -27,7 +27,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
 from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts import (
@@ -100,7 +100,7 @@ class _Said:
         text: Folded.
         sentences: Folded, without a `no,` that answers the prompt.
         units: One per sentence.
-        clauses: Parts of the sentences that have several.
+        clauses: Parts of each sentence that has several.
         whole: All sentences together.
         prompt: Tokens of the prompt.
     """
@@ -108,9 +108,14 @@ class _Said:
     text: str
     sentences: tuple[str, ...]
     units: tuple[Unit, ...]
-    clauses: tuple[Unit, ...]
+    clauses: tuple[tuple[Unit, ...], ...]
     whole: Unit
     prompt: frozenset[str]
+
+    @property
+    def parts(self) -> list[Unit]:
+        """The sentences, then their clauses."""
+        return [*self.units, *chain.from_iterable(self.clauses)]
 
 
 def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
@@ -200,7 +205,7 @@ def _held(
         return matched, refused
     right, wrong = accepted[matched], rejected[refused]
     places = [next(iter(_places(said.text, entry.text)), (0, 0)) for entry in (right, wrong)]
-    if right.is_value and wrong.is_value and places[0] < places[1]:
+    if wrong.is_value and places[0][1] <= places[1][0]:
         between = said.text[places[0][1] : places[1][0]]
         if _CLAUSE_END.search(between) is not None or ". " in between:
             return matched, None
@@ -218,10 +223,10 @@ def _by_the_prompt(
     known = said.prompt.union(*(entry.unit.order for entry in rejected))
     for index, entry in enumerate(accepted):
         own = {*entry.unit.order} - known
-        if own and any(_is_elliptic(part, entry.unit, own) for part in (*said.units, *said.clauses)):
+        if own and any(_is_elliptic(part, entry.unit, own) for part in said.parts):
             return index, "elliptic"
     wanted, others = _polarities(accepted, row.prompt), _polarities(rejected, row.prompt)
-    mine = polarity(said.text, [*said.units, *said.clauses], row.prompt)
+    mine = polarity(said.text, said.parts, row.prompt)
     if len(wanted) != 1 or wanted & others or mine is None:
         return None
     return (0, "polarity") if mine in wanted else None
@@ -266,7 +271,7 @@ def _said(own: str, prompt: str) -> _Said:
     ]
     texts = [free_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated]
     units = tuple(unit(text) for text in texts)
-    clauses = [unit(clause) for text in texts for clause in _CLAUSE_END.split(text) if clause != text]
+    clauses = (tuple(unit(clause) for clause in _CLAUSE_END.split(text) if clause != text) for text in texts)
     asked = frozenset(tokens(free_folded(prompt)))
     whole = ". ".join(map(free_folded, stated))
     return _Said(whole, tuple(texts), units, tuple(clauses), joined(units), asked)
@@ -319,7 +324,7 @@ def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]
     for index, entry in enumerate(entries):
         own_words = not said.prompt.issuperset(entry.unit.tokens)
         score = 0.0
-        for part in _windows(said, entry.size):
+        for part in _windows(said, entry):
             if not (own_words and said.prompt.issuperset(part.tokens)):
                 score = max(score, f1(part, entry.unit))
         if score > best[0]:
@@ -327,11 +332,14 @@ def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]
     return best
 
 
-def _windows(said: _Said, size: int) -> Iterator[Unit]:
-    """Yield the parts of a reply that an entry of so many sentences is compared with."""
+def _windows(said: _Said, entry: _Entry) -> Iterator[Unit]:
+    """Yield the parts of a reply that an entry is compared with: no clause of a sentence that contradicts it."""
+    size = entry.size
     if size <= 1 or len(said.units) <= size:
         yield from said.units
-        yield from said.clauses
+        for sentence, clauses in zip(said.units, said.clauses, strict=True):
+            if not contradicts(sentence, entry.unit):
+                yield from clauses
     else:
         for start in range(len(said.units) - size + 1):
             yield joined(said.units[start : start + size])

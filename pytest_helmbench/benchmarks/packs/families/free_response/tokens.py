@@ -175,7 +175,8 @@ def contradicts(said: Unit, wanted: Unit) -> bool:
     periods = [{word for word in one if word.startswith("per_")} for one in (words, others)]
     if all(periods) and not periods[0] & periods[1]:
         return True
-    if any(_OPPOSITES.get(word, frozenset()) & (words - others) for word in others - words):
+    missing, added = wanted.tokens - said.tokens, said.tokens - wanted.tokens
+    if any(not _OPPOSITES.get(word, frozenset()).isdisjoint(added) for word in missing):
         return True
     return said.passive == wanted.passive and _is_turned(said.order, wanted.order)
 

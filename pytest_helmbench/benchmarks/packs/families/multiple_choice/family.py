@@ -42,6 +42,8 @@ class MultipleChoice(TextFamily):
     """See `Family`."""
 
     name = "multiple_choice"
+    rules_version = 2
+    parity_version = 1
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     answer_field = "answer"

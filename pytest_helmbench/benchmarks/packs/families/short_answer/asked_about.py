@@ -19,7 +19,7 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     words,
 )
 
-__all__ = ["asked_clause", "asked_stems", "comes_second", "polarity", "rival_is_asserted"]
+__all__ = ["asked_clause", "asked_stems", "comes_second", "opens_with_rival", "polarity", "rival_is_asserted"]
 
 _MOST_CLAUSES = 60
 _CLAUSE_END = re.compile(
@@ -71,6 +71,13 @@ _BEFORE_ANSWER = re.compile(
 )
 _RELATED_TO = re.compile(r",\s(?:(?:an?|the)\s)?(?:[\w'-]+\s){1,3}(?:of|to)\s(?:the\s)?$")
 """`Irène Joliot-Curie, daughter of`: where a person is asked for, the one named first is meant."""
+_RELATED_BY_PLACE = re.compile(r",\s(?:[\w'.-]+\s){1,4}(?:to|from)\s(?:the\s)?$")
+"""`Barcelona, 620 km from`, `the sequel to`."""
+_LONGEST_NAME = 5
+_RECONSIDERS = re.compile(
+    rf"(?<!\w){any_of('actually no not but wait rather correct correction answer sorry however known called')}(?!\w)"
+)
+_NO_RIVAL = word_set("yes no sure ok okay well hmm great right correct hello hi certainly thanks")
 _NAME = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
 _ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s", re.IGNORECASE)
 _TURNS = re.compile(
@@ -80,6 +87,7 @@ _SHORT = re.compile(
     r"(?:it|they|he|she|that|this|there)\s(?:is|are|was|were|do|does|did|can|could|has|have|will|would)(?:n't|\snot)?"
     r"|(?:it|that)'s\snot|(?:they|it|that|he|she)\s(?:can't|cannot|won't)"
 )
+_THAN = re.compile(r"\sthan\s")
 _AUXILIARY = word_set("is are was were do does did has have had can could will would should may must am")
 
 
@@ -147,14 +155,35 @@ def comes_second(statement: str, answer: str, question: str) -> bool:
     text, known = folded(statement), folded(question)
     for start, _ in islice(whole_places(text, answer), _MOST_CLAUSES):
         found = _BEFORE_ANSWER.search(text, max(0, start - 40), start)
-        if found is None and asks_for_person(question):
-            found = _RELATED_TO.search(text, max(0, start - 40), start)
+        if found is None:
+            related = _RELATED_TO if asks_for_person(question) else _RELATED_BY_PLACE
+            found = related.search(text, max(0, start - 40), start)
         if found is None:
             return False
         lead = text[: found.start()]
         if not any(name in lead for name in _names(statement, known)):
             return False
     return True
+
+
+def opens_with_rival(statement: str, answer: str, question: str) -> bool:
+    """Return whether a reply names another one in a sentence of its own, then only tells of the answer.
+
+    `Yangon. The government planned to move to Naypyidaw.`
+    """
+    parts = [*islice(sentences(statement), _MOST_CLAUSES)]
+    rest = " ".join(parts[1:])
+    if not rest or _RECONSIDERS.search(lowered(rest)) is not None:
+        return False
+    first, behind = words(parts[0]), folded(rest)
+    if not first or len(first) > _LONGEST_NAME or not all(word[0].isupper() for word in first):
+        return False
+    if _NO_RIVAL.intersection(map(str.lower, first)) or any(whole_places(folded(parts[0]), answer)):
+        return False
+    is_told = next(whole_places(behind, answer), None) is not None
+    return (
+        is_told and len(words(behind)) > len(words(answer)) + 1 and bool(_names(parts[0], folded(question)))
+    )
 
 
 def _is_yes_or_no(question: str) -> bool:
@@ -182,7 +211,16 @@ def polarity(statement: str, question: str) -> bool | None:
             best = max(best, (_shared(part, stems), part))
     if best[0] < 1:
         return None
-    return denials(lowered(best[1])) % 2 == 0
+    return (denials(lowered(best[1])) % 2 == 0) is not _is_turned(best[1], question)
+
+
+def _is_turned(statement: str, question: str) -> bool:
+    """Return whether what a question compares is compared the other way round: `faster in glass than in water`."""
+    sides = [_THAN.split(folded(text), maxsplit=1) for text in (statement, question)]
+    if any(len(side) != 2 for side in sides):
+        return False
+    (before, after), (asked_before, asked_after) = ([{*_content(part)} for part in side] for side in sides)
+    return bool(after & asked_before - asked_after) and bool(before & asked_after - asked_before)
 
 
 def _clauses(statement: str, ends: re.Pattern[str] = _CLAUSE_END) -> Iterator[str]:

@@ -22,7 +22,7 @@ __all__ = ["NumberFound", "last_number"]
 _TAIL = 2000
 """Characters of a statement, from its end, that numbers are looked for in."""
 _JOINING = any_of("and/or and or und oder et ou y o e и или as_well_as nor")
-_ASIDE = re.compile(r"(?<=[^\s(])\s*\([^()]*\)")
+_ASIDE = re.compile(r"(?<=[^\s(^*])\s*\([^()]*\)")
 _EXPLANATION = re.compile(
     r"\s"
     + any_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
@@ -11,13 +12,14 @@ from pytest_helmbench.benchmarks.packs.families.text.regions import is_region, l
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
     FUNCTION_WORDS,
+    comma_free,
     folded,
     sentences,
     whole_places,
     words,
 )
 
-__all__ = ["SENTENCE_WORDS", "holds_all", "members", "names_several"]
+__all__ = ["SENTENCE_WORDS", "answer_places", "holds_all", "holds_parts", "members", "names_several"]
 
 _VALUE_WORDS = 4
 _SPRAY_WORDS = 4
@@ -64,6 +66,9 @@ _ASKS_FOR_SEVERAL = re.compile(
 )
 _CAPITAL = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_PARTS = re.compile(r",\s*|\sin\s")
+_LABEL = re.compile(r"(?<!\w)[^\W\d]{1,20}:\s")
+_WHOLE = re.compile(r"(?<![\w.,])\d+(?![\w%]|[.,]\d)")
 _AND = re.compile(r"\s(?:and|und|et|y)\s|\s?&\s?")
 _OR = re.compile(r"\s(?:or|oder|ou)\s")
 _ASIDE = re.compile(r"(?<=\S)\s*\([^()]{0,200}\)")
@@ -120,6 +125,44 @@ def holds_all(statement: str, names: Sequence[str], question: str) -> bool:
         for name in others
         for place in [next(whole_places(text, name), None)]
     )
+
+
+def holds_parts(statement: str, answer: str, question: str) -> bool:
+    """Return whether a statement has the name and the number that an answer consists of, and no other ones.
+
+    Args:
+        statement: As written.
+        answer: As the row has it: `1896, Athens`.
+        question: As asked.
+    """
+    parts = [folded(part) for part in _PARTS.split(_ASIDE.sub("", answer)) if part.strip()]
+    kinds = [part.isdigit() for part in parts]
+    if len(parts) != 2 or sum(kinds) != 1 or not _CAPITAL.search(answer):
+        return False
+    text, outside = folded(statement), _LABEL.sub(" ", _ASIDE.sub(_year_aside, statement))
+    places = [next(whole_places(text, part), None) for part in parts]
+    if any(place is None or is_denied(text, *place) for place in places):
+        return False
+    known = f"{folded(question)} {' '.join(parts)}"
+    names = [folded(name) for name in _CAPITAL.findall(outside)]
+    others = [
+        name for name in names[1:] if name not in known and not is_region(name) and name[:3] not in MONTHS
+    ]
+    return not others and {*_WHOLE.findall(outside)} == {parts[kinds.index(True)]}
+
+
+def _year_aside(found: re.Match[str]) -> str:
+    """Return what stands in brackets, without them, where it has a number."""
+    return f" {found[0].strip(' ()')}" if any(map(str.isdigit, found[0])) else ""
+
+
+def answer_places(text: str, answer: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return where an answer stands in a folded text, and that text: without commas, where it stands nowhere else."""
+    places = [*islice(whole_places(text, answer), _MOST_PLACES)]
+    if places:
+        return text, places
+    bare = comma_free(text)
+    return bare, [*islice(whole_places(bare, comma_free(answer)), _MOST_PLACES)]
 
 
 def _is_bare_list(text: str, question: str) -> bool:

@@ -38,6 +38,7 @@ from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import (
     comes_second,
+    opens_with_rival,
     polarity,
     rival_is_asserted,
 )
@@ -45,7 +46,9 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import candidates, last_word
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import (
+    answer_places,
     holds_all,
+    holds_parts,
     members,
     names_several,
 )
@@ -253,6 +256,8 @@ def _met(
             answer.members == listed or holds_all(statement, answer.members, row.question)
         ):
             return answer.index, "same_list"
+        if holds_parts(statement, answer.written, row.question):
+            return answer.index, "same_parts"
         if same_numbers(statement, answer.written, row.question, row.tolerance or 0.0):
             return answer.index, "same_numbers"
         if answer.pi is not None and answer.pi == last_pi(statement):
@@ -279,6 +284,7 @@ def _names_others(statement: str, answer: _Accepted, accepted: Sequence[_Accepte
         statement = statement[statement.rfind("=") + 1 :]
     return (
         names_several(statement, answer.written, texts, row.question)
+        or opens_with_rival(statement, answer.text, row.question)
         or comes_second(statement, answer.text, row.question)
         or rival_is_asserted(statement, answer.text, texts, row.question)
     )
@@ -355,10 +361,7 @@ def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Acce
     text = _QUESTIONED.sub("", text)
     if keeps_distance(text.partition(answer.text)[0]):
         return False
-    places = [*islice(whole_places(text, answer.text), _MOST_PLACES)]
-    if not places:
-        text = comma_free(text)
-        places = [*islice(whole_places(text, comma_free(answer.text)), _MOST_PLACES)]
+    text, places = answer_places(text, answer.text)
     longer = [other.text for other in accepted if len(other.text) >= len(answer.text)]
     denied = [
         place

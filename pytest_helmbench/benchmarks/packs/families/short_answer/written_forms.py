@@ -25,6 +25,8 @@ from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.numbers import from_value
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
+from pytest_helmbench.benchmarks.packs.families.text.units import is_other_money
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of
 from pytest_helmbench.benchmarks.packs.families.text.wording import whole_places
 
 __all__ = [
@@ -69,6 +71,11 @@ _PI = re.compile(
     r"(?:\^(?P<power>\d{1,3}))?(?:\s?/\s?(?P<below>\d{1,9}))?"
 )
 
+_PI_TIMES = re.compile(r"(?<![\w^])(?<![*/+-]\s)pi\s?[*·×]\s?(\d{1,15}(?:/\d{1,9})?)(?![\w.^*])")
+_NOUN = re.compile(r"[a-z]{2,20}[a-rt-z]")
+"""One word in small letters, in the singular: `ohm` may be said as `ohms`."""
+_DOLLAR_SIGN = re.compile(r"\\?\$\s?(\d[\d,.]*\d|\d)(?!\d)(?![^$\n]*\$)")
+
 
 def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     """Return what brings accepted answers, and replies to their row, into one form.
@@ -87,6 +94,12 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
     if year is not None:
         steps.append(lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text))
+    nouns = [answer for answer in answers if _NOUN.fullmatch(answer) is not None]
+    if nouns:
+        plural = re.compile(rf"(?<!\w)({one_of(nouns)})s(?!\w)", re.IGNORECASE)
+        steps.append(lambda text: plural.sub(r"\1", text))
+    if any(is_other_money(answer) for answer in answers):
+        steps.append(lambda text: _DOLLAR_SIGN.sub(r"\1 dollars", text))
     if any(_NUMERAL.search(answer) is not None for answer in answers):
         steps.append(lambda text: _REGNAL.sub(_numeral, text))
     if any(map(is_expression, answers)):
@@ -151,7 +164,7 @@ def only_pi(answer: str) -> tuple[Fraction, int] | None:
 
 def last_pi(statement: str) -> tuple[Fraction, int] | None:
     """Return factor and power of the last multiple of π in a statement; None for none."""
-    found = deque(_PI.finditer(lowered(statement)), 1)
+    found = deque(_PI.finditer(_PI_TIMES.sub(r"\1 pi", lowered(statement))), 1)
     return _pi(found[0]) if found else None
 
 

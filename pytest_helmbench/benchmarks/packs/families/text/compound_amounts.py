@@ -24,12 +24,16 @@ def _parts(*units: tuple[str, str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.,])(?:{first}{behind})", re.IGNORECASE)
 
 
+_KILO = "kilo"
 _DAYS, _HOURS, _MINUTES = ("a", "days?|d"), ("b", "hours?|hrs?|h"), ("c", "minutes?|mins?|m")
 _KINDS: tuple[tuple[re.Pattern[str], tuple[int, ...], tuple[str, ...]], ...] = (
     (_parts(_HOURS, _MINUTES, ("d", "seconds?|secs?|s")), (3600, 60, 1), ("hours", "minutes", "seconds")),
     (_parts(_MINUTES, ("d", "seconds?|secs?|s")), (60, 1), ("minutes", "seconds")),
     (_parts(_DAYS, _HOURS, _MINUTES), (1440, 60, 1), ("days", "hours", "minutes")),
     (_parts(("a", "feet|foot|ft|'"), ("b", 'inches|inch|in|"')), (12, 1), ("feet", "inches")),
+    (_parts(("a", _KILO + "met(?:er|re)s?|km"), ("b", "met(?:er|re)s?|m")), (1000, 1), ("km", "metres")),
+    (_parts(("a", "met(?:er|re)s?|m"), ("b", "centimet(?:er|re)s?|cm")), (100, 1), ("metres", "cm")),
+    (_parts(("a", _KILO + "gram(?:me)?s?|kg"), ("b", "gram(?:me)?s?|g")), (1000, 1), ("kg", "grams")),
     (_parts(("a", "pounds?|lbs?"), ("b", "ounces?|oz")), (16, 1), ("pounds", "ounces")),
 )
 _CLOCK = re.compile(r"\s*(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)\s?(?:hours|hrs|h)?\.?\s*", re.IGNORECASE)

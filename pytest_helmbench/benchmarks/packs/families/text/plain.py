@@ -71,7 +71,7 @@ _COMMANDS = {
         word_set(
             "text textbf textit textrm textsf texttt textnormal mathrm mathbf mathit mathsf mathbb mathcal mbox emph",
             "bm underline operatorname left right displaystyle boldsymbol rm bf begin end ensuremath bigl bigr big",
-            "Big hbox",
+            "Big hbox ce pu unit SI",
         ),
         "",
     ),
@@ -100,6 +100,13 @@ _COMMANDS = {
     "boxed": "\\boxed",
     "fbox": "\\fbox",
 }
+_GREEK = {
+    name.capitalize() if size == "CAPITAL" else name: unicodedata.lookup(
+        f"GREEK {size} LETTER {name.upper()}"
+    )
+    for size in ("CAPITAL", "SMALL")
+    for name in word_set("alpha beta gamma delta epsilon theta lamda mu nu rho sigma tau phi chi psi omega")
+} | {"lambda": "λ", "Lambda": "Λ"}
 _SYMBOLS = {
     "{": "\\{",
     "}": "\\}",
@@ -122,7 +129,9 @@ _TICKED = re.compile(r"^\[[xX✓✔]\][ \t]*", re.MULTILINE)
 _UNTICKED = re.compile(r"^\[ \][ \t]*", re.MULTILINE)
 _TABLE_END = re.compile(r"(?<![ \t])[ \t]*\|[ \t]*$", re.MULTILINE)
 # Stars that are no power and no product. The star comes first, so that the search finds it fast.
-_STARS = re.compile(r"\*\*++(?:(?<!\d\*\*)|(?!\d))|\*(?:(?<![\w*)\]]\*)(?=[^\s*])|(?<=[^\s*]\*)(?![\w*(]))")
+_STARS = re.compile(
+    r"\*\*++(?:(?<!\d\*\*)|(?![(-]?\d))|\*(?:(?<![\w*)\]]\*)(?=[^\s*])|(?<=[^\s*]\*)(?![\w*(]))"
+)
 _UNDERSCORES = re.compile(r"(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)")
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\n]{0,400}\)")
 
@@ -313,7 +322,7 @@ def _fraction(found: re.Match[str]) -> str:
 def _command(found: re.Match[str]) -> str:
     name, symbol = found[1], found[2]
     if name is not None:
-        return _COMMANDS.get(name, name)
+        return _COMMANDS.get(name, _GREEK.get(name, name))
     return _SYMBOLS.get(symbol, symbol) if symbol is not None else ""
 
 

@@ -12,7 +12,16 @@ from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numb
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of, word_set
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["Unit", "asked_unit", "is_convertible", "is_same_amount", "quantity", "unit_behind", "unit_of"]
+__all__ = [
+    "Unit",
+    "asked_unit",
+    "is_convertible",
+    "is_other_money",
+    "is_same_amount",
+    "quantity",
+    "unit_behind",
+    "unit_of",
+]
 
 _NEARLY = Fraction(5, 1000)
 """What a conversion between systems of units may round."""
@@ -114,6 +123,12 @@ def unit_behind(low: str, number: Number) -> tuple[Unit, int] | None:
     """Return the unit right behind a number of a text in lower case, and where it ends; None for none that is known."""
     found = _BEHIND_NUMBER.match(low, number.end)
     return None if found is None else (_BEHIND[found["unit"]], found.end())
+
+
+def is_other_money(text: str) -> bool:
+    """Return whether a text is an amount of money in another currency than dollars, and nothing else."""
+    found = quantity(text)
+    return found is not None and found[1].kind == "money" and found[1] != _NAMED["dollars"]
 
 
 def is_convertible(unit: Unit) -> bool:
