@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 from asyncio.subprocess import Process
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import NOT_ALLOWED, UsersWord
 from pytest_helmbench.sandbox.containers import ContainerEngine, last_words
+from pytest_helmbench.sandbox.dockerfiles import refuse_foreign_mounts, refuse_links_out, refuse_other_ways
 from pytest_helmbench.sandbox.local import LocalPrograms
 from pytest_helmbench.sandbox.processes import kill_one
 from pytest_helmbench.sandbox.workspace import SandboxError
 
-__all__ = ["BuildBounds", "ImageRights", "build", "refuse_other_ways"]
+__all__ = ["BuildBounds", "ImageRights", "build"]
 
 _MIB = 1024 * 1024
 _LOOK_S = 0.5
 _GRACE_S = 10.0
-_ESCAPE = re.compile(r"#\s*escape\s*=", re.IGNORECASE)
-_SYNTAX = re.compile(r"#\s*syntax\s*=", re.IGNORECASE)
-_INSTRUCTION = re.compile(r"\s*(?:ONBUILD\s+)*(ADD|RUN)\s+(.*)", re.IGNORECASE | re.DOTALL)
-_FROM_ELSEWHERE = re.compile(r"://|\$|\bgit@", re.IGNORECASE)
-_OWN_RIGHTS = re.compile(r"--(?:network|security)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +70,14 @@ async def build(
     Raises:
         SandboxError: It cannot be built, or not within the bounds; in words that go behind a name.
     """
+    await asyncio.to_thread(refuse_links_out, folder)
+    refuse_foreign_mounts(folder / "Dockerfile")
     if not rights.network:
         refuse_other_ways(folder / "Dockerfile")
     local = await asyncio.to_thread(LocalPrograms)
     try:
         ended = await engine.reaped(
-            *("build", *_flags(engine, rights, bounds), "--tag", tag, str(folder)),
+            *("build", *_flags(engine, rights, bounds), "--tag", tag, *_context(folder)),
             wall_s=bounds.wall_s,
             launcher=local.launcher,
             kill=_end,
@@ -99,6 +94,11 @@ async def build(
         raise SandboxError(f"its image has more than {bounds.disk_bytes} bytes")
 
 
+def _context(folder: Path) -> tuple[str, ...]:
+    """Return the folder, and its Dockerfile by name: podman would take a Containerfile beside it first."""
+    return "--file", str(folder / "Dockerfile"), str(folder)
+
+
 def _flags(engine: ContainerEngine, rights: ImageRights, bounds: BuildBounds) -> Iterator[str]:
     yield from engine.program.private_build
     yield from engine.program.build_here if not rights.pull else ()
@@ -106,36 +106,6 @@ def _flags(engine: ContainerEngine, rights: ImageRights, bounds: BuildBounds) ->
         yield from ("--network", "none")
     yield from ("--memory", str(bounds.memory_bytes), "--memory-swap", str(bounds.memory_bytes))
     yield from ("--ulimit", "core=0:0", "--ulimit", f"fsize={bounds.disk_bytes}:{bounds.disk_bytes}")
-
-
-def refuse_other_ways(dockerfile: Path) -> None:
-    """Refuse instructions by which a build would reach the network though what it runs cannot.
-
-    Raises:
-        SandboxError: There is one.
-    """
-    text = dockerfile.read_text(encoding="utf-8", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if _ESCAPE.match(line.strip()) or _SYNTAX.match(line.strip()):
-            raise _elsewhere(line)
-    told = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
-    for line in re.sub(r"\\[ \t]*\n", "", told).splitlines():
-        found = _INSTRUCTION.fullmatch(line)
-        if found is None:
-            continue
-        is_add = found[1].upper() == "ADD"
-        if is_add and _FROM_ELSEWHERE.search(found[2]):
-            raise _elsewhere(line)
-        flags = takewhile(lambda word: word.startswith("--"), found[2].split())
-        if any(map(_OWN_RIGHTS.match, flags)):
-            raise _elsewhere(line)
-
-
-def _elsewhere(line: str) -> SandboxError:
-    return SandboxError(
-        f"its Dockerfile reaches for the network: {excerpt(line.strip(), 120)}; --helmbench-build-network lets it"
-    )
 
 
 def _disk_watch(store: Path, bounds: BuildBounds) -> _Watch | None:

@@ -69,3 +69,17 @@ def test_a_build_that_fills_the_disk_is_stopped(podman: Running, tmp_path: Path)
     few = BuildBounds(wall_s=60.0, disk_bytes=100 * _MIB)
     endless = "RUN i=0; while true; do i=$((i+1)); head -c 20000000 /dev/zero > /more$i; sleep 0.2; done"
     assert "more than 104857600 bytes of the disk" in _built(podman, tmp_path, endless, bounds=few)
+
+
+def test_nothing_but_the_folder_is_built(podman: Running, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the user")
+    folder = tmp_path / "verification"
+    folder.mkdir()
+    (folder / "Containerfile").write_text(f"FROM {IMAGE}\nRUN echo another > /said\n")
+    (folder / "own").write_text("of the pack")
+    mount = "RUN --mount=type=bind,source={},target=/m cat /m > /said"
+    assert _built(podman, folder, mount.format("own")) == "of the pack"
+    (folder / "link").symlink_to(tmp_path / "secret")
+    for network in (False, True):
+        said = _built(podman, folder, mount.format("link"), network=network)
+        assert said == "its link is a link out of its folder"
