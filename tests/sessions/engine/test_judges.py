@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from commands import captured
 from dispatched import Dispatched, lives, pids, texts
-from evaluators import Deadly, Faulty, Timed, Unmovable, pool
+from evaluators import Deadly, Faulty, Timed, Unmovable
 from sessions import until
 
 from pytest_helmbench.core.judge_places import JudgePlaces
@@ -148,10 +148,10 @@ def test_an_executor_of_the_users_judges_and_what_breaks_it_is_found() -> None:
 
 def test_replies_over_which_the_last_judges_died_are_judged_by_nobody(tmp_path: Path) -> None:
     place = tmp_path / "pid"
-    executor = pool()
+    executor = LocalJudges(2)
     there = [
         OpenedJudges(
-            lambda parcel: executor.submit(judge, parcel), lambda: 2, lambda: executor.shutdown(False)
+            lambda parcel: executor.submit(judge, parcel), lambda: 2, executor.shutdown, is_local=True
         )
     ]
 
@@ -162,8 +162,7 @@ def test_replies_over_which_the_last_judges_died_are_judged_by_nobody(tmp_path: 
 
     def kill_all() -> None:
         until(lambda: _at_work(place), "a judge is at work")
-        for process in list(executor._processes.values()):
-            process.kill()
+        executor.shutdown()
 
     session = Dispatched(JudgeOffer(opened, opened, wait_s=0.0))
     numbers = [str(number) for number in range(16)]
@@ -175,7 +174,7 @@ def test_replies_over_which_the_last_judges_died_are_judged_by_nobody(tmp_path: 
     judged = {text for one, text in zip(found, numbers, strict=True) if one not in errors}
     assert [text for text in texts(found) if text in judged] == [text for text in numbers if text in judged]
     assert os.getpid() in pids(found), "what no judge has died over is judged by the session itself"
-    assert session.notes[-1] == "no process could be had that judges: replies are judged in the session's own"
+    assert "no process could be had that judges: replies are judged in the session's own" in session.notes
 
 
 def test_judges_say_who_they_are_and_which_sandboxes_their_hosts_have(
