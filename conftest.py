@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     No setting of pytest-timeout says so: the demo in the README runs in this folder without that plugin.
     """
     for item in items:
-        if item.path.is_relative_to(_TESTS):
-            folder = item.path.relative_to(_TESTS).parts[0]
+        folder = _folder(item.path)
+        if folder is not None:
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(_TIMEOUTS_S.get(folder, _TIMEOUT_S)))
             mark = _MARKS.get(folder)
             if mark is not None:
                 item.add_marker(mark)
+
+
+@cache
+def _folder(path: Path) -> str | None:
+    """Return the folder of `tests` that a file stands in."""
+    return path.relative_to(_TESTS).parts[0] if path.is_relative_to(_TESTS) else None
 
 
 @pytest.hookimpl(optionalhook=True)  # it may be switched off

@@ -31,6 +31,7 @@ __all__ = ["Books", "run_soak"]
 _PER_SCENARIO = 200
 _JUDGED_SHARE = 10  # every tenth scenario has a judge
 _JUDGE = "test/judge"
+_PYTEST = (sys.executable, "-m", "pytest", "-p", "no:hypothesispytest")
 
 # Per thousand requests; what is left over is answered.
 _FAULTS: Sequence[tuple[int, Answer]] = (
@@ -110,7 +111,14 @@ class _Server:
         return Answer(latency_s=self._chance.expovariate(1 / 0.02))
 
 
-def run_soak(folder: Path, cases: int, seed: int, workers: int = 2, concurrency: int = 64) -> Books:
+def run_soak(
+    folder: Path,
+    cases: int,
+    seed: int,
+    workers: int = 2,
+    concurrency: int = 64,
+    pytest: Sequence[str] = _PYTEST,
+) -> Books:
     """Run a session and compare the server's books with ours.
 
     Args:
@@ -119,13 +127,14 @@ def run_soak(folder: Path, cases: int, seed: int, workers: int = 2, concurrency:
         seed: Of the faults.
         workers: Of pytest-xdist; 0 for one process.
         concurrency: Calls in flight.
+        pytest: The beginning of the command that runs the session.
     """
     write_tree(folder / "benchmark", _scenarios(cases))
     server = _Server(seed)
     with Provider() as provider:
         provider.reply = server
         started = time.monotonic()
-        exit_code = _session(folder, provider.url, workers, concurrency)
+        exit_code = _session(folder, provider.url, pytest, f"-n{workers}", concurrency)
         wall_s = time.monotonic() - started
     return _books(folder / "helmbench.db", server.asked, exit_code, wall_s)
 
@@ -142,11 +151,10 @@ def _scenarios(cases: int) -> dict[str, Tree]:
     return scenarios
 
 
-def _session(folder: Path, url: str, workers: int, concurrency: int) -> int:
+def _session(folder: Path, url: str, pytest: Sequence[str], workers: str, concurrency: int) -> int:
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", encoding="utf-8")
     command = [
-        *(sys.executable, "-m", "pytest", "benchmark", "-q", "-p", "no:cacheprovider", f"-n{workers}"),
-        *("-p", "no:hypothesispytest"),
+        *(*pytest, "benchmark", "-q", "-p", "no:cacheprovider", workers),
         *(f"--helmbench-base-url={url}", f"--helmbench-model={MODEL}", f"--helmbench-marking-model={_JUDGE}"),
         *(f"--helmbench-concurrency={concurrency}", "--helmbench-timeout=3", "--helmbench-max-retries=9"),
         "--helmbench-case-timeout=120",

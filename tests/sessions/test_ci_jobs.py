@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import helmbench
+from commands import helmbench, programs
 from provider import Provider, Request
 from trees import category, clear_environment, run_tree, write_tree
 
@@ -134,7 +134,9 @@ def test_the_steps_of_the_workflows_run(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK", "CALM")})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv(
+        "PATH", f"{programs()}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    )
     for turn in range(2):
         for step in _steps(kind):
             done = subprocess.run(

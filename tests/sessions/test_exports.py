@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from commands import helmbench
+from inner_pytest import forked_pytest
 from page_runs import simulated_report
 from trees import rows
 
@@ -36,7 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--helmbench-max-retries=0",
         "--helmbench-model=test/x",
     )
-    session = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "benchmark", *down]
+    session = [*forked_pytest(), "-q", "-p", "no:cacheprovider", "benchmark", *down]
     subprocess.run(session, cwd=path, check=False, capture_output=True)
     return path
 

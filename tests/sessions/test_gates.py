@@ -31,14 +31,13 @@ def _broken() -> Tree:
     return Tree(("category: RISK", "evaluation:", "  type: nothing"), perturbations={"PT1": Part("One.", 5)})
 
 
-@both_modes
 def test_a_gate_that_holds_forgives_wrong_answers_and_says_what_is_inconclusive(
-    pytester: pytest.Pytester, provider: Provider, mode: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     trees = {"P1-B1-S1": category("RISK", "CALM", "RISK", "CALM"), "P2-B1-S1": category("RISK", "RISK")}
     write_tree(pytester.path / "benchmark", trees)
 
-    result = run_tree(pytester, mode, "--helmbench-min-score=0.75,P1=0.5,P2-B1=1", url=provider.url)
+    result = run_tree(pytester, "--helmbench-min-score=0.75,P1=0.5,P2-B1=1", url=provider.url)
 
     result.assert_outcomes(passed=4, failed=2)
     assert result.ret == _OK
@@ -57,14 +56,13 @@ def test_a_gate_that_holds_forgives_wrong_answers_and_says_what_is_inconclusive(
     )
 
 
-@both_modes
 def test_one_threshold_that_is_not_reached_fails_the_session(
-    pytester: pytest.Pytester, provider: Provider, mode: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     trees = {"P1-B1-S1": category("CALM", "CALM", "CALM"), "P2-B1-S1": category("RISK", "RISK")}
     write_tree(pytester.path / "benchmark", trees)
 
-    result = run_tree(pytester, mode, "--helmbench-min-score=0.5,P1=0.3,P3=0.1", url=provider.url)
+    result = run_tree(pytester, "--helmbench-min-score=0.5,P1=0.3,P3=0.1", url=provider.url)
 
     assert result.ret == _FAILED
     inconclusive = ", inconclusive: the threshold lies inside the interval"
@@ -97,26 +95,24 @@ def test_an_undefined_score_fails_the_session_and_so_does_a_gate_for_one_model_o
     )
 
 
-@both_modes
 def test_cases_that_were_never_judged_fail_the_gate_unless_less_coverage_is_allowed(
-    pytester: pytest.Pytester, provider: Provider, mode: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     # Without a judge the case of the second scenario is skipped; both behaviours weigh the same.
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B2-S1": judged("fine")})
 
-    strict = run_tree(pytester, mode, "--helmbench-min-score=0.5", url=provider.url)
+    strict = run_tree(pytester, "--helmbench-min-score=0.5", url=provider.url)
     lenient = run_tree(
-        pytester, mode, "--helmbench-min-score=0.5", "--helmbench-min-coverage=0.5", url=provider.url
+        pytester, "--helmbench-min-score=0.5", "--helmbench-min-coverage=0.5", url=provider.url
     )
 
     strict.assert_outcomes(passed=1, skipped=1)
     assert (strict.ret, lenient.ret) == (_FAILED, _OK)
     assert "does not hold: coverage of the run 0.5000 is below 1.0000" in _gates(strict)[0]
     assert "threshold 0.5000: holds" in _gates(lenient)[0]
-    if mode == "-n0":
-        alone = run_tree(pytester, mode, "--helmbench-min-coverage=0.6", url=provider.url)
-        assert alone.ret == _FAILED
-        assert _gates(alone) == ["coverage of test/good is 50.0 %, below 60.0 %"]
+    alone = run_tree(pytester, "--helmbench-min-coverage=0.6", url=provider.url)
+    assert alone.ret == _FAILED
+    assert _gates(alone) == ["coverage of test/good is 50.0 %, below 60.0 %"]
 
 
 @both_modes

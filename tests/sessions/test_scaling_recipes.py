@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
+from commands import programs
 from provider import Provider
 from trees import category, clear_environment, rows, write_tree
 
@@ -71,7 +71,7 @@ def test_the_shell_of_a_recipe_runs_and_the_run_is_whole(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 8)})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{programs()}{os.pathsep}{os.environ['PATH']}")
     assert callable(steps)
 
     for step, environ in steps():

@@ -6,14 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from inner_pytest import forked_pytest
 from perf.soak import run_soak
 
-_CASES = int(os.environ.get("HELMBENCH_SOAK_CASES", "300"))
+_CASES = int(os.environ.get("HELMBENCH_SOAK_CASES", "150"))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_request_and_every_case_is_accounted_for(tmp_path: Path, workers: int) -> None:
-    books = run_soak(tmp_path, _CASES, seed=7 + workers, workers=workers)
+    books = run_soak(tmp_path, _CASES, seed=7 + workers, workers=workers, pytest=forked_pytest())
     assert books.asked == books.sent == books.first + books.retries
     assert books.unequal == 0
     assert books.unlinked == 0

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
+import shlex
+import shutil
 import subprocess
+import tempfile
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import pytest
 from forked import forked_executable, forked_python
+from inner_pytest import forked_pytest
 
 from pytest_helmbench.cli.main import main
 
-__all__ = ["captured", "environment", "helmbench", "run_command"]
+__all__ = ["captured", "environment", "helmbench", "programs", "run_command"]
 
 _SET_BY_MACHINES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HELMBENCH_API_KEY", "CI", "PYTEST_ADDOPTS")
 
@@ -24,6 +30,18 @@ from pytest_helmbench.cli.main import main
 sys.executable = {executable!r}
 sys.exit(main())
 """
+
+
+@cache
+def programs() -> Path:
+    """Return a folder with `helmbench` and `pytest`, for shells that start them by name; both are forked."""
+    folder = Path(tempfile.mkdtemp(prefix="programs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    command = [*forked_python(), "-c", _PROGRAM.format(executable=str(forked_executable()))]
+    for name, words in (("helmbench", command), ("pytest", forked_pytest())):
+        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        (folder / name).chmod(0o755)
+    return folder
 
 
 def environment(**more: str) -> dict[str, str]:

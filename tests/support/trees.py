@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inner_pytest import run_pytest, run_pytest_apart
+from inner_pytest import run_pytest, run_pytest_forked
 
 __all__ = [
     "CATEGORY_SCHEMA",
@@ -221,7 +221,7 @@ def run_tree(
         given.append(f"--helmbench-base-url={url}")
         if not any(argument.startswith("--helmbench-model") for argument in arguments):
             given.append(f"--helmbench-model={model}")
-    run = run_pytest_apart if apart else run_pytest
+    run = run_pytest_forked if apart else run_pytest
     return run(pytester, *given, *arguments)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bench_pack_sessions import write_asking_pack
-from inner_pytest import run_pytest, run_pytest_apart
+from inner_pytest import run_pytest, run_pytest_forked
 from packed import choice
 from packs import write_pack
 from trees import category, clear_environment, write_tree
@@ -90,7 +90,7 @@ def test_no_word_of_addopts_in_a_benchmark_has_an_effect(
     ini = benchmark / "pytest.ini"
     ini.write_text(f"[pytest]\naddopts = {addopts.format(program=program)}\n")
 
-    result = run_pytest_apart(pytester, "downloads/other", _ASKS)
+    result = run_pytest_forked(pytester, "downloads/other", _ASKS)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert not (pytester.path / "taken").exists()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from inner_pytest import run_pytest_forked
 from packs import row, write_pack
 from provider import Provider
 
@@ -93,7 +94,7 @@ def test_session_and_workers_are_closed_where_somebody_asks(
     words = (
         ("benchmark", f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good") if asks else ()
     )
-    result = pytester.runpytest_subprocess("test_plain.py", *words, "-p", "probe", "-n2")
+    result = run_pytest_forked(pytester, "test_plain.py", *words, "-p", "probe", "-n2")
     assert result.ret == pytest.ExitCode.OK
     expected = "0" if asks else "1"
     assert {path.name: path.read_text() for path in seen.iterdir()} == dict.fromkeys(
