@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -92,11 +93,22 @@ class CodeOnHosts:
 
     Args:
         wishes: Which sandboxes the user wants.
+        note: Says something in the summary.
     """
 
-    def __init__(self, wishes: SandboxWishes) -> None:
+    def __init__(self, wishes: SandboxWishes, note: Callable[[str], None]) -> None:
         self._wishes = wishes
+        self._note = note
+        self._agents_noted = False
         self._obstacles: dict[str | None, asyncio.Task[Unavailable | None]] = {}
+
+    def note_agents(self) -> None:
+        """Say once that the work of agents stays here, whoever judges the rest."""
+        if not self._agents_noted:
+            self._agents_noted = True
+            self._note(
+                "agents worked, and were checked, on this machine: judges elsewhere judge replies only"
+            )
 
     async def obstacle(self, image: str | None, evaluations: Evaluating) -> Unavailable | None:
         """Return why code cannot run in an image where the judges are; one of them is asked for all.

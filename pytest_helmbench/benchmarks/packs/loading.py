@@ -49,7 +49,7 @@ class PackLoader:
         self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
         self._needs = AgentNeeds.parse(given.agent_env, given.agent_mount, given.agent_host, Path.cwd())
         self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note, unprotected=given.unprotected)
-        self._hosts = CodeOnHosts(SandboxWishes.of(settings))
+        self._hosts = CodeOnHosts(SandboxWishes.of(settings), note)
         self._relay = Relay()
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:

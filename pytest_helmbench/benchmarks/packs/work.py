@@ -53,6 +53,8 @@ class PackWork:
         if obstacle is not None:
             return obstacle
         if isinstance(family, AgentFamily):
+            if context.evaluations.has_hosts:
+                self._hosts.note_agents()
             return await self._agents.run(family, case, rule, self.tools, context)
         reply = await one_reply(case, context)
         if isinstance(family, TextFamily):

@@ -16,7 +16,7 @@ from evaluators import opened_hosts
 from packs import write_pack
 from provider import Provider, Request
 from records import final_state
-from scripted import code_row, item_of
+from scripted import code_row, item_of, task_row
 from sessions import until
 from trees import clear_environment, rows, run_tree
 
@@ -128,3 +128,12 @@ def test_code_runs_nowhere_else_when_all_judges_are_gone(
     resumed = run_tree(pytester, *_OPTIONS, "--helmbench-resume", url=provider.url)
     resumed.assert_outcomes(passed=2)
     assert provider.count == 2, "what is on record is judged, and not asked again"
+
+
+def test_a_session_says_that_agents_stay_where_it_is(pytester: pytest.Pytester, provider: Provider) -> None:
+    write_pack(pytester.path / "benchmark", [task_row("t"), task_row("u")])
+    provider.reply = lambda _request: "I am done."
+    result = run_tree(pytester, *_OPTIONS, url=provider.url)
+    assert not opened_hosts
+    said = "agents worked, and were checked, on this machine: judges elsewhere judge replies only"
+    assert result.outlines.count(said) == 1
