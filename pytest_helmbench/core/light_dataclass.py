@@ -1,7 +1,8 @@
 """`dataclass` for a package that declares hundreds of them: what the library's makes, in a third of the time.
 
 The library writes and compiles six functions for each frozen class, half a millisecond, whenever a session starts.
-Here only `__init__` is written for a class; comparing, hashing, showing, refusing to change and pickling are shared.
+Here only `__init__` is written for a class, when the first instance is made; comparing, hashing, showing, refusing to
+change and pickling are shared.
 What is not frozen with slots, or out of the ordinary otherwise, is left to the library.
 """
 
@@ -60,7 +61,7 @@ def _light(cls: type[T], *, eq: bool, shows: bool) -> type[T]:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the library composes one
     made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     members: dict[str, object] = {
-        "__init__": _init(made),
+        "__init__": _init_on_demand(made),
         "__setattr__": _refuse_to_set,
         "__delattr__": _refuse_to_delete,
         "__getstate__": _state,
@@ -80,7 +81,19 @@ def _light(cls: type[T], *, eq: bool, shows: bool) -> type[T]:
     return made
 
 
-def _init(cls: type) -> object:
+def _init_on_demand(cls: type) -> Callable[..., None]:
+    """Return an `__init__` that puts the written one in its place when it is first called."""
+
+    def first(self: object, *given: object, **named: object) -> None:
+        written = _init(cls)
+        type.__setattr__(cls, "__init__", written)
+        written(self, *given, **named)
+
+    first.__name__, first.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
+    return first
+
+
+def _init(cls: type) -> Callable[..., None]:
     """Write `__init__`: it fills the slots, then calls `__post_init__`."""
     known: dict[str, object] = {"missing": _MISSING}
     parameters, lines = [], []

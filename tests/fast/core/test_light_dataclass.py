@@ -142,3 +142,17 @@ def test_what_is_not_frozen_is_the_librarys() -> None:
     loose = Loose(1)
     loose.number = 2
     assert loose > Loose(1)
+
+
+def test_init_is_compiled_for_the_first_instance() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Late:
+        value: int
+
+    before = vars(Late)["__init__"]
+    with pytest.raises(
+        TypeError, match=r"Late\.__init__\(\) missing 1 required positional argument: 'value'"
+    ):
+        Late()  # type: ignore[call-arg]
+    assert Late(1) == Late(value=1)
+    assert vars(Late)["__init__"] is not before
