@@ -13,7 +13,6 @@ _INVALID = {
     "error": {"message": "Invalid model name passed in model=test/bad", "type": "None", "code": "400"}
 }
 _BEHIND = {"error": {"message": "litellm.AuthenticationError: Incorrect key", "type": None, "code": "500"}}
-_MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +28,13 @@ def _outcomes(pytester: pytest.Pytester) -> dict[tuple[str, str | None], int]:
     return {(model, outcome): count for model, outcome, count in rows(pytester.path / "helmbench.db", query)}
 
 
-@_MODES
 @pytest.mark.parametrize(
-    ("fault", "reason"),
+    ("mode", "fault", "reason"),
     [
-        ({"status": 400, "body": _INVALID}, "rejected"),
-        ({"status": 500, "body": _BEHIND}, "rejected"),
-        ({"reset": True}, "reset"),
+        ("-n0", {"status": 400, "body": _INVALID}, "rejected"),
+        ("-n0", {"status": 500, "body": _BEHIND}, "rejected"),
+        ("-n0", {"reset": True}, "reset"),
+        ("-n2", {"status": 500, "body": _BEHIND}, "rejected"),
     ],
 )
 def test_a_model_whose_first_20_cases_end_alike_is_stopped_and_others_go_on(
