@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +11,8 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.store.database_file import FilePlace
 from pytest_helmbench.store.fault import store_error
-from pytest_helmbench.store.reading import has_table, opened
-from pytest_helmbench.store.run_rows import is_dead, seconds_since_epoch
+from pytest_helmbench.store.reading import opened
+from pytest_helmbench.store.run_status import leases_of, true_status
 
 __all__ = ["Pulse", "PulseReader", "pulses"]
 
@@ -118,13 +117,11 @@ def pulses(path: Path) -> Mapping[int, Pulse]:
 
 
 def _pulses(conn: sqlite3.Connection, now_s: float) -> Iterator[Pulse]:
-    leases = _leases(conn)
+    leases = leases_of(conn)
     for run_id, status, planned, *counts, ended, settings, heartbeat in conn.execute(_RUNS).fetchall():
         if status == "running":
-            process, heard = leases.get(run_id, (json.loads(settings).get("process"), heartbeat))
-            silence_s = now_s - (0.0 if heard is None else seconds_since_epoch(heard))
-            is_over = is_dead(process, silence_s, 0.0)
-            yield _counted(conn, run_id, "interrupted" if is_over else status, planned)
+            now = true_status(run_id, status, settings, heartbeat, leases, now_s)
+            yield _counted(conn, run_id, now, planned)
         elif None in counts:
             yield _counted(conn, run_id, status, planned)
         else:
@@ -141,11 +138,3 @@ def _counted(conn: sqlite3.Connection, run_id: int, status: str, planned: int) -
 def _four(counts: Sequence[int]) -> tuple[int, int, int, int]:
     passed, failed, error, skipped = counts
     return passed, failed, error, skipped
-
-
-def _leases(conn: sqlite3.Connection) -> dict[int, tuple[object, str]]:
-    """Return who writes each run, and when it has said so last; a resumed run is written by another process."""
-    if not has_table(conn, "leases"):
-        return {}
-    rows = conn.execute("SELECT run_id, process, renewed_at FROM leases")
-    return {run_id: (json.loads(process), at) for run_id, process, at in rows}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading
+from pytest_helmbench.store.run_status import leases_of, true_status
 
 __all__ = [
     "DECIDING",
@@ -100,10 +104,7 @@ def runs(path: Path) -> tuple[RunSummary, ...]:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        return tuple(
-            made_of(RunSummary, row)
-            for row in named_rows(conn.execute(_RUNS + " ORDER BY evaluation_runs.id"))
-        )
+        return _summaries(conn, conn.execute(_RUNS + " ORDER BY evaluation_runs.id"))
 
 
 def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
@@ -114,7 +115,24 @@ def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
     """
     query = _RUNS + " WHERE session_id = ? ORDER BY evaluation_runs.id"
     with reading(path) as conn:
-        return tuple(made_of(RunSummary, row) for row in named_rows(conn.execute(query, (session_id,))))
+        return _summaries(conn, conn.execute(query, (session_id,)))
+
+
+def _summaries(conn: sqlite3.Connection, found: sqlite3.Cursor) -> tuple[RunSummary, ...]:
+    leases = leases_of(conn)
+    return tuple(made_of(RunSummary, row, status=_status(row, leases)) for row in named_rows(found))
+
+
+def _status(row: Mapping[str, Cell], leases: Mapping[int, tuple[object, str]]) -> str:
+    heard = row.get("heartbeat_at")
+    return true_status(
+        int(row["id"] or 0),
+        str(row["status"]),
+        str(row["settings"]),
+        None if heard is None else str(heard),
+        leases,
+        time.time(),
+    )
 
 
 def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
@@ -136,11 +154,12 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         if row is None:
             return None
         counts = conn.execute(_OUTCOMES, (row["id"],)).fetchall()
+        status = _status(row, leases_of(conn))
     settings: dict[str, JsonValue] = json.loads(str(row["settings"]))
     return made_of(
         RunDetail,
         row,
-        summary=made_of(RunSummary, row),
+        summary=made_of(RunSummary, row, status=status),
         settings={name: value for name, value in settings.items() if name != "process"},
         outcomes={(outcome, reason): count for outcome, reason, count in counts},
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import platform
 import re
+import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from io import StringIO
 from itertools import permutations, product
@@ -24,6 +27,7 @@ from pytest_helmbench.scoring.pairwise import better_one, pair_difference, rank_
 from pytest_helmbench.scoring.speed import speed_of
 from pytest_helmbench.session.standings import MOST_COMPARED
 
+_AT = "2026-11-22T08:00:00+00:00"
 _GOOD, _FAIR, _BAD = [True] * 27 + [False] * 3, [True] * 25 + [False] * 5, [True] * 6 + [False] * 24
 
 
@@ -112,6 +116,24 @@ def test_the_numbers_are_those_of_the_json_report(database: Path, capsys: pytest
     page = shown_text(captured(capsys, "leaderboard", "--html")[1])
     assert "quiz 1: leaderboard" in page
     assert "1 of 1 compared pairs are told apart." in page
+
+
+def test_a_run_whose_process_is_gone_is_interrupted_in_every_report(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_run(database, "test/a", [True])
+    with closing(sqlite3.connect(database)) as conn, conn:
+        conn.execute("UPDATE evaluation_runs SET status = 'running'")
+        conn.execute("DELETE FROM leases")
+        process = {"host": platform.node(), "pid": 2**22 + 1, "started": 1}
+        conn.execute(
+            "INSERT INTO leases (run_id, owner, process, renewed_at) VALUES (1, '', ?, ?)",
+            (json.dumps(process), _AT),
+        )
+
+    assert _document(capsys)[0]["runs"][0]["notes"][0] == "interrupted"
+    assert "interrupted" in captured(capsys, "runs")[1]
+    assert "the run was interrupted" in captured(capsys, "report")[1]
 
 
 def test_speed_is_of_what_was_answered_in_the_run(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
