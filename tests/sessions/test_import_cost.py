@@ -68,6 +68,7 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
             for name in (
                 "core",
                 "core.kind_options",
+                "core.light_dataclass",
                 "core.option",
                 "core.option_types",
                 "core.users_word",
