@@ -90,8 +90,8 @@ class BenchPackJob(CaseJob):
 
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:
         """Return the JUnit properties, those of the pack's own scale too."""
-        # Explicit, since a class with slots is made anew and a bare `super()` looks for the first one.
-        own = super().properties(outcome)
+        # By name, since a class with slots is made anew and `super()` looks for the first one.
+        own = CaseJob.properties(self, outcome)
         result = outcome.statement
         if not isinstance(result, ScenarioResult):
             return own
