@@ -16,6 +16,7 @@ pytest_plugins = ["pytester", "engines"]
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
+_SLOWEST_FIRST = {"system": 1, "sessions": 2, "fast": 3}
 _TIMEOUTS_S = {"fast": 30}
 _TIMEOUT_S = 120
 
@@ -24,8 +25,8 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test by the folder that it stands in, and end it when it hangs.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test by the folder that it stands in, and end it when it hangs; in workers the slow stand first.
 
     No setting of pytest-timeout says so: the demo in the README runs in this folder without that plugin.
     """
@@ -37,6 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             mark = _MARKS.get(folder)
             if mark is not None:
                 item.add_marker(mark)
+    if hasattr(config, "workerinput"):
+        # Whoever is done takes over what others have left: let it be short.
+        items.sort(key=lambda item: _SLOWEST_FIRST.get(_folder(item.path) or "", 0))
 
 
 @cache
