@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from packs import row
@@ -102,11 +102,14 @@ def _body(request: Request, message: Mapping[str, Any]) -> dict[str, Any]:
 def left_alive(mark: str) -> list[str]:
     """Return the command lines of living processes of this machine that hold a text, those in sandboxes too."""
     found = []
-    for place in Path("/proc").glob("[0-9]*"):
+    wanted = mark.encode()
+    # It is asked again and again, so there is no `Path` for each process.
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
         try:
-            words = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:  # noqa: PTH123
+                words = file.read().replace(b"\0", b" ")
         except OSError:
             continue
-        if mark in words:
-            found.append(words.strip())
+        if wanted in words:
+            found.append(words.decode("utf-8", "replace").strip())
     return found

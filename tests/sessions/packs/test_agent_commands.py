@@ -149,19 +149,16 @@ def test_ctrl_c_ends_programs_that_hang_with_their_children(
 ) -> None:
     option = _prepare(pytester.path, [_row("hangs-1", ""), _row("hangs-2", "")])
     mark = f"sleep 9{os.getpid()}"
-    for _attempt in range(3):
-        session = Session(pytester.path, provider.url, "-n2", "-q", _BWRAP, option)
-        until(lambda: left_alive(mark) == [mark] * 2, "the agents hang")
-        started = time.monotonic()
-        session.interrupt(everybody=True)
-        assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
-        needed_s = time.monotonic() - started
-        assert left_alive(mark) == []
-        assert left_alive(f"agent.py {pytester.path}") == []
-        if needed_s < 1.5:
-            break
-    else:
-        pytest.fail(f"the session took {needed_s:.1f} s to end")
+    started = time.monotonic()
+    session = Session(pytester.path, provider.url, "-n2", "-q", _BWRAP, option)
+    until(lambda: left_alive(mark) == [mark] * 2, "the agents hang")
+    interrupted = time.monotonic()
+    session.interrupt(everybody=True)
+    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+    # As fast as it started: a machine that has other work takes longer for both.
+    assert time.monotonic() - interrupted < 1 + (interrupted - started)
+    assert left_alive(mark) == []
+    assert left_alive(f"agent.py {pytester.path}") == []
     runs = rows(pytester.path / "helmbench.db", "SELECT DISTINCT status FROM evaluation_runs")
     assert runs == [("interrupted",)]
 

@@ -149,26 +149,21 @@ def test_ctrl_c_ends_an_agent_and_its_command(
     mark = f"sleep 4{os.getpid()}.{workers[-1]}"
     _pack(pytester.path, [task_row("a"), task_row("b"), task_row("c")])
     answer_turns(provider, {name: [f"{mark}"] for name in "abc"})
-    for _attempt in range(3):
-        (pytester.path / "helmbench.db").unlink(missing_ok=True)
-        session = Session(pytester.path, provider.url, workers, "-q", _BWRAP)
-        until(lambda: sum(words.startswith(mark) for words in left_alive(mark)) == 3, "all commands run")
-        started = time.monotonic()
-        session.interrupt(everybody=True)
-        assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
-        needed_s = time.monotonic() - started
-        assert left_alive(mark) == []
-        assert session.living_workers() == []
-        assert "INTERNALERROR" not in session.text
-        database = pytester.path / "helmbench.db"
-        assert rows(database, "SELECT status FROM evaluation_runs") == [("interrupted",)]
-        assert rows(database, "SELECT count(*) FROM results") == [(0,)]
-        assert rows(database, "SELECT count(*) FROM calls WHERE response_id IS NOT NULL") == [(3,)]
-        # A machine that has other work may take longer; it will not each time.
-        if needed_s < 1.5:
-            break
-    else:
-        pytest.fail(f"the session took {needed_s:.1f} s to end")
+    started = time.monotonic()
+    session = Session(pytester.path, provider.url, workers, "-q", _BWRAP)
+    until(lambda: sum(words.startswith(mark) for words in left_alive(mark)) == 3, "all commands run")
+    interrupted = time.monotonic()
+    session.interrupt(everybody=True)
+    assert session.end() == pytest.ExitCode.INTERRUPTED, session.text
+    # As fast as it started: a machine that has other work takes longer for both.
+    assert time.monotonic() - interrupted < 1 + (interrupted - started)
+    assert left_alive(mark) == []
+    assert session.living_workers() == []
+    assert "INTERNALERROR" not in session.text
+    database = pytester.path / "helmbench.db"
+    assert rows(database, "SELECT status FROM evaluation_runs") == [("interrupted",)]
+    assert rows(database, "SELECT count(*) FROM results") == [(0,)]
+    assert rows(database, "SELECT count(*) FROM calls WHERE response_id IS NOT NULL") == [(3,)]
 
 
 @_workers
