@@ -82,17 +82,16 @@ def _stored_reports_have_it(
     assert "hint: add --baseline RUN" in report("2", "--max-drop", "0.1")[2]
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
-    pytester: pytest.Pytester, provider: Provider, mode: str, capsys: pytest.CaptureFixture[str]
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = _tree(pytester)
     _wrong_on(provider, ())
-    run_tree(pytester, mode, "--tb=no", url=provider.url)
+    run_tree(pytester, "--tb=no", url=provider.url)
     _wrong_on(provider, range(1, 7))
 
     files = ("--junitxml=junit.xml", "--helmbench-json=out.json", "--helmbench-markdown=out.md")
-    worse = run_tree(pytester, mode, "--tb=no", "--helmbench-baseline=last", *files, url=provider.url)
+    worse = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", *files, url=provider.url)
 
     assert worse.ret == _FAILED
     assert "helmbench: compared with run 1" in worse.outlines
@@ -119,7 +118,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     _stored_reports_have_it(pytester, capsys, reported)
 
     _wrong_on(provider, (1,))
-    same = run_tree(pytester, mode, "--tb=no", "--helmbench-baseline=last~1", url=provider.url)
+    same = run_tree(pytester, "--tb=no", "--helmbench-baseline=last~1", url=provider.url)
     same.stdout.re_match_lines(
         [
             r"helmbench: compared with run 1: a drop of about \d+ points is found 4 times of 5"
@@ -133,7 +132,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
     )
     strict = run_tree(
         pytester,
-        *(mode, "--tb=no", "--helmbench-baseline=1", "--helmbench-inconclusive=fail"),
+        *("--tb=no", "--helmbench-baseline=1", "--helmbench-inconclusive=fail"),
         url=provider.url,
     )
     assert strict.ret == _FAILED

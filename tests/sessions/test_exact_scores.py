@@ -171,11 +171,9 @@ def _reference(cases: list[Expected]) -> dict[str, Sum]:
     return dict(sums)
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_the_numbers_of_714_rows_are_exact(
     pytester: pytest.Pytester,
     provider: Provider,
-    mode: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -191,9 +189,7 @@ def test_the_numbers_of_714_rows_are_exact(
     by_prompt = _answers(cases)
     provider.reply = lambda request: _reply(by_prompt, request)
 
-    result = run_tree(
-        pytester, mode, "--helmbench-marking-model=test/judge", "--tb=no", "-q", url=provider.url
-    )
+    result = run_tree(pytester, "--helmbench-marking-model=test/judge", "--tb=no", "-q", url=provider.url)
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     database = pytester.path / "helmbench.db"

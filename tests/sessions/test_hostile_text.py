@@ -75,15 +75,11 @@ def _checked(text: str) -> str:
     return text
 
 
-@_workers
-def test_hostile_replies_break_and_deceive_nobody(
-    pytester: pytest.Pytester, provider: Provider, workers: str
-) -> None:
+def test_hostile_replies_break_and_deceive_nobody(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 10)})
     provider.reply = _answer
     result = run_tree(
         pytester,
-        workers,
         "-rA",
         "-v",
         "--color=no",

@@ -21,20 +21,20 @@ def ordinary(pytester: pytest.Pytester, provider: Provider) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
 @pytest.mark.parametrize(
     "options",
     [
         ("--helmbench-min-score=0.99",),
+        ("--helmbench-min-score=0.99", "-n2"),
         ("--helmbench-require-run",),
         ("--helmbench-min-coverage=0.5",),
         ("--helmbench-max-cost=1", "--helmbench-require-run"),
     ],
 )
 def test_a_gate_over_ordinary_tests_alone_does_not_hold(
-    ordinary: pytest.Pytester, options: tuple[str, ...], mode: str
+    ordinary: pytest.Pytester, options: tuple[str, ...]
 ) -> None:
-    result = run_pytest(ordinary, "test_own.py", "-q", mode, *options)
+    result = run_pytest(ordinary, "test_own.py", "-q", *options)
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*nothing was judged (*"])

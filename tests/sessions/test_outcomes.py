@@ -185,10 +185,7 @@ def test_junit_names_cases_and_tells_failures_from_errors(
     assert "Sort the message" not in text
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
-def test_faults_are_errors_that_say_whose_they_were(
-    pytester: pytest.Pytester, provider: Provider, mode: str
-) -> None:
+def test_faults_are_errors_that_say_whose_they_were(pytester: pytest.Pytester, provider: Provider) -> None:
     write_tree(
         pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5), "P1-B1-S2": category("RISK")}
     )
@@ -198,7 +195,7 @@ def test_faults_are_errors_that_say_whose_they_were(
     provider.answers(body={"choices": []}, when=_says(3))
     provider.answers(reset=True, when=_says(4))
 
-    result = run_tree(pytester, mode, "--helmbench-max-retries=1", "-k", "S1-C1", url=provider.url)
+    result = run_tree(pytester, "--helmbench-max-retries=1", "-k", "S1-C1", url=provider.url)
 
     result.assert_outcomes(passed=1, errors=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -261,9 +258,8 @@ def test_a_judge_at_fault_is_an_error_and_a_missing_one_a_skip(
     assert provider.count == 0
 
 
-@pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_a_refused_key_stops_its_model_and_no_other(
-    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, mode: str
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HELMBENCH_API_KEY", "sk-very-secret-key")
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 12)})
@@ -272,7 +268,6 @@ def test_a_refused_key_stops_its_model_and_no_other(
 
     result = run_tree(
         pytester,
-        mode,
         "--helmbench-model=bad/key",
         "--helmbench-model=test/good",
         "--helmbench-concurrency=2",

@@ -23,8 +23,9 @@ def _long_reply(_request: Request) -> str:
     return '{"category": "RISK", "response": "' + "x" * 300_000 + '"}'
 
 
-@pytest.mark.parametrize("long", [False, True], ids=["short replies", "long replies"])
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize(
+    ("workers", "long"), [("-n0", True), ("-n2", False)], ids=["long replies", "short replies, two workers"]
+)
 def test_replies_that_arrived_during_a_standstill_are_not_asked_for_again(
     pytester: pytest.Pytester, provider: Provider, workers: str, long: bool
 ) -> None:

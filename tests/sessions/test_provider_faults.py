@@ -134,16 +134,14 @@ def test_every_fault_of_a_server_is_an_error_of_its_case_alone(
         assert int(peak.read_text()) < 300 * 1024
 
 
-@_workers
 def test_with_retries_every_fault_ends_at_the_time_limit_of_its_case(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * (len(_FAULTS) + 7))})
     _script(provider)
     started = time.monotonic()
     result = run_tree(
         pytester,
-        workers,
         "--helmbench-timeout=2",
         "--helmbench-case-timeout=6",
         "--helmbench-show=all",
@@ -159,16 +157,14 @@ def test_with_retries_every_fault_ends_at_the_time_limit_of_its_case(
     assert rows(database, spans)[0][0] < 15
 
 
-@_workers
 def test_a_judge_that_hangs_or_talks_nonsense_is_an_error_that_keeps_the_reply(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": judged("fine", "fine", "fine")})
     provider.answers(hang=True, when=lambda request: request.is_judge and _about(1)(request))
     provider.answers(body=b"no", when=lambda request: request.is_judge and _about(2)(request))
     result = run_tree(
         pytester,
-        workers,
         "--helmbench-marking-model=test/judge",
         f"--helmbench-timeout={_TIMEOUT_S}",
         "--helmbench-max-retries=0",
