@@ -12,10 +12,11 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.model import ModelEntry, ModelsFile, StatedModel
+from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, StatedModel
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.models_file import load_models
+from pytest_helmbench.gateway.prices import list_price
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint, resolve_endpoint
@@ -137,11 +138,22 @@ def _as_stated(stated: StatedModel) -> ModelEntry:
 def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> ModelEntry:
     """Return a model of a benchmark's file with what the user has said of it; the rest has been refused."""
     entry = replace(stated.entry, function=_named_code(stated.entry.id, settings))
+    if settings.max_cost_usd is not None:
+        entry = _not_below_list(entry)
     if stated.base_url is None:
         return replace(entry, api_key_env=None if stated.api_key_env is None else key_env)
     # Who names the address stands for the variable beside it.
     key = key_env if stated.api_key_env is None else UsersWord(stated.api_key_env)
     return entry if is_embedded(entry.id) else replace(entry, base_url=base_url, api_key_env=key)
+
+
+def _not_below_list(entry: ModelEntry) -> ModelEntry:
+    """Return a model whose price is at least the list's: a benchmark does not stretch the user's budget."""
+    listed = None if entry.price is None else list_price(entry.id)
+    if entry.price is None or listed is None:
+        return entry
+    price = Price(max(entry.price.input, listed.input), max(entry.price.output, listed.output))
+    return replace(entry, price=price)
 
 
 def _code(model: str) -> Word:

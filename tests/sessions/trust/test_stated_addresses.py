@@ -127,6 +127,23 @@ def test_prices_sampling_and_limits_of_a_benchmark_are_data(
     assert provider.requests[0].body["temperature"] == 0.25
 
 
+@pytest.mark.parametrize("models_file", [None, "benchmark/models.yml"])
+def test_under_a_budget_a_benchmark_cannot_call_a_model_cheaper_than_the_list(
+    pytester: pytest.Pytester, provider: Provider, models_file: str | None
+) -> None:
+    _write(pytester.path / "benchmark", "- {id: openai/gpt-4o-mini, price: {input: 0, output: 0}}\n")
+    named = () if models_file is None else (f"--helmbench-models-file={models_file}",)
+    run = ("benchmark", f"--helmbench-base-url={provider.url}", *named)
+
+    result = run_pytest(pytester, *run, "--helmbench-max-cost=0.000001")
+
+    if models_file is None:
+        _is_refused(result, provider, "--helmbench-max-cost")
+        run_pytest(pytester, *run).assert_outcomes(passed=1)
+    else:
+        result.assert_outcomes(passed=1)
+
+
 def test_an_address_of_the_environment_is_the_users_own(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
