@@ -96,12 +96,9 @@ def test_a_locked_database_holds_the_calls_back_and_a_kill_costs_few(
     assert 0 < session.text.count("PASSED") <= rows(database, "SELECT count(*) FROM results")[0][0]
 
 
-@_workers
-def test_a_standstill_is_said_after_ten_seconds_and_then_waited_out(
-    folder: Path, provider: Provider, workers: str
-) -> None:
+def test_a_standstill_is_said_after_ten_seconds_and_then_waited_out(folder: Path, provider: Provider) -> None:
     database = folder / "helmbench.db"
-    session = Session(folder, provider.url, workers, *_OPTIONS)
+    session = Session(folder, provider.url, *_OPTIONS)
     until(lambda: len(provider.requests) >= 20, "some are asked")
     with _locked(database):
         until(lambda: "nothing could be written" in session.text, "it is said")
