@@ -99,7 +99,7 @@ def podman(engine_loop: LoopThread) -> Iterator[Running]:
     yield from _engine(engine_loop, "podman", IMAGE)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # tests of other files must not find its DOCKER_HOST
 def docker(engine_loop: LoopThread, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """The docker command line: over a real daemon, or over podman's docker-compatible service."""
     if shutil.which("docker") is None:
