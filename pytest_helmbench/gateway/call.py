@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from pytest_helmbench.core.case import Message
@@ -15,7 +15,7 @@ from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.forwarded_request import ForwardedRequest
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 
-__all__ = ["Asking", "Call", "Origin", "Watch"]
+__all__ = ["Asking", "Call", "Origin", "Unwatched", "Watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,21 @@ class Watch(Protocol):
 
     def on_the_wire(self) -> AbstractContextManager[None]:
         """Entered while a request is out."""
+
+
+class Unwatched:
+    """Nobody keeps count: of calls that are not made, of questions that are no case's. See `Watch`."""
+
+    def check(self) -> None:
+        """Nothing is sent."""
+
+    def asleep(self) -> AbstractContextManager[None]:
+        """Nothing waits."""
+        return nullcontext()
+
+    def on_the_wire(self) -> AbstractContextManager[None]:
+        """Nothing is out."""
+        return nullcontext()
 
 
 class Asking(Protocol):

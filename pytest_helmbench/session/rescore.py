@@ -25,7 +25,7 @@ from pytest_helmbench.engine.job import CaseJob, Target
 from pytest_helmbench.engine.judges import Judges
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.engine.work import CaseContext, RunnerSettings, UnjudgedError
-from pytest_helmbench.gateway.call import Origin
+from pytest_helmbench.gateway.call import Origin, Unwatched
 from pytest_helmbench.gateway.case_clock import CaseClock
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.judging.case_evaluation import with_reply
@@ -40,7 +40,6 @@ from pytest_helmbench.session.stored_answers import (
     OTHER_PROMPT,
     JudgeAnswers,
     StoredAnswers,
-    Unwatched,
 )
 from pytest_helmbench.session.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.judged_replies import JudgedCase

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.gateway.wire import encode, parse_reply, request_hash
 from pytest_helmbench.store.replay import JudgeReply, StoredCase, StoredReply, newest_reply
 
-__all__ = ["NEEDS_JUDGE", "OTHER_PROMPT", "GivenAnswer", "JudgeAnswers", "StoredAnswers", "Unwatched"]
+__all__ = ["NEEDS_JUDGE", "OTHER_PROMPT", "GivenAnswer", "JudgeAnswers", "StoredAnswers"]
 
 NEEDS_JUDGE = "needs_judge"
 """Reason of a case that a judge would have to be asked about."""
@@ -135,21 +135,6 @@ class StoredAnswers:
             raise UnjudgedError(Outcome(Verdict.SKIPPED, NEEDS_JUDGE))
         self._judged.append(GivenAnswer("judge", call.criterion, stored, reply, call.entry.id))
         return reply
-
-
-class Unwatched:
-    """Nobody keeps count of calls that are not made. See `Watch`."""
-
-    def check(self) -> None:
-        """Nothing is sent."""
-
-    def asleep(self) -> AbstractContextManager[None]:
-        """Nothing waits."""
-        return nullcontext()
-
-    def on_the_wire(self) -> AbstractContextManager[None]:
-        """Nothing is out."""
-        return nullcontext()
 
 
 def _read(stored: StoredReply, key: str) -> Reply | None:

@@ -278,11 +278,7 @@ def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float)
     dead = tuple(
         run_id
         for run_id, settings, heartbeat_at in running.fetchall()
-        if is_dead(
-            json.loads(settings).get("process"),
-            now_s - (0.0 if heartbeat_at is None else seconds_since_epoch(heartbeat_at)),
-            silent_s,
-        )
+        if is_dead(json.loads(settings).get("process"), heartbeat_at, now_s, silent_s)
     )
     for run_id in dead:
         conn.execute("UPDATE evaluation_runs SET status = 'interrupted' WHERE id = ?", (run_id,))
@@ -290,14 +286,16 @@ def interrupt_dead_runs(conn: sqlite3.Connection, now_s: float, silent_s: float)
     return dead
 
 
-def is_dead(process: object, silence_s: float, silent_s: float) -> bool:
+def is_dead(process: object, heard: str | None, now_s: float, silent_s: float) -> bool:
     """Return whether nobody writes a run any more.
 
     Args:
         process: That writes it, as `own_process` names it.
-        silence_s: Age of its last sign of life.
+        heard: When its last sign of life came; None for never.
+        now_s: Seconds since the epoch.
         silent_s: From which age on it may be called dead.
     """
+    silence_s = now_s - (0.0 if heard is None else seconds_since_epoch(heard))
     lives = process_lives(process)
     if lives is None:
         return silence_s > max(silent_s, _UNSEEN_PROCESS_S)

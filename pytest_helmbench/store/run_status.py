@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from pytest_helmbench.store.reading import has_table
-from pytest_helmbench.store.run_rows import is_dead, seconds_since_epoch
+from pytest_helmbench.store.run_rows import is_dead
 
 __all__ = ["leases_of", "true_status"]
 
@@ -38,5 +38,4 @@ def true_status(
     if status != "running":
         return status
     process, heard = leases.get(run_id, (json.loads(settings).get("process"), heartbeat))
-    silence_s = now_s - (0.0 if heard is None else seconds_since_epoch(heard))
-    return "interrupted" if is_dead(process, silence_s, 0.0) else status
+    return "interrupted" if is_dead(process, heard, now_s, 0.0) else status

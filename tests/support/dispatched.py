@@ -12,7 +12,7 @@ from evaluators import Timed, reply
 
 from pytest_helmbench.engine.evaluations import Evaluations
 from pytest_helmbench.engine.judge_access import JudgeOffer
-from pytest_helmbench.session.stored_answers import Unwatched
+from pytest_helmbench.gateway.call import Unwatched
 
 __all__ = ["Dispatched", "Found", "lives", "pids", "texts"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
@@ -16,6 +15,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Usage
 from pytest_helmbench.engine.work import CaseContext, Evaluating, UnjudgedError
+from pytest_helmbench.gateway.call import Unwatched
 from pytest_helmbench.sandbox.box import Unavailable
 
 __all__ = ["CodeEvaluator", "CodeOnHosts", "ObstacleThere"]
@@ -123,7 +123,7 @@ class CodeOnHosts:
 
     async def _ask(self, image: str | None, evaluations: Evaluating) -> Unavailable | None:
         try:
-            return await evaluations.on_host(ObstacleThere(image, self._wishes), _NOTHING, _OfAll())
+            return await evaluations.on_host(ObstacleThere(image, self._wishes), _NOTHING, Unwatched())
         except UnjudgedError as stop:  # without what belongs to the reply that nobody has given
             found = stop.outcome
             raise UnjudgedError(Outcome(found.verdict, found.reason, found.message)) from stop
@@ -138,18 +138,3 @@ class CodeOnHosts:
         """
         evaluator = CodeEvaluator(rule, settings, self._wishes)
         return await context.evaluations.on_host(evaluator, reply, context.watch)
-
-
-class _OfAll:
-    """A question that is no single case's: no case gives its place up for it. See `Watch`."""
-
-    def check(self) -> None:
-        """Nothing is sent."""
-
-    def asleep(self) -> AbstractContextManager[None]:
-        """Who waits is no case."""
-        return nullcontext()
-
-    def on_the_wire(self) -> AbstractContextManager[None]:
-        """Nothing is out."""
-        return nullcontext()
