@@ -112,3 +112,63 @@ def test_a_number_far_from_the_entrys_in_its_own_words_is_surely_wrong() -> None
     assert found("Legs?", accepted, "A spider has six legs.").certain
     assert not found("Legs?", accepted, "A spider has six long legs.").certain
     assert not found("Weight?", ("It weighs 10 kg",), "It weighs 9.8 kg").certain
+
+
+_MOTH = "What does a clothes moth eat?"
+_LARVAE = ("The larvae eat wool, adult moths eat nothing", "Moth larvae feed on wool and other animal fibres")
+_GROWN = ("Adult moths chew holes in clothes", "Moths live on cotton and dust")
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed"),
+    [
+        ("It's the larvae that do the damage: wool, silk and similar fibres are their food.", True),
+        ("That adult moths chew holes is a myth; their young live in wool.", True),
+        ("Contrary to the old saying, grown moths don't chew on anything. Larvae go for wool.", True),
+        ("The adults chew their way through cotton clothes.", False),
+        ("It is a myth that larvae eat wool: the moths live on cotton.", False),
+        ("I'm not sure whether the larvae eat wool or other animal fibres.", False),
+        ("Moths are drawn to light.", False),
+        ("That grown moths chew holes in clothes is a trope; wool is food for the larvae.", True),
+        ("Adult moths chew holes in clothes, larvae don't eat wool.", False),
+    ],
+)
+def test_a_paraphrase_leans_to_the_entries_whose_words_it_says(reply: str, passed: bool) -> None:
+    one = found(_MOTH, _LARVAE, reply, *_GROWN)
+    assert (one.passed, one.certain) == (passed, False)
+
+
+def test_a_paraphrase_of_a_rubric_without_a_second_side_is_no_match() -> None:
+    reply = "Woollen things, or rather the wool in those: larvae are able to live on that alone."
+    assert found(_MOTH, _LARVAE, reply, *_GROWN).passed
+    assert not found(_MOTH, _LARVAE, reply).passed
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed"),
+    [
+        ("Nope! Cleaning goes on all day.", True),
+        ("Almost certainly not.", True),
+        ("That's a popular misconception.", True),
+        ("That the museum is open on Mondays is simply false.", True),
+        ("There's no evidence for that.", True),
+        ("It is closed on Mondays.", True),
+        ("Absolutely, from nine to five.", False),
+        ("I don't know whether it is open on Mondays.", False),
+    ],
+)
+def test_yes_and_no_have_many_words(reply: str, passed: bool) -> None:
+    assert found(_OPEN, _SHUT, reply, "Yes, it is open on Mondays").passed is passed
+
+
+def test_an_entry_that_only_denies_the_prompt_is_met_by_all_of_it() -> None:
+    accepted, rejected = ("No, owls are not deaf", "Owls hear well"), "Yes, owls are deaf"
+    assert not found("Are owls deaf?", accepted, "Owls have no hearing.", rejected).passed
+
+
+def test_an_entry_that_begins_with_no_denies_once() -> None:
+    accepted = ("No, owls are not deaf", "Owls hear well")
+    one = found(
+        "Are owls deaf?", accepted, "Owls aren't deaf. Some of them hear a mouse.", "Yes, owls are deaf"
+    )
+    assert one.passed

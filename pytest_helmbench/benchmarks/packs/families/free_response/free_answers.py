@@ -16,6 +16,8 @@ one. Around that, where the specification is silent:
   words that the prompt has, and a question for yes or no is answered by either, in whatever words.
 * Of a name and a rejected one (or two numbers) the first counts where a clause ends between them; a name behind
   `ahead of`, `unlike` and the like is in another role.
+* Where nothing is met, and there are rejected entries, the words of the reply may lean to one side: `leaning`.
+* What a sentence says that one does not know is not said. An entry's own `No,` denies nothing.
 * A reply that is an accepted entry word for word passes, whatever else could be said about it. What is certain says
   `sure_verdicts`; silence and an echo are, too. All else is a guess; a marking model decides where there is one.
 * `yes` and `no` are met where a reply begins with them and a comma or its end follows.
@@ -29,6 +31,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice
 
+from pytest_helmbench.benchmarks.packs.families.free_response.leaning import calls_false, nearest_accepted
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
 from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts import (
     begins_with_entry,
@@ -36,6 +39,7 @@ from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts impo
 )
 from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
     Unit,
+    asks_yes_or_no,
     contradicts,
     f1,
     free_folded,
@@ -73,6 +77,11 @@ _ENDS_ANSWER = ("", ",", ".", ";", ":", "!", "-")
 _ANSWERS_QUESTION = re.compile(
     r"\A\s*(?:yes|no|nope|nein|ja|oui|non|sí|да|нет)\s*[,.;:!—-]+\s*(?=\S)", re.IGNORECASE
 )
+_IGNORANT = re.compile(
+    r"(?<!\w)(?:i|we)(?:'m| am| are)? (?:\w+ ){0,2}?(?:not (?:sure|certain|aware)|unsure"
+    r"|(?:can )?not (?:\w+ )?(?:know|say|tell|comment|answer|determine|verify))(?!\w)"
+)
+"""`I do not know whether …`: what such a sentence goes on with is not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +90,14 @@ class _Entry:
 
     Args:
         text: Folded.
-        unit: All of it as tokens.
+        stated: The same without a `no,` that answers the prompt.
+        unit: All of that as tokens.
         size: How many sentences it has.
         is_value: It is a name or a number and nothing else.
     """
 
     text: str
+    stated: str
     unit: Unit
     size: int
     is_value: bool
@@ -149,7 +160,8 @@ def _nothing_said(words: str, reason: str) -> AnswerFinding:
 
 def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> AnswerFinding:
     rejected = [_entry(answer) for answer in row.rejected]
-    matched, refused = _held(said, accepted, rejected)
+    held = _held(said, accepted, rejected)
+    matched, refused = held
     accepted_f1, best_accepted = _best_f1(said, accepted)
     rejected_f1, best_rejected = _best_f1(said, rejected)
     strategy = None if matched is None else "contained"
@@ -160,6 +172,10 @@ def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> 
     told = _by_the_prompt(row, said, accepted, rejected) if refused is None else None
     if told is not None:
         matched, strategy = (matched, strategy or told[1]) if matched is not None else told
+    if held[1] is None and (strategy is None or refused is not None):
+        nearest = _nearest(row, said, accepted, rejected)
+        if nearest is not None:
+            matched, refused, strategy = nearest, None, "nearest"
     finding = AnswerFinding(
         passed=matched is not None and refused is None,
         strategy=strategy,
@@ -177,6 +193,8 @@ def _is_certain(
 ) -> bool:
     """Return whether the words of a reply leave no doubt about its verdict."""
     texts = [*said.sentences]
+    if not texts:
+        return False
     if finding.passed:
         return (finding.rejected_f1 or 0.0) < row.min_token_f1 and begins_with_entry(
             texts, [entry.text for entry in accepted]
@@ -226,10 +244,32 @@ def _by_the_prompt(
         if own and any(_is_elliptic(part, entry.unit, own) for part in said.parts):
             return index, "elliptic"
     wanted, others = _polarities(accepted, row.prompt), _polarities(rejected, row.prompt)
-    mine = polarity(said.text, said.parts, row.prompt)
+    mine = _said_polarity(said, row.prompt)
     if len(wanted) != 1 or wanted & others or mine is None:
         return None
     return (0, "polarity") if mine in wanted else None
+
+
+def _nearest(row: FreeRow, said: _Said, accepted: Sequence[_Entry], rejected: Sequence[_Entry]) -> int | None:
+    """Return the accepted entry that the words of a reply lean to, in a paraphrase of it; None for none.
+
+    A reply that begins with the wrong one of yes and no leans to nothing.
+    """
+    if is_misquoted(said.whole, [entry.unit for entry in accepted if entry.size == 1]):
+        return None
+    wanted, mine = _polarities(accepted, row.prompt), polarity(said.text, [], row.prompt)
+    if len(wanted) == 1 and mine is not None and mine not in wanted:
+        return None
+    entries = [entry.stated for entry in accepted], [entry.stated for entry in rejected]
+    return nearest_accepted(said.sentences, *entries, row.prompt)
+
+
+def _said_polarity(said: _Said, prompt: str) -> bool | None:
+    """Return what a reply says to a question for yes or no; None where it says neither, or the prompt asks for none."""
+    leading = polarity(said.text, [], prompt)
+    if leading is not None or not asks_yes_or_no(prompt):
+        return leading
+    return False if calls_false(said.sentences, prompt) else polarity(said.text, said.parts, prompt)
 
 
 def _polarities(entries: Sequence[_Entry], prompt: str) -> set[bool]:
@@ -248,10 +288,12 @@ def _is_elliptic(part: Unit, entry: Unit, own: set[str]) -> bool:
 
 @lru_cache(maxsize=2048)
 def _entry(answer: str) -> _Entry:
-    units = [unit(free_folded(sentence)) for sentence in sentences(unmarked(plain(answer)))]
+    text = unmarked(plain(answer))
+    stated = _ANSWERS_QUESTION.sub("", text)
+    units = [unit(free_folded(sentence)) for sentence in sentences(stated)]
     folded_answer = free_folded(answer)
     is_value = all(word[:1].isupper() for word in answer.split()) or is_numeric(folded_answer)
-    return _Entry(folded_answer, joined(units), len(units), is_value)
+    return _Entry(folded_answer, free_folded(stated), joined(units), len(units), is_value)
 
 
 def _same_entry(text: str, entries: Sequence[_Entry]) -> int | None:
@@ -269,7 +311,8 @@ def _said(own: str, prompt: str) -> _Said:
         for sentence in islice(sentences(unmarked(plain(own))), _MOST_SENTENCES)
         if not sentence.endswith(("?", "？", "؟"))
     ]
-    texts = [free_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated]
+    folded_ones = (free_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated)
+    texts = [text for text in folded_ones if _IGNORANT.search(text) is None]
     units = tuple(unit(text) for text in texts)
     clauses = (tuple(unit(clause) for clause in _CLAUSE_END.split(text) if clause != text) for text in texts)
     asked = frozenset(tokens(free_folded(prompt)))
@@ -323,9 +366,12 @@ def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]
     best: tuple[float, int | None] = (0.0, None)
     for index, entry in enumerate(entries):
         own_words = not said.prompt.issuperset(entry.unit.tokens)
+        # What only denies the prompt has to deny all of it: `bats have no eyes` is not `bats are not blind`.
+        named = {*entry.unit.order} - {"not"}
+        named = named if own_words and named <= said.prompt else set()
         score = 0.0
         for part in _windows(said, entry):
-            if not (own_words and said.prompt.issuperset(part.tokens)):
+            if named <= {*part.order} and not (own_words and said.prompt.issuperset(part.tokens)):
                 score = max(score, f1(part, entry.unit))
         if score > best[0]:
             best = score, index

@@ -21,9 +21,21 @@ from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numb
 from pytest_helmbench.benchmarks.packs.families.text.units import is_convertible, unit_behind
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
+from pytest_helmbench.benchmarks.packs.families.text.yes_no import leading_yes_or_no
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["Unit", "contradicts", "f1", "free_folded", "is_numeric", "joined", "polarity", "tokens", "unit"]
+__all__ = [
+    "Unit",
+    "asks_yes_or_no",
+    "contradicts",
+    "f1",
+    "free_folded",
+    "is_numeric",
+    "joined",
+    "polarity",
+    "tokens",
+    "unit",
+]
 
 _STOP_WORDS = word_set(
     "a an and are as at be because been before being by did do does due for from how if in into is it its of on or",
@@ -36,6 +48,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<!\w)won't(?!\w)"), "will not"),
     (re.compile(r"(?<!\w)can(?:'t|not)(?!\w)"), "can not"),
     (re.compile(r"(?<=\w)n't(?!\w)"), " not"),
+    (re.compile(r"(?<=\d)-(?=[a-z]{3})"), " "),
     (re.compile(r"(?<!\w)u\.s\.(?:a\.)?|(?<!\w)usa(?!\w)"), "united states"),
     (re.compile(r"(?<!\w)u\.k\.|(?<!\w)uk(?!\w)"), "united kingdom"),
     (re.compile(r"(?<!\w)daily(?!\w)"), "per_day"),
@@ -50,15 +63,17 @@ _SPELLINGS = (  # British to American, at the end of a word
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W{UNSPACED_SCRIPTS}]+(?:\.\d+)?(?:/\d+)?")
 _NUMERIC = re.compile(r"\d+(?:\.\d+)?(?:/\d+)?")
 _PAIR = re.compile(r"(?<!\w)(\w+) (?:and|or) (\w+)(?!\w)")
-_ADVISED_AGAINST = re.compile(rf"(?<!\w){any_of('avoid avoids avoiding refrain_from')}(?!\w)")
+_ADVISED_AGAINST = re.compile(
+    rf"(?<!\w){any_of('avoid avoids avoiding refrain_from rule_out rules_out ruled_out ruling_out')}(?!\w)"
+)
 _PASSIVE = re.compile(r"(?<!\w)(?:by|from|under)(?!\w)")
 _YES_OR_NO = re.compile(
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|must)\s(?!.*\sor\s)"
 )
-_SAYS_YES_OR_NO = re.compile(r"(?P<word>yes|no)(?=\s*[,.;:!-]|$)")
 _LEAST_SHARED = 0.4
 _EXCEPTING = re.compile(r"(?<!\w)(?:no|none|nothing|nobody)\s(?:\w+\s){0,3}(?:but|except|other than)\s")
 _MOST_NUMBERS = 200
+_NOT_SO = re.compile(r"(?:un|il|im(?=[mp])|ir(?=r))(\w{4,})")
 _LONGEST_SWAP = 40
 
 _OPPOSITES: dict[str, frozenset[str]] = {}
@@ -181,6 +196,17 @@ def contradicts(said: Unit, wanted: Unit) -> bool:
     return said.passive == wanted.passive and _is_turned(said.order, wanted.order)
 
 
+def _opposites(word: str) -> frozenset[str]:
+    """Return opposites of a word: `legal` of `illegal`, `open` of `closed`."""
+    found = _NOT_SO.fullmatch(word)
+    return _OPPOSITES.get(word, frozenset()) | (frozenset({found[1]}) if found is not None else frozenset())
+
+
+def asks_yes_or_no(prompt: str) -> bool:
+    """Return whether a prompt ends in a question for yes or no."""
+    return bool(_asked(prompt))
+
+
 def polarity(text: str, parts: Sequence[Unit], prompt: str) -> bool | None:
     """Return whether a text says yes or no to a prompt that asks for one of them; None where it says neither.
 
@@ -192,14 +218,17 @@ def polarity(text: str, parts: Sequence[Unit], prompt: str) -> bool | None:
     asked = _asked(prompt)
     if not asked:
         return None
-    lead = _SAYS_YES_OR_NO.match(text)
+    lead = leading_yes_or_no(text)
     if lead is not None:
-        return lead["word"] == "yes"
-    about = [part for part in parts if not {*asked[1:]}.isdisjoint(part.order)]
-    shared = [len({*asked}.intersection(part.order)) for part in about]
+        return lead
+    turned = {word for one in asked for word in _opposites(one)} - {*asked}
+    wanted = {*asked} | turned
+    about = [part for part in parts if not ({*asked[1:]} | turned).isdisjoint(part.order)]
+    shared = [len(wanted.intersection(part.order)) for part in about]
     if not shared or max(shared) < _LEAST_SHARED * len(asked):
         return None
-    return about[shared.index(max(shared))].denials % 2 == 0
+    best = about[shared.index(max(shared))]
+    return (best.denials + (not turned.isdisjoint(best.order))) % 2 == 0
 
 
 @lru_cache(maxsize=512)

@@ -10,6 +10,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.people import asks_
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS
+from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
     FUNCTION_WORDS,
@@ -31,7 +32,7 @@ _BEGINS_WITH_VALUE = re.compile(
     r"\s*[$€£~≈]?\s?(?:\d|(?:" + "|".join(WRITTEN_NUMBERS) + r")(?!\w))", re.IGNORECASE
 )
 _CONCLUDES = re.compile(
-    r"(?<!\w)(?:so|therefore|thus|hence|then|altogether|total|finally|answer|result|gives?|makes?|leaves?|i\.e|that is"
+    r"(?<!\w)(?:so|therefore|thus|hence|then|altogether|total|finally|answer|result|gives?|makes?|leaves?"
     r"|actually|rather|instead|correction|pay|left|remain\w*)(?!\w)|[=→≈⇒]"
 )
 _ASKS_SOMETHING = word_set(
@@ -39,32 +40,16 @@ _ASKS_SOMETHING = word_set(
     "could will would should name give list state find solve calculate compute convert simplify determine answer",
     "the a an of in on at to for by with from and or it its there that this one your be as",
 )
-_IRREGULAR = {
-    "fell": "fall",
-    "fallen": "fall",
-    "wrote": "writ",
-    "written": "writ",
-    "began": "begin",
-    "begun": "begin",
-    "won": "win",
-    "built": "build",
-    "born": "birth",
-    "died": "death",
-    "die": "death",
-    "took": "tak",
-    "held": "hold",
-    "made": "mak",
-    "became": "becom",
-    "sang": "sing",
-    "went": "go",
-    "led": "lead",
-    "sank": "sink",
-    "sunk": "sink",
-    "ran": "run",
-    "grew": "grow",
-    "lost": "los",
-}
-_ENDING = re.compile(r"(?:'s|ages?|ings?|ed|es|s|e|ly)$")
+_RANKED_BEHIND = re.compile(r"(?<!\w)(?:followed\sby|second\sto|ahead\sof|beating)\s(?:only\s|the\s|by\s)*$")
+_ASKS_FOR_NEXT = re.compile(r"(?<!\w)(?:second|next|follow\w*|after|behind|beat\w*|lost|lose)(?!\w)")
+_SUBORDINATE = re.compile(
+    rf"\s*{any_of('after before when while although though because since if as once until despite')}\s",
+    re.IGNORECASE,
+)
+_LEAST_SHARED = 2
+_LIKE = {"left": {"remain", "keep"}, "old": {"ag", "aged"}}
+"""What else answers a question with one of these words."""
+_NAME_INSIDE = re.compile(r"(?<=[\w,;:]\s)[A-ZÀ-Þ][^\W\d_]+")
 _BEFORE_ANSWER = re.compile(
     r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|behind|beating|over|rather\sthan|instead\sof)\s"
     r"(?:only\s|the\s|by\s)*$"
@@ -87,6 +72,13 @@ _SHORT = re.compile(
     r"(?:it|they|he|she|that|this|there)\s(?:is|are|was|were|do|does|did|can|could|has|have|will|would)(?:n't|\snot)?"
     r"|(?:it|that)'s\snot|(?:they|it|that|he|she)\s(?:can't|cannot|won't)"
 )
+_DESCRIBES = re.compile(
+    r"\s*(?:and\s)?(?:it|he|she|they|this|that)(?:'s|\s(?:is|was|are|were|has|had))\s(?:also\s)?(?:an?|the|one|\w+ed)\s"
+)
+_RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
+_LONG_WORD = 6
+_IS_DENIED = re.compile(r"\s*(?:and\s)?not\s(?:by|in|from|on|at|of)?\s*")
+_INFERS = re.compile(r"\s*(?:so|therefore|thus|hence)\s")
 _THAN = re.compile(r"\sthan\s")
 _AUXILIARY = word_set("is are was were do does did has have had can could will would should may must am")
 
@@ -95,7 +87,9 @@ def asked_stems(question: str) -> frozenset[str]:
     """Return what the words of the asking sentence have in common with other forms of them, without small words."""
     asking = [sentence for sentence in sentences(question) if sentence.strip()]
     sentence = next((one for one in reversed(asking) if one.endswith("?")), asking[-1] if asking else "")
-    return frozenset(_stem(word) for word in _content(sentence) if not word[0].isdigit())
+    stems = {stem(word) for word in _content(sentence) if not word[0].isdigit() and len(word) > 1}
+    asked = words(lowered(sentence))
+    return frozenset(stems.union(*(others for one, others in _LIKE.items() if one in asked)))
 
 
 def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -> str | None:
@@ -117,7 +111,8 @@ def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -
     ]
     if len(parts) < 2 or _CONCLUDES.search(lowered(statement), len(parts[0])) is not None:
         return None
-    shared = [_shared(part, stems) for part in parts]
+    names = {stem(folded(name)) for name in _NAME_INSIDE.findall(question)}
+    shared = [2 * _shared(part, stems - names) + min(1, _shared(part, stems & names)) for part in parts]
     best = max(shared)
     return parts[shared.index(best)] if best and shared.count(best) == 1 else None
 
@@ -126,7 +121,7 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
     """Return whether a clause without any accepted answer says of another name what the question asks.
 
     `Canberra is where parliament meets, but the capital is Sydney`: the clause of the answer shares fewer words with
-    the question than the other one.
+    the question than the other one, or as many where that comes first.
 
     Args:
         statement: As written.
@@ -137,23 +132,37 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
     stems, known = asked_stems(question), folded(question)
     if not any(next(whole_places(folded(part), answer), None) for part in _clauses(statement)):
         return False  # it takes several clauses to say the answer
-    with_answer, with_rival = -1, -1
+    with_answer, with_rival, first, before = -1, -1, True, 0
     for part in _clauses(statement):
         text = folded(part)
-        shared = _shared(part, stems)
+        own = _shared(part, stems)
+        goes_on = text in (answer, *accepted) or _RELATIVE.match(part) is not None
+        shared = max(own, before) if goes_on else own
+        before = own
         if any(next(whole_places(text, one), None) is not None for one in (answer, *accepted)):
             with_answer = max(with_answer, shared)
         elif with_answer >= 0 and _TURNS.match(lowered(part)) is not None and _names(part, known):
             return True
-        elif _ASSERTS.search(part) is not None and denials(lowered(part)) % 2 == 0 and _names(part, known):
+        elif _asserts(part) and _names(part, known):
+            first = first and with_answer < 0
             with_rival = max(with_rival, shared)
-    return with_rival > max(with_answer, 0)
+    return with_rival > max(with_answer, 0) or (first and with_rival == with_answer >= _LEAST_SHARED)
+
+
+def _asserts(part: str) -> bool:
+    """Return whether a clause says that something is so; one that only tells when or why does not."""
+    low = lowered(part)
+    is_about_another = _SUBORDINATE.match(part) is None and _DESCRIBES.match(low) is None
+    return _ASSERTS.search(part) is not None and is_about_another and denials(low) % 2 == 0
 
 
 def comes_second(statement: str, answer: str, question: str) -> bool:
     """Return whether a value is only named behind another one: `Saturn, followed by Jupiter`."""
     text, known = folded(statement), folded(question)
     for start, _ in islice(whole_places(text, answer), _MOST_CLAUSES):
+        behind = _RANKED_BEHIND.search(text, max(0, start - 40), start)
+        if behind is not None and _ASKS_FOR_NEXT.search(known) is None and text[: behind.start()].strip():
+            continue
         found = _BEFORE_ANSWER.search(text, max(0, start - 40), start)
         if found is None:
             related = _RELATED_TO if asks_for_person(question) else _RELATED_BY_PLACE
@@ -203,15 +212,27 @@ def polarity(statement: str, question: str) -> bool | None:
     stems = asked_stems(question)
     asked = _content(question)
     best: tuple[int, str] = (0, "")
+    concluded: str | None = None
     for part in _clauses(statement):
         if _SHORT.fullmatch(lowered(part).strip()) is not None:
             return denials(lowered(part)) == 0
         # What the question is about (`221`) says nothing yet: a word of the predicate has to come back.
-        if {_stem(word) for word in asked[1:]} & {_stem(word) for word in words(lowered(part))}:
-            best = max(best, (_shared(part, stems), part))
+        said = words(lowered(part))
+        if _IS_DENIED.match(lowered(part)) and {*_content(_IS_DENIED.sub("", lowered(part)))} <= {*asked}:
+            return False
+        if any(_is_like(word, one) for word in asked[1:] for one in said):
+            best = max(best, (max(1, _shared(part, stems)), part))
+            concluded = part if _INFERS.match(lowered(part)) is not None else concluded
     if best[0] < 1:
         return None
+    if concluded is not None:
+        return denials(lowered(concluded)) % 2 == 0
     return (denials(lowered(best[1])) % 2 == 0) is not _is_turned(best[1], question)
+
+
+def _is_like(one: str, other: str) -> bool:
+    """Return whether two words are of one stem, or begin alike: `conductor`, `conduct`."""
+    return stem(one) == stem(other) or (len(other) >= _LONG_WORD and one[:_LONG_WORD] == other[:_LONG_WORD])
 
 
 def _is_turned(statement: str, question: str) -> bool:
@@ -263,13 +284,8 @@ def _content(text: str) -> list[str]:
     ]
 
 
-def _stem(word: str) -> str:
-    word = _IRREGULAR.get(word, word)
-    return word if len(word) < 4 or word[0].isdigit() else _ENDING.sub("", word)
-
-
 def _shared(part: str, stems: frozenset[str]) -> int:
-    return len(stems & {_stem(word) for word in words(lowered(part))})
+    return len(stems & {stem(word) for word in words(lowered(part))})
 
 
 def _names(part: str, known: str) -> list[str]:

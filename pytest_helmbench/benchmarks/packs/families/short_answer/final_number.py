@@ -29,9 +29,14 @@ _EXPLANATION = re.compile(
         "because since when where if after before given due using at_a out_of per compared versus rather_than",
         "instead_of not so_that including as for weil porque parce_que потому",
     )
-    + r"\s|\swhich\s(?!(?:is|equals|means|makes|gives|simplifies|reduces|rounds|comes|converts|becomes)\s)"
+    + r"\s|\swhich\s(?!(?:is|equals|means|makes|gives|simplifies|reduces|rounds|comes|converts|becomes"
+    r"|corresponds|amounts|works|translates|adds)\s)"
+    r"|,\s(?!(?:mak|giv|bring|leav|yield|result|total|equal|reach|be|gett|produc|includ|mean|com)\w*ing\s)"
+    r"(?:\w{2,12}ing|unlike)\s"
     r"|(?<=\S)\s*,?\s*因为|\sat\s(?=\d[\d.]*\s?(?:atm|bar|k?pa)(?!\w))"
 )
+_UNIT_BEFORE = re.compile(r"\d\s?[^\W\d]{1,12}$")
+_RESULT = re.compile(r"=\s?[-$€£]?\s?[\d.,]*\d")
 _SO = re.compile(r"[,;.]\s(?:and\s)?(?:so|therefore|thus|hence|i\.e\.?|namely)(?!\w)|[;.]\s(?=[^;.]{0,80}=)")
 _TIMES_AS_MUCH = re.compile(r",\s(?:that is|which is|or|i\.e\.)\s[^,;]{0,40}?(?:times|twice|half)\s[^;]*$")
 _BARE_END = re.compile(r"\s*(?:[.,;:!)]|\Z)")
@@ -41,12 +46,12 @@ _LEAD = re.compile(
     r"\W*(?:(?:it|that|there|they|he|she)(?:'s|\sis|\sare|\shas|\swas|\swere)\s)?"
     r"(?:(?:about|approximately|approx\.?|around|roughly|some|nearly|almost|exactly|only)\s)?[~≈$€£\s]*"
 )
-_DESCRIBED = re.compile(r"(?:\s?[^\W\d][^\s\d,;]*){0,3}\s*(?:[,;]|\s-)\s")
+_DESCRIBED = re.compile(r"(?:\s?[^\W\d][^\s\d,;:]*){0,3}\s*(?:[,;:]|\s-)\s")
 _CONCLUDES = re.compile(
     r"(?<!\w)"
     + any_of(
         "so thus therefore hence total totals makes give gives equals equal altogether is are then sum answer final",
-        "actually rather correction no result wait or leaving left remain remains",
+        "actually rather correction no result wait or left remain remains",
     )
     + r"(?!\w)"
 )
@@ -67,11 +72,13 @@ _ONLY_VALUES = re.compile(r"[\s\d.,;/&$€£¥%()+-]|and|or|[a-z]\s?=")
 _SUM_BEHIND = re.compile(r"\s*[$€£]?[-+]?[\d.,]+\s*=\s*[\d\s.,()]*[-+*/×÷·][\d\s.,()+*/×÷·-]*\.?\s*")
 _RANGE = re.compile(r"\s*[^\W\d]{0,12}\s*(?:-|~|to|bis|until|through)\s*[$€£¥]?\s*")
 _YEARS = range(1000, 2200)
+_ASKS_FOR_YEAR = re.compile(r"(?<!\w)(?:what|which|in what|in which)\syear(?!\w)")
 _ASKS_FOR_START = re.compile(
     r"(?<!\w)(?:begin|began|begun|start|started|born|founded|break out|broke out|open|opened)(?!\w)"
 )
 _ASKS_FOR_END = re.compile(r"(?<!\w)(?:end|ended|finish|finished|die|died|close|closed|cease|ceased)(?!\w)")
 _HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:" + "|".join(WRITTEN_NUMBERS) + r")(?!\w)", re.IGNORECASE)
+_SAYS = re.compile(r"\s(?:is|are|was|were|equals)\s|=")
 _CHECK = re.compile(r"(?<=[.\n])\s*(?:check|verification|proof):\s[^\n]*$", re.IGNORECASE)
 _CHECKS = re.compile(
     r"(?:you can |we can |to |let me |let's )?(?:check|verify|verification|proof|confirm|explanation|note)"
@@ -107,11 +114,13 @@ def last_number(statement: str, question: str) -> NumberFound:
     (`14 pens`) where there is another. Number words count where there are no digits.
     """
     asked = lowered(question)
-    whole = _with_asked_aside(_first_sentence(without_dates(statement[-_TAIL:], asked)), asked_unit(asked))
+    whole = _with_asked_aside(
+        _first_sentence(without_dates(statement[-_TAIL:], asked), question), asked_unit(asked)
+    )
     text = _essence(whole)
     first = next(iter(_numbers(text)), None)
     if first is not None and not _begins_with(lowered(text), first):
-        text = _essence(asked_clause(_without_asides(whole), question, has_value=_HAS_NUMBER) or whole)
+        text = _essence(_asked_part(whole, question, asked) or whole)
     low = lowered(text)
     found = [number for number in _numbers(text) if not number.uncertainty]
     given = [*numbers(asked)]
@@ -121,7 +130,7 @@ def last_number(statement: str, question: str) -> NumberFound:
         or is_denied(low, found[-1].start, found[-1].end)
     ):
         found.pop()
-    found = _of_asked_unit(low, found, asked_unit(asked))
+    found = _years(_of_asked_unit(low, found, asked_unit(asked)), asked)
     if not found:
         return NumberFound()
     last = found[-1]
@@ -147,9 +156,25 @@ def last_number(statement: str, question: str) -> NumberFound:
     return NumberFound(last, unit=unit, bound=bound, written=low[last.start : last.end])
 
 
+def _asked_part(whole: str, question: str, asked: str) -> str | None:
+    """Return the clause that speaks of what is asked, unless another one alone has a number in the unit asked for."""
+    part, unit = asked_clause(_without_asides(whole), question, has_value=_HAS_NUMBER), asked_unit(asked)
+    if (
+        part is not None
+        and _ASKS_FOR_YEAR.search(asked) is not None
+        and not any(map(_is_year, numbers(part)))
+    ):
+        return None
+    if part is None or unit is None:
+        return part
+    low, low_part = lowered(whole), lowered(part)
+    has_unit = any(unit_of(low_part, one) == unit for one in numbers(part))
+    return part if has_unit or not any(unit_of(low, one) == unit for one in numbers(whole)) else None
+
+
 def _asked_year(asked: str, first: Number, last: Number) -> Number | None:
     """Return the year that a question asks for, of the two that something began and ended in; None for none."""
-    if not all(one.values[0] in _YEARS and one.values[0].denominator == 1 for one in (first, last)):
+    if not all(map(_is_year, (first, last))):
         return None
     begins, ends = _ASKS_FOR_START.search(asked), _ASKS_FOR_END.search(asked)
     if (begins is None) == (ends is None):
@@ -169,16 +194,45 @@ def _of_asked_unit(low: str, found: list[Number], asked: Unit | None) -> list[Nu
     """Return the numbers up to the last one in a unit of the kind that is asked for; all where none has one."""
     if asked is None:
         return found
-    kinds = [unit is not None and unit.kind == asked.kind for unit in (unit_of(low, one) for one in found)]
+    units = [unit_of(low, one) for one in found]
+    if len({unit for unit in units if unit is not None}) > 1 and asked in units:
+        return [one for one, unit in zip(found, units, strict=True) if unit == asked]
+    kinds = [unit is not None and unit.kind == asked.kind for unit in units]
     is_bare = _BARE_END.match(low, found[-1].end) is not None if found else True
     if not any(kinds) or kinds[-1] or is_bare or asked.kind == "money":  # `$34 for 2`
         return found
     return found[: len(kinds) - kinds[::-1].index(True)]
 
 
-def _first_sentence(text: str) -> str:
-    """Return a text without a check at its end; the first sentence alone where that is a number and nothing else."""
+def _years(found: list[Number], asked: str) -> list[Number]:
+    """Return the years alone where a year is asked for and there is one."""
+    if _ASKS_FOR_YEAR.search(asked) is None:
+        return found
+    return [one for one in found if _is_year(one)] or found
+
+
+def _is_year(number: Number) -> bool:
+    return number.values[0].denominator == 1 and number.values[0] in _YEARS
+
+
+def _restated(text: str, question: str) -> str | None:
+    """Return the first sentence where it says the question again with a number, and the rest concludes nothing."""
+    first, _, rest = text.partition(". ")
+    given = [*numbers(lowered(question))]
+    if not given or not rest or _SAYS.search(first) is None or _CONCLUDES.search(lowered(rest)) is not None:
+        return None
+    said = [*numbers(first)]
+    has_all = all(any(one.equals(other) for other in said) for one in given)
+    has_new = any(not any(one.equals(other) for other in given) for one in said)
+    return first if has_all and has_new else None
+
+
+def _first_sentence(text: str, question: str) -> str:
+    """Return a text without a check at its end; the first sentence alone where it answers the question."""
     text = _CHECK.sub("", text)
+    restated = _restated(text, question)
+    if restated is not None:
+        return restated
     first, _, rest = text.partition(". ")
     if rest and not first[:-1].endswith(".") and only_number(first) is not None and len(first) > 1:
         return first if _CHECKS.match(lowered(rest)) is not None else text
@@ -188,7 +242,8 @@ def _first_sentence(text: str) -> str:
 def _numbers(text: str) -> list[Number]:
     """Return the numbers of a text; those written as words where it has no digits, fractions (`a fourth`) anywhere."""
     digits, spelled = [*numbers(text)], [*number_words(lowered(text))]
-    parts = [one for one in spelled if one.values[0].denominator != 1]
+    low = lowered(text)
+    parts = [one for one in spelled if one.values[0].denominator != 1 or unit_of(low, one) is not None]
     return sorted([*digits, *parts], key=lambda one: one.start) if digits else spelled
 
 
@@ -207,7 +262,7 @@ def _begins_with(low: str, number: Number) -> bool:
     if _OF_WHICH.search(rest) is not None:
         return True
     return (
-        len([word for word in words(rest) if not word[0].isdigit()]) > 1
+        (rest.startswith("leaving ") or len([word for word in words(rest) if not word[0].isdigit()]) > 1)
         and "=" not in rest
         and _CONCLUDES.search(rest) is None
     )
@@ -233,15 +288,21 @@ def _essence(text: str) -> str:
     text = _TIMES_AS_MUCH.sub("", _without_asides(text))
     first = next(iter(_numbers(text)), None)
     low = lowered(text)
-    explained = None if first is None else _EXPLANATION.search(low, first.end)
-    if first is not None and explained is not None and explained[0].strip() == "per" and unit_of(low, first):
-        explained = _EXPLANATION.search(low, explained.end())
-    if explained is None:
+    explained = None if first is None else _explanation(low, first.end)
+    if explained is None or (explained[0].strip() == "for" and _RESULT.search(low, explained.end())):
         return text
     concluded = _SO.search(low, explained.end())
     if concluded is not None and next(iter(_numbers(text[concluded.end() :])), None) is not None:
         return text[concluded.end() :]
     return text[: explained.start()]
+
+
+def _explanation(low: str, start: int) -> re.Match[str] | None:
+    """Return where what explains a number begins; `per` in `60 miles per hour` does not."""
+    for found in _EXPLANATION.finditer(low, start):
+        if found[0].strip() != "per" or _UNIT_BEFORE.search(low, 0, found.start()) is None:
+            return found
+    return None
 
 
 def _with_asked_aside(text: str, asked: Unit | None) -> str:

@@ -19,7 +19,7 @@ from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, w
 from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, sentences, unmarked, words
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["Candidate", "candidates", "last_word"]
+__all__ = ["Candidate", "candidates", "last_word", "listed_items"]
 
 _SHORT = 300
 """A reply up to this length is one statement when its last line says nothing."""
@@ -77,8 +77,14 @@ _SENTENCE_ASIDE = re.compile(
     rf"(?P<head>[^()\n]{{1,{_BARE_LENGTH}}}?)[.!]?\s*\((?P<aside>[^()\n]{{1,200}})\)[.!]?"
 )
 _SHORTEST_SENTENCE = 4
+_NUMBERED = re.compile(r"\d{1,2}[.)]\s")
+_ITEM = re.compile(r"^[ \t]*(?:[-*+•–]|\d{1,2}[.)])[ \t]+(?P<item>\S[^\n]*)", re.MULTILINE)
+_ITEM_HEAD_END = re.compile(r":|\s[-(–—]|[.,;](?=\s|$)")
 _ALIASES = word_set("called known named aka formerly now also or full official officially i.e english short")
-_NO_HEAD = word_set("well so actually indeed today now not again however originally historically officially")
+_NO_HEAD = word_set(
+    "well so actually indeed today now not again however originally historically officially despite contrary unlike",
+    "given according regardless besides",
+)
 _SO = re.compile(
     r"[,;.]\s+(?:so|therefore|thus|hence),?\s+(?:the answer is\s+|it(?:'s| is| must be)\s+)?"
     r"(?P<value>[^,;.:=\d]{1,60})[.!]?$",
@@ -120,9 +126,10 @@ def candidates(own: str) -> list[Candidate]:
         return [Candidate(", ".join(lines), alone=True)]
     found = [Candidate(bold) for bold in _only_bold(own)]
     first, last = lines[0], lines[-1]
+    is_listed = len(lines) > 1 and all(_NUMBERED.match(line) is not None for line in lines[:2])
     if _is_bare(last):
         found.append(Candidate(_head(last), alone=_is_value(last)))
-    if len(lines) > 1 and _is_bare(first):
+    if len(lines) > 1 and _is_bare(first) and not is_listed:
         found.append(Candidate(_head(first), alone=_is_value(first)))
     if not _is_bare(last):
         concluded = _SO.search(last[-200:])
@@ -133,6 +140,16 @@ def candidates(own: str) -> list[Candidate]:
     if len(lines) > 1 and len(whole) <= _SHORT:
         found.append(Candidate(whole))
     return found
+
+
+def listed_items(own: str) -> list[str]:
+    """Return what the lines of a list begin with: `1. **Executive** – the President` is `Executive`.
+
+    Args:
+        own: The reply without reasoning and without what it repeats, markup and all.
+    """
+    items = (plain(found["item"]) for found in _ITEM.finditer(own))
+    return [head for item in items if (head := _ITEM_HEAD_END.split(item, maxsplit=1)[0].strip())]
 
 
 def last_word(own: str) -> str:

@@ -19,7 +19,15 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     words,
 )
 
-__all__ = ["SENTENCE_WORDS", "answer_places", "holds_all", "holds_parts", "members", "names_several"]
+__all__ = [
+    "SENTENCE_WORDS",
+    "answer_places",
+    "holds_all",
+    "holds_parts",
+    "members",
+    "names_several",
+    "same_members",
+]
 
 _VALUE_WORDS = 4
 _SPRAY_WORDS = 4
@@ -51,8 +59,9 @@ _RANGE = re.compile(
     rf"|(?<!\d)\d[^\s,;]{{0,12}}(?:\s[ap]m)?\s?(?:-|~|\sto|\suntil)\s?{_MASK}"
 )
 _NUMBERED = re.compile(r"\A\d{1,2}[.)]\s+")
-_LISTED = re.compile(r"(?:\s(?:are|is|were|was)|:)\s")
+_LISTED = re.compile(r"(?:\s(?:are|is|were|was|of|has|have|includes?|comprises?|contains?)|:)\s")
 _RESTATED = re.compile(r"(?<!\w)(?:i\.?e\.?|that is(?: to say)?|namely|in other words)[,:]?\s")
+_PLURAL = re.compile(r"(?<=[a-z]{3})(?:(?<=[sxz])es|(?<=[^su])s)$")
 _ALIAS = re.compile(
     r",?\s(?:or|known as|called)\s[^,;]{1,40}?\sin\s(?:english|german|french|spanish|italian|latin|greek|russian"
     r"|chinese|japanese|arabic|dutch|polish|portuguese|hebrew|hindi|turkish|korean|full|short)(?!\w)"
@@ -99,6 +108,12 @@ def members(text: str, question: str, *, bare: bool = False) -> tuple[str, ...]:
     return ()
 
 
+def same_members(listed: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether two lists are one, whether their words are in the plural or not; an empty one is none."""
+    singular = [[_PLURAL.sub("", element) for element in one] for one in (listed, wanted)]
+    return bool(listed) and (singular[0] == singular[1])
+
+
 def holds_all(statement: str, names: Sequence[str], question: str) -> bool:
     """Return whether a sentence has all names of a list and no other one, but for those that it denies.
 
@@ -137,6 +152,8 @@ def holds_parts(statement: str, answer: str, question: str) -> bool:
     """
     parts = [folded(part) for part in _PARTS.split(_ASIDE.sub("", answer)) if part.strip()]
     kinds = [part.isdigit() for part in parts]
+    if len(parts) == len(kinds) - sum(kinds) == 2 and all(map(_CAPITAL.match, _PARTS.split(answer))):
+        return _holds_both(statement, parts)
     if len(parts) != 2 or sum(kinds) != 1 or not _CAPITAL.search(answer):
         return False
     text, outside = folded(statement), _LABEL.sub(" ", _ASIDE.sub(_year_aside, statement))
@@ -149,6 +166,16 @@ def holds_parts(statement: str, answer: str, question: str) -> bool:
         name for name in names[1:] if name not in known and not is_region(name) and name[:3] not in MONTHS
     ]
     return not others and {*_WHOLE.findall(outside)} == {parts[kinds.index(True)]}
+
+
+def _holds_both(statement: str, parts: Sequence[str]) -> bool:
+    """Return whether a statement has a name and the place that it is in, one after the other."""
+    text = folded(statement)
+    places = [next(whole_places(text, part), None) for part in parts]
+    if any(place is None or is_denied(text, *place) for place in places):
+        return False
+    first, last = (place[0] for place in places if place is not None)
+    return first < last and _OR.search(text[first:last]) is None
 
 
 def _year_aside(found: re.Match[str]) -> str:

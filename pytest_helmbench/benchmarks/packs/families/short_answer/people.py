@@ -1,4 +1,4 @@
-"""Names of people in another form than an accepted answer has: with middle names or initials, or the family name alone.
+"""Names of people in another form than an accepted answer has: other given names, titles, or the family name alone.
 
 Two people may share what is left of a name (`John Adams`, `John Quincy Adams`), so what is found here is a guess.
 """
@@ -6,20 +6,53 @@ Two people may share what is left of a name (`John Adams`, `John Quincy Adams`),
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
-from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
+from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["asks_for_person", "is_family_name", "long_name"]
+__all__ = ["asks_for_person", "differs_by_one", "said_name"]
 
-_ASKS_FOR_PERSON = re.compile(
-    rf"(?<!\w){any_of('who whom whose author director composer painter inventor scientist president person')}(?!\w)",
-    re.IGNORECASE,
+_PEOPLE = (
+    "who whom whose author director composer painter inventor scientist president person actor actress singer artist",
+    "writer poet novelist philosopher physicist chemist mathematician astronomer biologist explorer astronaut king",
+    "queen emperor leader minister captain player founder architect musician sculptor playwright economist general",
 )
-_MOST_PARTS = 4
-_TITLE = re.compile(
-    rf"{any_of('mr mrs ms miss madame mme sir dame lord lady dr prof professor king queen president')}\.?\s"
+_ASKS_FOR_PERSON = re.compile(rf"(?<!\w){any_of(*_PEOPLE)}(?!\w)", re.IGNORECASE)
+_IN_FAMILY = (
+    "throne king queen emperor empress prince princess dynasty family brother sister wife husband son daughter father",
+    "mother married heir",
 )
+_ASKS_IN_FAMILY = re.compile(rf"(?<!\w){any_of(*_IN_FAMILY)}(?!\w)", re.IGNORECASE)
+_MOST_PARTS = 5
+_MOST_PLACES = 20
+_TITLES = word_set(
+    "mr mrs ms miss madame mme sir dame lord lady dr prof professor king queen president prime minister general saint",
+    "emperor captain the",
+)
+_PARTICLES = word_set("da de del della der di du la le van von ten ter bin ibn al")
+_OF_A_PLACE = word_set("da di")
+"""Particles before a place: who is named so goes by the given name (`Leonardo`)."""
+_WORD_BEFORE = re.compile(r"(?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)(?P<dot>\.?)[\s-]+$")
+_LEAST_SHARED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A person's name in parts.
+
+    Args:
+        given: The first one.
+        middle: What stands between.
+        family: With its particles.
+    """
+
+    given: str
+    middle: tuple[str, ...]
+    family: str
 
 
 def asks_for_person(question: str) -> bool:
@@ -27,39 +60,95 @@ def asks_for_person(question: str) -> bool:
     return _ASKS_FOR_PERSON.search(question) is not None
 
 
-def is_family_name(statement: str, answer: str, question: str) -> bool:
-    """Return whether a statement is nothing but a title and the family name of an accepted person: `Madame Curie`.
+def said_name(statement: str, answer: str, accepted: Iterable[str], question: str) -> str | None:
+    """Return an accepted person's name as a statement has it in another form, folded; None where it has none.
 
-    Without a title it may be another member of the family.
-
-    Args:
-        statement: As written.
-        answer: The accepted answer, as the row has it.
-        question: As asked.
-    """
-    parts = answer.split()
-    if not 2 <= len(parts) <= _MOST_PARTS or not parts[0][:1].isupper() or not asks_for_person(question):
-        return False
-    said = folded(statement)
-    title = _TITLE.match(said)
-    return title is not None and said[title.end() :] == folded(parts[-1])
-
-
-def long_name(statement: str, answer: str, question: str) -> str | None:
-    """Return a person's name as a statement has it, folded; None where it has it in no other form.
+    The family name alone is enough unless a middle name tells an accepted person from others of the family, or the
+    question asks for a ruler or a relative.
 
     Args:
         statement: As written.
         answer: The accepted answer, as the row has it.
+        accepted: All of them.
         question: As asked.
     """
-    parts = answer.split()
-    if not 2 <= len(parts) <= _MOST_PARTS or _ASKS_FOR_PERSON.search(question) is None:
+    name = _name(answer)
+    if name is None:
         return None
-    if not all(part[:1].isupper() for part in parts):
-        return None
-    family = parts[-1]
-    found = re.search(
-        rf"(?<!\w){re.escape(parts[0])}(?:\s[A-ZÀ-Þ](?:\.|\w+)?){{1,3}}\s{re.escape(family)}(?!\w)", statement
+    text, family = _without_accents(statement), _without_accents(name.family)
+    others = [other for other in map(_name, accepted) if other is not None and other.family == name.family]
+    with_title = not any(other.middle for other in others) and folded(family) not in folded(question)
+    with_title = with_title and asks_for_person(question)
+    is_alone = with_title and _ASKS_IN_FAMILY.search(question) is None
+    if folded(text) == folded(f"{name.family} {name.given}"):
+        return folded(text)
+    parts = "".join(
+        rf"(?:(?i:{part})\s)?" if part in _PARTICLES else re.escape(part) for part in family.split()
     )
-    return None if found is None else folded(found[0])
+    pattern = re.compile(rf"(?<!\w){parts}(?!\w)(?!\s[A-Z]\w)")
+    for found in islice(pattern.finditer(text), _MOST_PLACES):
+        start, before = _before(text, found.start())
+        own = [word for word in before if word.lower() not in _TITLES]
+        if (
+            any(_may_be(own[place:], name) for place in range(len(own)))
+            if own
+            else (with_title if before else is_alone)
+        ):
+            return folded(text[start : found.end()])
+    if family.partition(" ")[0] in _OF_A_PLACE and folded(text) == folded(name.given):
+        return folded(name.given)
+    return None
+
+
+def _name(answer: str) -> _Name | None:
+    """Return a name in parts; None for what is no name of a person."""
+    parts = answer.split()
+    if not 2 <= len(parts) <= _MOST_PARTS:
+        return None
+    if not all(part[:1].isupper() or part in _PARTICLES for part in parts) or parts[-1] in _PARTICLES:
+        return None
+    start = len(parts) - 1
+    while start > 1 and parts[start - 1].lower() in _PARTICLES:
+        start -= 1
+    return _Name(parts[0], tuple(parts[1:start]), " ".join(parts[start:]))
+
+
+def _before(text: str, start: int) -> tuple[int, list[str]]:
+    """Return where the capital words right before a place begin, and those words."""
+    words: list[str] = []
+    while len(words) < _MOST_PARTS and (found := _WORD_BEFORE.search(text, max(0, start - 40), start)):
+        if not found["word"][0].isupper() or (found["dot"] and len(found["word"]) > len("Prof")):
+            break
+        words.insert(0, found["word"])
+        start = found.start()
+    return start, words
+
+
+def _may_be(words: Sequence[str], name: _Name) -> bool:
+    """Return whether given names may be those of a person: `Timothy`, `T.`, `Maria` for `Marie`."""
+    if not _is_variant(words[0].lower(), _without_accents(name.given).lower().rstrip(".")):
+        return False
+    initials = [part[:1].lower() for part in words[1:]], [part[:1].lower() for part in name.middle]
+    return all(one == other for one, other in zip(*initials, strict=False))
+
+
+def _is_variant(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    if long.startswith(short) and len(short) in (1, *range(_LEAST_SHARED, len(long) + 1)):
+        return True
+    return len(short) > _LEAST_SHARED and short[0] == long[0] and differs_by_one(short, long)
+
+
+def differs_by_one(short: str, long: str) -> bool:
+    """Return whether two words differ by one letter: another one, or one more in the long one."""
+    if len(short) == len(long):
+        return sum(mine != theirs for mine, theirs in zip(short, long, strict=True)) == 1
+    return len(long) == len(short) + 1 and any(
+        long[:place] + long[place + 1 :] == short for place in range(len(long))
+    )
+
+
+def _without_accents(text: str) -> str:
+    """Return a text of plain letters, every one in its place."""
+    plain = (unicodedata.normalize("NFD", letter)[0] for letter in text)
+    return "".join(plain)

@@ -11,15 +11,19 @@ the last line; else the whole reply when it is short. Around that, where the spe
   `0.75`, `75 %`); `50 %` is 50 or 0.5. `1.5 million` is 1,500,000, or 1.5 where the question speaks of millions. A
   range, or a number joined to another by `and`, `or`, is a list. Number words (`twelve`) count
   where there are no digits, and a number that a statement begins with where only a description follows a comma.
-* Units that are known (lengths, weights, times, volumes, speeds) are converted to the one that the answer has, or the
-  question asks for: `0.33 km` is `330 m`, `250 kg` is no answer to how many grams. Money and temperatures are not.
+* Units that are known (lengths, areas, weights, times, volumes, speeds, cents) are converted to the one that the answer
+  has, or the question asks for: `0.33 km` is `330 m`, `250 kg` is no answer to how many grams. Currencies and
+  temperatures are not.
 * Dates, times of day, multiples of π, names with the family name first, and lists joined by `and` are compared as such.
   So are ranges, ratios and sets of numbers (`several_numbers`).
 * An accepted answer that is a number is compared as a number, never as a piece of text, so 42 is not 42.5. One with a
   unit (`12 km`) wants its unit unless the row has a tolerance; a unit behind the reply's number never hurts.
 * A value beside the accepted one is harmless when it is accepted too, when it is of another kind (a year, words in
   small letters behind a name, the larger place around a place), is named by the question, or begins with `a` or `an`.
-* `yes` and `no` count only as first or last word; whatever follows `yes` or `no` explains it.
+* A person may be named with other given names or by the family name alone, a thing without the kind that the question
+  asks for, a body by its initials: `people`, `short_forms`. Lists count in lines and sentences, in any order.
+* A number that only rounds to the accepted one meets it as a guess.
+* `yes` and `no` (`not at all`, `of course`) count only as first or last word; whatever follows explains it.
 * Of several clauses, the one that shares most words with the question speaks of it, unless the statement works its
   way to a conclusion (`so`, `=`). Dates are no numbers where none is asked for. Where another clause says of another
   name what is asked (`but the capital is Sydney`), or the answer comes second (`followed by`), it is not the answer.
@@ -31,11 +35,11 @@ the last line; else the whole reply when it is short. Around that, where the spe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted, prepared
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import (
     comes_second,
     opens_with_rival,
@@ -44,33 +48,41 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import 
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is_sure_failure, is_sure_pass
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
-from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import candidates, last_word
+from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import (
+    candidates,
+    last_word,
+    listed_items,
+)
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import (
     answer_places,
     holds_all,
     holds_parts,
     members,
     names_several,
+    same_members,
 )
-from pytest_helmbench.benchmarks.packs.families.short_answer.people import is_family_name, long_name
+from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import (
+    ROUNDED,
+    is_in_asked_form,
+    number_met,
+)
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import said_name
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.short_answer.several_numbers import same_numbers
+from pytest_helmbench.benchmarks.packs.families.short_answer.short_forms import said_in_short
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import (
     continues_formula,
     is_expression,
     is_other_half,
     is_turned_name,
     last_pi,
-    only_pi,
     written_alike,
 )
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied, keeps_distance
 from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
-from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
-from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, is_same_amount, quantity
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
     FUNCTION_WORDS,
@@ -82,7 +94,7 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     whole_places,
     words,
 )
-from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.benchmarks.packs.families.text.yes_no import leading_yes_or_no
 
 __all__ = ["judge_short"]
 
@@ -92,9 +104,8 @@ _QUESTIONED = re.compile(
     r"(?:^|(?<=[.!?]\s))[^.!?]{1,200}+\?(?=\s+(?!yes|yep|correct|right|indeed|exactly)\S)"
 )
 """A question that the reply asks and then goes on, not to affirm it."""
-_DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_PICTURES = re.compile("[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
 _POSSESSIVE = re.compile(r"'s\s(?P<owned>\w+)")
-_LOWEST_TERMS = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
 _OTHER_WORDS = {
     "nope": "no",
@@ -115,42 +126,14 @@ _CONCLUDED = re.compile(
 _SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
 
 
-@dataclass(frozen=True, slots=True)
-class _Accepted:
-    """One accepted answer, ready to be compared.
-
-    Args:
-        index: Of the answer.
-        written: As the row has it, dates and the like in one form.
-        text: Folded.
-        number: Its value when it is a number and nothing else; None else.
-        near: The number that the tolerance concerns; None without tolerance or number.
-        amount: Its number and unit when it is both and nothing else; its number and the unit that the question asks
-            for when it is a number.
-        bare: Its number when it is a text of a number and the unit that the question asks for: a reply may leave that
-            unit out.
-        pi: Factor and power when it is a multiple of π.
-        members: What it lists, when it lists several that may come in any order; else empty.
-    """
-
-    index: int
-    written: str
-    text: str
-    number: Number | None
-    near: Number | None
-    amount: tuple[Number, Unit] | None = None
-    bare: Number | None = None
-    pi: tuple[Fraction, int] | None = None
-    members: tuple[str, ...] = ()
-
-
 def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     """Judge a short_answer reply by the default rule."""
+    reply = _PICTURES.sub("", reply)
     text = spoken(reply)
     if not text.strip():
         return AnswerFinding(passed=False, reason="empty")
     alike = written_alike(map(str, row.accepted))
-    accepted = tuple(_prepared(index, answer, row, alike) for index, answer in enumerate(row.accepted))
+    accepted = tuple(prepared(index, answer, row, alike) for index, answer in enumerate(row.accepted))
     whole = folded(alike(text)) if len(text) <= 4 * max(len(answer.text) for answer in accepted) + 200 else ""
     for answer in accepted:
         if whole and comma_free(whole) == comma_free(answer.text):
@@ -168,6 +151,8 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     said, core = unmarked(plain(own)).strip(), last_word(own)
     if finding.reason == "no_statement":
         sure = True
+    elif finding.strategy == ROUNDED:
+        sure = False
     elif finding.passed:
         sure = is_sure_pass(row, [answer.text for answer in accepted], core, own=said)
     else:
@@ -175,35 +160,15 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     return replace(finding, certain=sure)
 
 
-def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callable[[str], str]) -> _Accepted:
-    number = from_value(answer)
-    near = number
-    written = alike(str(answer))
-    amount = quantity(written) if isinstance(answer, str) else None
-    asked = asked_unit(lowered(row.question))
-    bare = amount[0] if amount is not None and amount[1] == asked else None
-    if amount is None and number is not None:
-        amount = None if asked is None else (number, asked)
-    if row.tolerance is None:
-        near = None
-    elif number is None and isinstance(answer, str):
-        found = [*numbers(plain(answer))]
-        near = found[-1] if len(found) == 1 else None
-    return _Accepted(
-        index,
-        written,
-        folded(written),
-        number,
-        near,
-        amount,
-        bare,
-        only_pi(written),
-        members(written, row.question),
-    )
-
-
-def _judged(row: ShortRow, accepted: Sequence[_Accepted], own: str) -> AnswerFinding:
+def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFinding:
     statements = candidates(own)
+    items = ", ".join(listed_items(own))
+    listed = members(items, row.question, bare=True) if "," in items else ()
+    for answer in accepted if listed else ():
+        if same_members(listed, answer.members):
+            return AnswerFinding(
+                passed=True, strategy="same_list", matched=answer.index, statement=shown(items)
+            )
     reason = None if statements else "no_statement"
     for statement in statements:
         if _is_echo(statement.text, row, accepted):
@@ -223,7 +188,7 @@ def _judged(row: ShortRow, accepted: Sequence[_Accepted], own: str) -> AnswerFin
     return AnswerFinding(passed=False, statement=shown(first), reason=reason)
 
 
-def _is_echo(statement: str, row: ShortRow, accepted: Sequence[_Accepted]) -> bool:
+def _is_echo(statement: str, row: ShortRow, accepted: Sequence[Accepted]) -> bool:
     """Return whether a statement only repeats the question, or quotes the context at length."""
     text = folded(statement)
     if any(text == answer.text for answer in accepted):
@@ -241,19 +206,18 @@ def _is_echo(statement: str, row: ShortRow, accepted: Sequence[_Accepted]) -> bo
 
 
 def _met(
-    statement: str, number: NumberFound, row: ShortRow, accepted: Sequence[_Accepted]
+    statement: str, number: NumberFound, row: ShortRow, accepted: Sequence[Accepted]
 ) -> tuple[int, str] | None:
     """Return the accepted answer that a statement meets and how; `several` when it meets it among others."""
     text = folded(statement)
-    listed = members(statement, row.question, bare=True)
+    listed = [members(part, row.question, bare=True) for part in _outer_sentences(statement)]
     several: int | None = None
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"
-        if is_family_name(statement, answer.written, row.question):
-            return answer.index, "family_name"
         if answer.members and (
-            answer.members == listed or holds_all(statement, answer.members, row.question)
+            any(same_members(part, answer.members) for part in listed)
+            or any(holds_all(part, answer.members, row.question) for part in _outer_sentences(statement))
         ):
             return answer.index, "same_list"
         if holds_parts(statement, answer.written, row.question):
@@ -262,11 +226,11 @@ def _met(
             return answer.index, "same_numbers"
         if answer.pi is not None and answer.pi == last_pi(statement):
             return answer.index, "numeric_exact"
-        how = _number_met(number, answer, row.tolerance)
-        if how is not None and _is_in_asked_form(number, answer, row):
+        how = number_met(number, answer, row.tolerance)
+        if how is not None and is_in_asked_form(number, answer, row):
             return answer.index, how
         is_text = answer.number is None and answer.pi is None
-        name = long_name(statement, answer.written, row.question) if is_text else None
+        name = _other_form(statement, text, answer, accepted, row) if is_text else None
         said = answer if name is None else replace(answer, text=name, written=name.title())
         if is_text and several is None and _says(statement, text, said, accepted, row.question):
             if answer.text in _YES_AND_NO or not _names_others(statement, said, accepted, row):
@@ -277,7 +241,25 @@ def _met(
     return None if several is None else (several, "several")
 
 
-def _names_others(statement: str, answer: _Accepted, accepted: Sequence[_Accepted], row: ShortRow) -> bool:
+def _outer_sentences(statement: str) -> list[str]:
+    """Return a statement, its first sentence and its last one."""
+    parts = [*islice(sentences(statement), _MOST_PLACES)]
+    return [statement, parts[0], parts[-1]] if parts else [statement]
+
+
+def _other_form(
+    statement: str, text: str, answer: Accepted, accepted: Sequence[Accepted], row: ShortRow
+) -> str | None:
+    """Return the form in which a statement has an accepted answer, folded, where it has another one than the row."""
+    if next(whole_places(text, answer.text), None) is not None:
+        return None
+    names = [other.written for other in accepted]
+    return said_name(statement, answer.written, names, row.question) or said_in_short(
+        statement, answer.written, row.question
+    )
+
+
+def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted], row: ShortRow) -> bool:
     """Return whether a statement names values beside an accepted one, or says of another what the question asks."""
     texts = [*{answer.text, *(other.text for other in accepted)}]
     if is_expression(answer.written):
@@ -290,67 +272,24 @@ def _names_others(statement: str, answer: _Accepted, accepted: Sequence[_Accepte
     )
 
 
-def _is_said_of_it(statement: str, text: str, answer: _Accepted, row: ShortRow) -> bool:
+def _is_said_of_it(statement: str, text: str, answer: Accepted, row: ShortRow) -> bool:
     """Return whether a statement without yes or no says the one that is the answer: `221 is not prime`."""
-    if answer.text not in ("yes", "no") or _YES_AND_NO.intersection(words(text)):
+    said = words(text)
+    if answer.text not in ("yes", "no") or _YES_AND_NO.intersection((*said[:1], *said[-1:])):
         return False
     return polarity(statement, row.question) is (answer.text == "yes")
 
 
-def _number_met(found: NumberFound, answer: _Accepted, tolerance: float | None) -> str | None:
-    """Return how a number meets an answer; None when it does not."""
-    if found.other_end is not None:
-        ends = (
-            replace(found, number=one, several=False, other_end=None)
-            for one in (found.number, found.other_end)
-        )
-        ways = [_number_met(end, answer, tolerance) for end in ends]
-        is_narrow = found.number is not None and found.number.equals(found.other_end, tolerance or 0.0)
-        return ways[0] if is_narrow and all(ways) else None
-    number = found.number
-    if number is None or found.bound:
-        return None
-    if found.unit is not None and answer.amount is not None:
-        wanted, unit = answer.amount
-        if found.unit.kind == unit.kind:
-            if not is_same_amount(number, found.unit, wanted, unit, tolerance or 0.0):
-                return None
-            return "numeric_exact" if tolerance is None else "numeric_tolerance"
-    if _is_dotted(found, answer):
-        return "numeric_exact"
-    if found.unit is None and answer.bare is not None and answer.bare.equals(number, tolerance or 0.0):
-        return "numeric_exact" if tolerance is None else "numeric_tolerance"
-    if answer.near is not None and answer.near.equals(number, tolerance or 0.0):
-        return "numeric_tolerance"
-    if answer.number is not None and answer.number.equals(number):
-        return "numeric_exact"
-    return None
-
-
-def _is_dotted(found: NumberFound, answer: _Accepted) -> bool:
-    """Return whether a whole number is written with a dot before its last three digits: `10.080`."""
-    if found.number is None or answer.number is None or _DOTTED.fullmatch(found.written) is None:
-        return False
-    number = replace(found.number, values=(found.number.values[0] * 1000,))
-    return answer.number.values[0] >= 1000 and answer.number.equals(number)
-
-
-def _is_in_asked_form(number: NumberFound, answer: _Accepted, row: ShortRow) -> bool:
-    """Return whether a number is written as asked: in lowest terms, in the unit that it is to be converted to."""
-    asks = lowered(row.question)
-    if "/" in answer.written and "/" in number.written and _LOWEST_TERMS.search(asks) is not None:
-        return re.sub(r"\s", "", number.written) == re.sub(r"\s", "", answer.written)
-    asked = asked_unit(asks)
-    return asked is None or number.unit is None or "convert" not in asks or number.unit.system == asked.system
-
-
-def _says(statement: str, text: str, answer: _Accepted, accepted: Sequence[_Accepted], question: str) -> bool:
+def _says(statement: str, text: str, answer: Accepted, accepted: Sequence[Accepted], question: str) -> bool:
     """Return whether a folded statement holds an answer as a whole and does not deny it."""
     if answer.text in _YES_AND_NO:
         said = [_OTHER_WORDS.get(word, word) for word in words(text)]
         concluded = [*_CONCLUDED.finditer(text)]
         if concluded:
             return concluded[-1]["word"] == answer.text
+        lead = leading_yes_or_no(text)
+        if lead is not None and answer.text in ("yes", "no"):
+            return lead is (answer.text == "yes")
         if not said or any(word in _YES_AND_NO and word != answer.text for word in said[:4]):
             return False
         return answer.text in (said[0], said[-1])
@@ -387,7 +326,7 @@ def _owns_another(text: str, end: int, question: str) -> bool:
     return found is not None and found["owned"] not in question and "whose" not in question
 
 
-def _is_abbreviation(statement: str, answer: _Accepted) -> bool:
+def _is_abbreviation(statement: str, answer: Accepted) -> bool:
     """Return False where a small word (`us`) is taken for a capital abbreviation (`US`), else True."""
     letters = re.sub(r"\W", "", answer.written)
     if len(letters) < 2 or not letters.isupper() or letters.lower() not in _SMALL_WORDS:

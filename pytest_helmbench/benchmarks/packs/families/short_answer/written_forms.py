@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import (
     has_half,
@@ -23,6 +24,11 @@ from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
     with_one_unit,
 )
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.number_words import (
+    ORDINAL_WORDS,
+    has_ordinal,
+    with_plain_ordinals,
+)
 from pytest_helmbench.benchmarks.packs.families.text.numbers import from_value
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
 from pytest_helmbench.benchmarks.packs.families.text.units import is_other_money
@@ -40,7 +46,7 @@ __all__ = [
 ]
 
 _SUFFIX = re.compile(r",\s+(?=(?:Jr|Sr|II|III|IV|Ph\.?D|M\.?D|Esq)(?!\w))")
-_SUBSCRIPT = re.compile(r"(?<=[A-Z])_\{?(?=\d)|(?<=[A-Z][a-z])_\{?(?=\d)")
+_SUBSCRIPT = re.compile(r"(?:(?<=[A-Z])|(?<=[A-Z][a-z])|(?<=[A-Za-z]\}))_\{?(?=\d)")
 _DOLLARS = re.compile(r"(?<!\w)(?:US|USD|U\.S\.)\s?\\?\$(?=\s?\d)")
 _EXPRESSION = re.compile(
     r"(?=.*[a-z])(?=.*[\d+*/^=(-])(?:[\d\s.+*/^()=-]|(?<![a-z])[a-z](?![a-z])|sqrt|sin|cos|tan|ln|log)+"
@@ -53,11 +59,17 @@ _POWERS = (
     (re.compile(r"(?<=[a-z])\scubed(?!\w)"), "^3"),
     (re.compile(r"(?<=\d)\stimes\s(?=[a-z](?![a-z]))"), ""),
 )
+_SUBTITLE = re.compile(r"[;,]\sor,?\s(?:The|A|An)\s[^.;:\n]{1,80}")
+"""`Moby-Dick; or, The Whale`: the other half of an old title."""
+_CHARGES = {"+": "positive", "-": "negative", "−": "negative", "–": "negative"}
+_CHARGE = re.compile(r"(?<=[A-Z])\s?([-+−–])(?:\s?(?:positive|negative))?(?!\w)")
+_FACTOR = re.compile(r"\([^()]{1,40}\)")
+_FACTORS = re.compile(r"\([^()]{1,40}\)(?:\s?[*·×]?\s?\([^()]{1,40}\))+")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _SHORT_YEAR = re.compile(r"(?<!\w)(?<!\d\s)['’](\d\d)(?![\w'’])")
 _ODDS = re.compile(r"(?<![\d.,])(\d{1,9})\s(?:in|out of|over)\s(\d{1,9})(?![\d.,]\d)")
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
+_ORDINALS = ORDINAL_WORDS[: len(_NUMERALS)]
 _REGNAL = re.compile(rf"(?<=\w)\sthe\s(?P<ordinal>{'|'.join(_ORDINALS)})(?!\w)", re.IGNORECASE)
 _NUMERAL = re.compile(r"(?<=\w)\s(?:II|III|IV|V|VI|VII|VIII|I)(?!\w)")
 _ROOT = re.compile(
@@ -72,8 +84,22 @@ _PI = re.compile(
 )
 
 _PI_TIMES = re.compile(r"(?<![\w^])(?<![*/+-]\s)pi\s?[*·×]\s?(\d{1,15}(?:/\d{1,9})?)(?![\w.^*])")
-_NOUN = re.compile(r"[a-z]{2,20}[a-rt-z]")
-"""One word in small letters, in the singular: `ohm` may be said as `ohms`."""
+_NOUN = re.compile(r"[a-z]{3,20}")
+"""One word in small letters: `ohm` may be said as `ohms`."""
+_LATIN = tuple(
+    pair
+    for one, many in (("on", "a"), ("um", "a"), ("us", "i"), ("is", "es"))
+    for pair in ((one, many), (many, one))
+)
+_ROMAN = {
+    numeral: str(value) for value, numeral in enumerate(("I", "II", "III", "IV", "V", "VI", "VII", "VIII"), 1)
+}
+_NUMBERED_NAME = re.compile(rf"(?<![\w'])(?P<name>[A-Z]\w+)\s(?P<numeral>{one_of(_ROMAN)})(?![\w'])")
+_HAS_NUMBERED_NAME = re.compile(r"[A-Z]\w+\s[1-8]")
+_SHORT_COUNTRIES = (
+    ("United States", re.compile(r"(?<!\w)(?:USA?(?!\w)|U\.\s?S\.(?:\s?A\.)?)(?!\s?\$)")),
+    ("United Kingdom", re.compile(r"(?<!\w)(?:UK(?!\w)|U\.\s?K\.)")),
+)
 _DOLLAR_SIGN = re.compile(r"\\?\$\s?(\d[\d,.]*\d|\d)(?!\d)(?![^$\n]*\$)")
 
 
@@ -83,42 +109,84 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     Dates are only brought into one where an answer is a date; times, days and `the Second` likewise.
     """
     answers = [*accepted]
-    steps: list[Callable[[str], str]] = []
-    if any(map(is_date, answers)):
-        steps.append(with_plain_dates)
-    elif any(map(is_day, answers)):
-        steps.append(with_plain_days)
-    if any(map(is_time, answers)):
-        times = [answer for answer in answers if is_time(answer)]
-        steps.append(with_whole_day_times if all(map(has_half, times)) else with_plain_times)
-    year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
-    if year is not None:
-        steps.append(lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text))
-    nouns = [answer for answer in answers if _NOUN.fullmatch(answer) is not None]
-    if nouns:
-        plural = re.compile(rf"(?<!\w)({one_of(nouns)})s(?!\w)", re.IGNORECASE)
-        steps.append(lambda text: plural.sub(r"\1", text))
-    if any(is_other_money(answer) for answer in answers):
-        steps.append(lambda text: _DOLLAR_SIGN.sub(r"\1 dollars", text))
-    if any(_NUMERAL.search(answer) is not None for answer in answers):
-        steps.append(lambda text: _REGNAL.sub(_numeral, text))
-    if any(map(is_expression, answers)):
-        steps.append(_with_plain_powers)
-    if any("√" in answer or "sqrt" in answer for answer in answers):
-        steps.append(_with_plain_roots)
-    if any(map(has_parts, answers)):
-        steps.append(with_clock_as_minutes)
-    if any(_is_share(answer) for answer in answers):
-        steps.append(lambda text: _ODDS.sub(r"\1/\2", text))
+    steps = [*_steps_of_times(answers), *_steps_of_names(answers), *_steps_of_formulas(answers)]
 
     def alike(text: str) -> str:
         text = with_one_unit(text)
+        text = _SUBTITLE.sub("", text) if "or" in text else text
         text = _DOLLARS.sub("$", _SUBSCRIPT.sub("", _SUFFIX.sub(" ", text)))
         for step in steps:
             text = step(text)
         return text.replace("π", "pi").replace("𝜋", "pi") if "π" in text or "𝜋" in text else text
 
     return alike
+
+
+def _steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
+    """Yield what brings dates, days, times and years into one form."""
+    if any(map(is_date, answers)):
+        yield with_plain_dates
+    elif any(map(is_day, answers)):
+        yield with_plain_days
+    if any(map(is_time, answers)):
+        times = [answer for answer in answers if is_time(answer)]
+        yield with_whole_day_times if all(map(has_half, times)) else with_plain_times
+    year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
+    if year is not None:
+        yield lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text)
+
+
+def _steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
+    """Yield what brings nouns, countries and what is numbered into one form."""
+    forms = _other_numbers(answers)
+    if forms:
+        other = re.compile(rf"(?<!\w){one_of(forms)}(?!\w)", re.IGNORECASE)
+        yield lambda text: other.sub(lambda found: forms[found[0].casefold()], text)
+    for name, short in _SHORT_COUNTRIES:
+        if any(name in answer for answer in answers):
+            yield partial(short.sub, name)
+    if any(_NUMERAL.search(answer) is not None for answer in answers):
+        yield lambda text: _REGNAL.sub(_numeral, text)
+    elif any(map(has_ordinal, answers)):
+        yield with_plain_ordinals
+    if any(_NUMBERED_NAME.search(answer) or _HAS_NUMBERED_NAME.fullmatch(answer) for answer in answers):
+        yield lambda text: _NUMBERED_NAME.sub(
+            lambda found: f"{found['name']} {_ROMAN[found['numeral']]}", text
+        )
+    if any(answer.endswith((" negative", " positive")) for answer in answers):
+        yield lambda text: _CHARGE.sub(lambda found: f" {_CHARGES[found[1]]}", text)
+
+
+def _steps_of_formulas(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
+    """Yield what brings money, formulas and shares into one form."""
+    if any(is_other_money(answer) for answer in answers):
+        yield lambda text: _DOLLAR_SIGN.sub(r"\1 dollars", text)
+    if any(map(is_expression, answers)):
+        yield _with_plain_powers
+        yield _with_sorted_factors
+    if any("√" in answer or "sqrt" in answer for answer in answers):
+        yield _with_plain_roots
+    if any(map(has_parts, answers)):
+        yield with_clock_as_minutes
+    if any(_is_share(answer) for answer in answers):
+        yield lambda text: _ODDS.sub(r"\1/\2", text)
+
+
+def _other_numbers(answers: Iterable[str]) -> dict[str, str]:
+    """Return what nouns in small letters are in the plural, or in the singular, and those nouns."""
+    forms: dict[str, str] = {}
+    for noun in answers:
+        if _NOUN.fullmatch(noun) is None:
+            continue
+        forms |= {f"{noun}s": noun} if not noun.endswith("s") else {}
+        if noun.endswith(("s", "x", "z", "ch", "sh", "o")):
+            forms[f"{noun}es"] = noun
+        forms |= {noun[: -len(one)] + other: noun for one, other in _LATIN if noun.endswith(one)}
+        if noun.endswith("y"):
+            forms[f"{noun[:-1]}ies"] = noun
+        if noun.endswith("s") and not noun.endswith(("ss", "us", "is")):
+            forms[noun[:-1]] = noun
+    return forms
 
 
 def is_expression(answer: str) -> bool:
@@ -137,6 +205,14 @@ def _with_plain_powers(text: str) -> str:
     for pattern, written in _POWERS:
         text = pattern.sub(written, text)
     return _TIMES.sub("", text)
+
+
+def _with_sorted_factors(text: str) -> str:
+    """Return a text with brackets that are multiplied with each other in one order: `(x-2)(x-3)`."""
+    return _FACTORS.sub(
+        lambda found: "".join(sorted(re.sub(r"[\s*·×]", "", factor) for factor in _FACTOR.findall(found[0]))),
+        text,
+    )
 
 
 def _with_plain_roots(text: str) -> str:
@@ -184,7 +260,7 @@ def is_turned_name(statement: str, answer: str) -> bool:
 
 
 def _numeral(found: re.Match[str]) -> str:
-    return f" {_NUMERALS[_ORDINALS.index(found['ordinal'].lower())]}"
+    return f" {_NUMERALS[_ORDINALS.index(found['ordinal'].casefold())]}"
 
 
 def _pi(found: re.Match[str]) -> tuple[Fraction, int]:

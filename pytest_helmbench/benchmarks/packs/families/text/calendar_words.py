@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_helmbench.benchmarks.packs.families.text.number_words import ORDINAL_WORDS
+
 __all__ = [
     "MONTHS",
     "has_half",
@@ -49,32 +51,7 @@ _TIME = re.compile(
 _LONGEST_AT = 10
 _AT = re.compile(r"(?<!\w)(?:at|by|around|um)\s$", re.IGNORECASE)
 
-_ORDINALS = (
-    *(
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-        "ninth",
-        "tenth",
-        "eleventh",
-    ),
-    *(
-        "twelfth",
-        "thirteenth",
-        "fourteenth",
-        "fifteenth",
-        "sixteenth",
-        "seventeenth",
-        "eighteenth",
-        "nineteenth",
-    ),
-    *("twentieth",),
-)
+_ORDINALS = (*ORDINAL_WORDS, "twentieth")
 _ORDINAL_DAY = re.compile(
     rf"(?<![\w-])(?:(?P<tens>twenty|thirty)[- ])?(?P<ordinal>{'|'.join(_ORDINALS)})"
     rf"(?=\s(?:of\s)?{_MONTH.replace('?P<month>', '?:')})",
@@ -83,7 +60,8 @@ _ORDINAL_DAY = re.compile(
 _ASKS_FOR_DATE = re.compile(r"(?<!\w)(?:dates?|days?|year|years|when|century|decade|birthday)(?!\w)")
 _ASKS_FOR_DAY = re.compile(r"(?<!\w)(?:dates?|days?|birthday)(?!\w)")
 _IN_YEAR = re.compile(
-    r"(?<!\w)(?:in|of|since|by|until|from|before|after|during) (?:the year )?[12]\d{3}(?![\w.,]*\d|\s?[^\W\d]|%)"
+    r"(?<!\w)(?:in|of|since|by|until|from|before|after|during) (?:the year )?[12]\d{3}(?![\w.,]*\d|%)"
+    r"(?!\s?(?!(?:the|an?|it|he|she|they|there|was|is|are|were|has|had|and|when|after|with|by|at|to|on|for)\b)[^\W\d])"
 )
 
 _HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -136,8 +114,8 @@ def with_plain_dates(text: str) -> str:
 
 
 def _day(found: re.Match[str]) -> str:
-    tens = {"twenty": 20, "thirty": 30}.get((found["tens"] or "").lower(), 0)
-    return str(tens + _ORDINALS.index(found["ordinal"].lower()) + 1)
+    tens = {"twenty": 20, "thirty": 30}.get((found["tens"] or "").casefold(), 0)
+    return str(tens + _ORDINALS.index(found["ordinal"].casefold()) + 1)
 
 
 def with_plain_days(text: str) -> str:
@@ -164,15 +142,15 @@ def with_whole_day_times(text: str) -> str:
 def with_plain_times(text: str) -> str:
     """Return a text with every time of day as hour, minute and half of the day."""
     text = _PAST.sub(_past, text)
-    return _TIME.sub(_time, _OCLOCK.sub(lambda found: str(_HOURS.index(found["hour"].lower()) + 1), text))
+    return _TIME.sub(_time, _OCLOCK.sub(lambda found: str(_HOURS.index(found["hour"].casefold()) + 1), text))
 
 
 def _past(found: re.Match[str]) -> str:
     """Return a time that is told by what has passed of an hour, or is left of it."""
-    minutes, hour = found["minutes"].lower(), found["hour"].lower()
+    minutes, hour = found["minutes"].casefold(), found["hour"].casefold()
     minute = _MINUTES.get(minutes) or int(minutes)
     full = int(hour) if hour.isdigit() else _HOURS.index(hour) + 1
-    if found["side"].lower() in ("to", "before"):
+    if found["side"].casefold() in ("to", "before"):
         full, minute = (full - 1) or 12, 60 - minute
     return f"{full}:{minute:02}" if minute < 60 else found[0]
 
@@ -193,7 +171,7 @@ def without_dates(text: str, question: str) -> str:
 
 
 def _month(written: str) -> int:
-    return int(written) if written.isdigit() else MONTHS.index(written[:3].lower()) + 1
+    return int(written) if written.isdigit() else MONTHS.index(written[:3].casefold()) + 1
 
 
 def _time(found: re.Match[str]) -> str:

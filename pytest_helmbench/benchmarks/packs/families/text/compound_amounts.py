@@ -34,6 +34,7 @@ _KINDS: tuple[tuple[re.Pattern[str], tuple[int, ...], tuple[str, ...]], ...] = (
     (_parts(("a", _KILO + "met(?:er|re)s?|km"), ("b", "met(?:er|re)s?|m")), (1000, 1), ("km", "metres")),
     (_parts(("a", "met(?:er|re)s?|m"), ("b", "centimet(?:er|re)s?|cm")), (100, 1), ("metres", "cm")),
     (_parts(("a", _KILO + "gram(?:me)?s?|kg"), ("b", "gram(?:me)?s?|g")), (1000, 1), ("kg", "grams")),
+    (_parts(("a", "dollars?|euros?"), ("b", "cents?")), (100, 1), ("dollars", "cents")),
     (_parts(("a", "pounds?|lbs?"), ("b", "ounces?|oz")), (16, 1), ("pounds", "ounces")),
 )
 _CLOCK = re.compile(r"\s*(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)\s?(?:hours|hrs|h)?\.?\s*", re.IGNORECASE)

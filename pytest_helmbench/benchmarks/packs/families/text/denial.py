@@ -51,7 +51,8 @@ _DISTANCE = re.compile(
     r"(?<!\w)(?:"
     + any_of(
         "myth myths misconception misconceptions misbelief contrary_to popular_belief old_wives legend debunked",
-        "superstition superstitions untrue folklore hoax supposedly allegedly falsely so-called rumour rumours rumor",
+        "superstition superstitions untrue folklore hoax misquoted misquotes trope tropes theories speculation saying",
+        "sayings old_tale old_wives'_tale stereotype supposedly allegedly falsely so-called rumour rumours rumor",
         "claim_that claims_that idea_that belief_that notion_that false_that untrue_that incorrect_that wrong_that",
         "mythos mythe mito миф",
     )
@@ -64,11 +65,12 @@ _CONTRAST = re.compile(
     rf"(?<!\w){any_of('but however in_fact actually in_reality instead the_truth_is yet')}(?!\w)|,"
 )
 _MYTH = any_of(
-    "myth misconception legend not_true untrue false wrong incorrect superstition hoax debunked fiction nonsense"
+    "myth misconception legend not_true untrue false wrong incorrect superstition hoax debunked fiction nonsense trope"
 )
 _CALLED_A_MYTH = re.compile(
     r"[^.;]{0,80}?(?:'s|\sis|\sare|\swas|\sbeen)\s(?:just |only |actually |simply |merely |largely )*(?:a |an |the )?"
-    rf"(?:popular |common |old )?{_MYTH}(?!\w)"
+    rf"(?:popular |common |old |tv |movie )?{_MYTH}(?!\w)"
+    r"|[^.;]{0,40}?for which there(?:'s|\sis|\swas) (?:no|little)(?!\w)"
 )
 
 

@@ -11,7 +11,14 @@ from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
 
-__all__ = ["WRITTEN_NUMBERS", "number_words"]
+__all__ = [
+    "ORDINAL_WORDS",
+    "WRITTEN_NUMBERS",
+    "has_ordinal",
+    "number_words",
+    "only_number_words",
+    "with_plain_ordinals",
+]
 
 _SMALL_WORDS = (
     *(
@@ -52,6 +59,63 @@ _PARTS = {word: value for value, word in enumerate(_PART_WORDS, 2)} | {"fourth":
 _PART = re.compile(rf"[\s-]+(?P<part>{'|'.join(_PARTS)})s?(?!\w)")
 _MINUS = re.compile(r"(?:minus|negative)\s+$")
 _PERCENT = re.compile(r"\s?(?:%|per\s?cent\b)")
+
+ORDINAL_WORDS = (
+    *(
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+        "eleventh",
+    ),
+    *(
+        "twelfth",
+        "thirteenth",
+        "fourteenth",
+        "fifteenth",
+        "sixteenth",
+        "seventeenth",
+        "eighteenth",
+        "nineteenth",
+    ),
+)
+"""`first` to `nineteenth`, in lower case and in order."""
+_TENS_ORDINALS = {f"{word[:-1]}ieth": value for word, value in _TENS.items()}
+_ORDINAL_OF = {word: value for value, word in enumerate(ORDINAL_WORDS, 1)} | _TENS_ORDINALS
+_ORDINAL = re.compile(
+    rf"(?<![\w-])(?:(?P<tens>{'|'.join(_TENS_WORDS)})[-\s])?(?P<last>{'|'.join(_ORDINAL_OF)})(?![\w-])",
+    re.IGNORECASE,
+)
+_DIGITS_ORDINAL = re.compile(r"(?<![\w.,])(\d{1,3})\s?(?:st|nd|rd|th)(?!\w)")
+
+
+def has_ordinal(text: str) -> bool:
+    """Return whether a text has an ordinal, in words or digits."""
+    return _ORDINAL.search(text) is not None or _DIGITS_ORDINAL.search(text) is not None
+
+
+def with_plain_ordinals(text: str) -> str:
+    """Return a text with every ordinal in digits, all with one ending: `twenty-first` and `21st` are `21th`."""
+    text = _ORDINAL.sub(
+        lambda found: (
+            f"{_TENS.get((found['tens'] or '').casefold(), 0) + _ORDINAL_OF[found['last'].casefold()]}th"
+        ),
+        text,
+    )
+    return _DIGITS_ORDINAL.sub(r"\1th", text)
+
+
+def only_number_words(text: str) -> Number | None:
+    """Return the number that a text is in words; None for any other."""
+    low = text.lower().strip(" .")
+    found = next(iter(number_words(low)), None)
+    return found if found is not None and found.start == 0 and found.end == len(low) else None
 
 
 def number_words(low: str) -> Iterator[Number]:

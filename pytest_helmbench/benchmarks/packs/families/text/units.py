@@ -33,7 +33,7 @@ class Unit:
 
     Args:
         kind: What it measures.
-        system: Within one, amounts are converted exactly; money and temperatures are never converted.
+        system: Within one, amounts are converted exactly; currencies and temperatures are never converted.
         factor: How much of the kind's first unit it is.
     """
 
@@ -74,6 +74,14 @@ _LIST: tuple[tuple[str, str, str, str, str], ...] = (
     ("time", "metric", "604800", "weeks", "week"),
     ("volume", "metric", "0.001", "millilitre millilitres milliliter milliliters ml", ""),
     ("volume", "metric", "1", "litre litres liter liters", "l"),
+    ("area", "metric", "0.0001", "cm² cm^2 sq_cm square_centimetres square_centimeters square_cm", ""),
+    ("area", "metric", "1", "m² m^2 sq_m square_metres square_meters square_metre square_meter", ""),
+    ("area", "metric", "1000000", "km² km^2 sq_km square_kilometres square_kilometers square_km", ""),
+    ("area", "metric", "10000", "hectares hectare ha", ""),
+    ("area", "imperial", "0.09290304", "ft² ft^2 sq_ft square_feet", ""),
+    ("area", "imperial", "2589988.110336", "mi² mi^2 sq_mi square_miles", ""),
+    ("volume", "metric", "1000", "m³ m^3 cubic_metres cubic_meters", ""),
+    ("volume", "metric", "0.001", "cm³ cm^3 cubic_centimetres cubic_centimeters", ""),
     ("speed", "metric", "1", "m/s mps metres_per_second meters_per_second", ""),
     ("speed", "metric", "5/18", "km/h kph kmh km/hr kilometres_per_hour kilometers_per_hour km_per_hour", ""),
     ("speed", "metric", "1000", "km/s kilometres_per_second kilometers_per_second", ""),
@@ -81,6 +89,7 @@ _LIST: tuple[tuple[str, str, str, str, str], ...] = (
     ("money", "usd", "1", "dollars usd", "dollar $"),
     ("money", "eur", "1", "euros eur", "euro €"),
     ("money", "gbp", "1", "sterling gbp", "£"),
+    ("money", "cent", "0.01", "cents ¢", "cent"),
     ("money", "jpy", "1", "yen jpy", "¥"),
     ("money", "inr", "1", "rupees inr", "rupee ₹"),
 )
@@ -97,7 +106,12 @@ for _name, _unit in (("celsius", _CELSIUS), ("fahrenheit", _FAHRENHEIT), ("kelvi
     _NAMED[_name] = _BEHIND[f"degrees {_name}"] = _BEHIND[f"°{_name}"] = _unit
 _BEHIND |= _NAMED
 _COMPOUND = r"(?!\w)(?!\s?(?:/|\^|per\b|·|\*|²|³))"
-_BEHIND_NUMBER = re.compile(rf"\s?-?(?P<unit>{one_of(_BEHIND)})(?<!\d){_COMPOUND}")
+_PRICE = (
+    rf"(?<!\w)(?:{one_of(name for name, unit in _BEHIND.items() if unit.kind == 'money' and name.isalpha())})"
+)
+_BEHIND_NUMBER = re.compile(
+    rf"\s?-?(?P<unit>{one_of(_BEHIND)}(?<!\d){_COMPOUND}|{_PRICE}(?=\s(?:per|each|a)\s))"
+)
 _IN_QUESTION = re.compile(rf"(?<![\w/])(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
 _WANTED = re.compile(
     rf"(?<!\w)(?:in|to|into|as|how many)\s(?:degrees\s)?(?P<unit>{one_of(_NAMED)}){_COMPOUND}"
@@ -168,6 +182,12 @@ def quantity(text: str) -> tuple[Number, Unit] | None:
     return found, unit
 
 
+def _is_same_currency(one: Unit, other: Unit) -> bool:
+    """Return whether amounts are in one currency; cents are dollars' and euros'."""
+    systems = {one.system, other.system}
+    return one.kind == other.kind == "money" and systems in ({"cent", "usd"}, {"cent", "eur"})
+
+
 def is_same_amount(
     number: Number, unit: Unit, wanted: Number, wanted_unit: Unit, tolerance: float = 0.0
 ) -> bool:
@@ -178,7 +198,7 @@ def is_same_amount(
     """
     if unit == wanted_unit:
         return number.equals(wanted, tolerance)
-    if unit.kind != wanted_unit.kind or not is_convertible(unit):
+    if unit.kind != wanted_unit.kind or not (is_convertible(unit) or _is_same_currency(unit, wanted_unit)):
         return False
     value = number.values[0] * unit.factor / wanted_unit.factor
     target = wanted.values[0]

@@ -31,6 +31,9 @@ FUNCTION_WORDS = word_set(
 _EDGE = " \t\r\n\"'.,;:!?*"
 _MARKS = re.compile(f"[{MARK}{MARK_END}]")
 _ACCENTED_LATIN = re.compile("([a-z])[\u0300-\u036f]+")
+_OTHER_LETTERS = str.maketrans(
+    {"đ": "d", "ð": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
 _INITIALS = re.compile(r"(?<![\w.])(?:[^\W\d_]\.\s?){2,}")
 _HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-(?=[^\W\d_]{2})")
 _UNIT = re.compile(r"(?<=\d)(?=(?:[^\W\d_]{1,4}|°[cf]?)(?!\w))")
@@ -62,6 +65,7 @@ def folded(text: str) -> str:
     text = unmarked(plain(text)).casefold()
     if not text.isascii():
         text = unicodedata.normalize("NFC", _ACCENTED_LATIN.sub(r"\1", unicodedata.normalize("NFD", text)))
+        text = text.translate(_OTHER_LETTERS)
     text = " ".join(text.split())
     if "." in text:
         text = _INITIALS.sub(

@@ -1,0 +1,86 @@
+"""Accepted answers of a short_answer row, read once: as text, number, amount, multiple of π and list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import members
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import only_pi
+from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.number_words import only_number_words
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers
+from pytest_helmbench.benchmarks.packs.families.text.plain import plain
+from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, quantity
+from pytest_helmbench.benchmarks.packs.families.text.wording import folded
+from pytest_helmbench.core.light_dataclass import dataclass
+
+__all__ = ["Accepted", "prepared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """One accepted answer, ready to be compared.
+
+    Args:
+        index: Of the answer.
+        written: As the row has it, dates and the like in one form.
+        text: Folded.
+        number: Its value when it is a number and nothing else; None else.
+        near: The number that the tolerance concerns; None without tolerance or number.
+        amount: Its number and unit when it is both and nothing else; its number and the unit that the question asks
+            for when it is a number.
+        in_words: Its number when it is one in words: it may be said in digits.
+        bare: Its number when it is a text of a number and the unit that the question asks for: a reply may leave that
+            unit out.
+        pi: Factor and power when it is a multiple of π.
+        members: What it lists, when it lists several that may come in any order; else empty.
+    """
+
+    index: int
+    written: str
+    text: str
+    number: Number | None
+    near: Number | None
+    amount: tuple[Number, Unit] | None = None
+    in_words: Number | None = None
+    bare: Number | None = None
+    pi: tuple[Fraction, int] | None = None
+    members: tuple[str, ...] = ()
+
+
+def prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callable[[str], str]) -> Accepted:
+    """Return one accepted answer, ready to be compared.
+
+    Args:
+        index: Of the answer.
+        answer: As the row has it.
+        row: What was asked.
+        alike: What brings answers and replies into one form.
+    """
+    number = from_value(answer)
+    near = number
+    written = alike(str(answer))
+    amount = quantity(written) if isinstance(answer, str) else None
+    asked = asked_unit(lowered(row.question))
+    bare = amount[0] if amount is not None and amount[1] == asked else None
+    if amount is None and number is not None:
+        amount = None if asked is None else (number, asked)
+    if row.tolerance is None:
+        near = None
+    elif number is None and isinstance(answer, str):
+        found = [*numbers(plain(answer))]
+        near = found[-1] if len(found) == 1 else None
+    return Accepted(
+        index,
+        written,
+        folded(written),
+        number,
+        near,
+        amount,
+        only_number_words(written) if isinstance(answer, str) else None,
+        bare,
+        only_pi(written),
+        members(written, row.question),
+    )

@@ -1,0 +1,83 @@
+"""The number of a short_answer statement held to an accepted answer: its unit, its tolerance, how it is rounded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted
+from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound
+from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
+from pytest_helmbench.benchmarks.packs.families.text.units import asked_unit, is_same_amount
+
+__all__ = ["ROUNDED", "is_in_asked_form", "number_met"]
+
+_DECIMALS = re.compile(r"\.(\d+)")
+_LEAST_ROUNDED = 100
+ROUNDED = "numeric_rounded"
+_DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_LOWEST_TERMS = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
+
+
+def number_met(found: NumberFound, answer: Accepted, tolerance: float | None) -> str | None:
+    """Return how a number meets an answer; None when it does not."""
+    if found.other_end is not None:
+        ends = (
+            replace(found, number=one, several=False, other_end=None)
+            for one in (found.number, found.other_end)
+        )
+        ways = [number_met(end, answer, tolerance) for end in ends]
+        is_narrow = found.number is not None and found.number.equals(found.other_end, tolerance or 0.0)
+        return ways[0] if is_narrow and all(ways) else None
+    number = found.number
+    if number is None or found.bound:
+        return None
+    if found.unit is not None and answer.amount is not None:
+        wanted, unit = answer.amount
+        if found.unit.kind == unit.kind:
+            if not is_same_amount(number, found.unit, wanted, unit, tolerance or 0.0):
+                is_rounded = tolerance is None and found.unit == unit and _rounds_to(number, answer)
+                return ROUNDED if is_rounded else None
+            return "numeric_exact" if tolerance is None else "numeric_tolerance"
+    if _is_dotted(found, answer):
+        return "numeric_exact"
+    if found.unit is None and answer.bare is not None and answer.bare.equals(number, tolerance or 0.0):
+        return "numeric_exact" if tolerance is None else "numeric_tolerance"
+    if answer.near is not None and answer.near.equals(number, tolerance or 0.0):
+        return "numeric_tolerance"
+    if any(one is not None and one.equals(number) for one in (answer.number, answer.in_words)):
+        return "numeric_exact"
+    return ROUNDED if tolerance is None and _rounds_to(number, answer) else None
+
+
+def _rounds_to(number: Number, answer: Accepted) -> bool:
+    """Return whether a number is an accepted one with more decimals; small whole numbers are exact."""
+    wanted = answer.number or (answer.amount[0] if answer.amount is not None else None)
+    if wanted is None or len(wanted.values) > 1:
+        return False
+    value, said = wanted.values[0], number.values[0]
+    if value.denominator == 1 and abs(value) < _LEAST_ROUNDED:
+        return False
+    decimals = _DECIMALS.search(answer.written)
+    places = 0 if decimals is None else len(decimals[1])
+    return said != value and round(said, places) == value and "/" not in answer.written
+    return None
+
+
+def _is_dotted(found: NumberFound, answer: Accepted) -> bool:
+    """Return whether a whole number is written with a dot before its last three digits: `10.080`."""
+    if found.number is None or answer.number is None or _DOTTED.fullmatch(found.written) is None:
+        return False
+    number = replace(found.number, values=(found.number.values[0] * 1000,))
+    return answer.number.values[0] >= 1000 and answer.number.equals(number)
+
+
+def is_in_asked_form(number: NumberFound, answer: Accepted, row: ShortRow) -> bool:
+    """Return whether a number is written as asked: in lowest terms, in the unit that it is to be converted to."""
+    asks = lowered(row.question)
+    if "/" in answer.written and "/" in number.written and _LOWEST_TERMS.search(asks) is not None:
+        return re.sub(r"\s", "", number.written) == re.sub(r"\s", "", answer.written)
+    asked = asked_unit(asks)
+    return asked is None or number.unit is None or "convert" not in asks or number.unit.system == asked.system

@@ -1,0 +1,161 @@
+"""Short forms of an accepted answer: without words of the question (`The Pacific`), a team's nickname, an acronym.
+
+What another place or thing may share is a guess, as all that is found here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import differs_by_one
+from pytest_helmbench.benchmarks.packs.families.text.stems import stem
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
+from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
+
+__all__ = ["said_in_short"]
+
+_ASKS_FOR_TEAM = re.compile(r"(?<!\w)(?:teams?|clubs?|franchises?)(?!\w)", re.IGNORECASE)
+_SMALL = word_set("of the and for in on de la le du des und et y a an to")
+_LONGEST = 8
+_SHORTEST_CORE = 3
+_SHORTEST_SHARED = 4
+_SHORTEST_SPACED, _LONGEST_SPACED = 6, 60
+_WORDS = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_LONG_WORD = 8
+_CAMEL = re.compile(r"[a-z][A-Z]")
+_OWNED = re.compile(r"(?:his|her|their|its|my|your|our)\s(?P<owned>\w{3,}(?:\s\w+)?)(?:'s)?")
+_KINDS = word_set("river mount mountain mountains ocean desert")
+"""Kinds of places that are left out of their names, but for those that tell two places apart (`Mexico City`)."""
+
+
+def said_in_short(statement: str, answer: str, question: str) -> str | None:
+    """Return the short form in which a statement has an accepted answer, folded; None where it has none.
+
+    Args:
+        statement: As written.
+        answer: The accepted answer, as the row has it.
+        question: As asked.
+    """
+    text = folded(statement)
+    core = _core(answer, question) or _unowned(answer)
+    if core is not None and next(whole_places(text, core), None) is not None:
+        return core
+    if _ASKS_FOR_TEAM.search(question) is not None and (name := _nickname(statement, answer)) is not None:
+        return name
+    return (
+        _initials_said(statement, answer)
+        or _words_of_initials(statement, answer)
+        or _spaced_otherwise(statement, text, folded(answer))
+        or _spelled_otherwise(statement, answer)
+    )
+
+
+def _acronym(name: str) -> str:
+    """Return the first letters of the words of a name, small words apart; empty where it is no name of several."""
+    parts = [part for part in re.split(r"[\s-]+", name) if part.lower() not in _SMALL]
+    if not 2 <= len(parts) <= _LONGEST or not all(part[:1].isupper() for part in parts):
+        return ""
+    return "".join(part[0] for part in parts)
+
+
+def _core(answer: str, question: str) -> str | None:
+    """Return an answer without the kind of thing that the question asks for; None where it does not name one.
+
+    `ocean` may be left out of `Pacific Ocean` where an ocean is asked for, `city` not of `Mexico City` where Mexico is
+    in the question.
+    """
+    said = words(folded(answer))
+    asked = words(question)
+    kept = [
+        word
+        for word in said
+        if word in _SMALL or (word not in _KINDS and not any(_is_same(word, one.lower()) for one in asked))
+    ]
+    core = " ".join(kept).strip()
+    missing = [word for word in said if word not in kept]
+    if not missing or not _is_whole(core, folded(answer)) or any(map(str.isdigit, "".join(missing))):
+        return None
+    if not all(word in _KINDS or any(_is_same(word, one) for one in asked) for word in missing):
+        return None  # a name in the question is not what it asks for
+    while kept and kept[0] in _SMALL:
+        kept.pop(0)
+    core = " ".join(kept)
+    return core if len(core) >= _SHORTEST_CORE and not core.isdigit() else None
+
+
+def _unowned(answer: str) -> str | None:
+    """Return an answer without whose it is: `mother` for `his mother's`."""
+    found = _OWNED.fullmatch(folded(answer))
+    return None if found is None else found["owned"]
+
+
+def _is_whole(core: str, text: str) -> bool:
+    return core not in ("", text) and next(whole_places(text, core), None) is not None
+
+
+def _is_same(word: str, asked: str) -> bool:
+    """Return whether two words are one: `mount` of `mountain`, `cells` of `cell`."""
+    short, long = sorted((word, asked), key=len)
+    if len(short) < _SHORTEST_SHARED:
+        return short == long
+    return stem(word) == stem(asked) or (len(short) > _SHORTEST_SHARED and long.startswith(short))
+
+
+def _nickname(statement: str, answer: str) -> str | None:
+    """Return the last word of a team's name where a statement has it after `the`, or nothing else: `The Broncos`."""
+    parts = answer.split()
+    if len(parts) < 2 or not (parts[-1][:1].isupper() and parts[-1].endswith("s")):
+        return None
+    name = re.escape(parts[-1])
+    found = re.search(rf"(?:\A\W*|(?<!\w)[Tt]he\s){name}(?!\w)", statement)
+    return None if found is None else folded(parts[-1])
+
+
+def _initials_said(statement: str, answer: str) -> str | None:
+    name, bare = _acronym(answer), statement.replace(".", "")
+    said = name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", bare) is not None
+    return name.lower() if said else None
+
+
+def _spaced_otherwise(statement: str, text: str, answer: str) -> str | None:
+    """Return an answer as a folded text has it with other spaces and hyphens: `mark-up`, `Di Caprio`."""
+    letters = [letter for letter in answer if letter.isalnum()]
+    if not _SHORTEST_SPACED <= len(letters) <= _LONGEST_SPACED or any(map(str.isdigit, letters)):
+        return None
+    found = re.search(rf"(?<!\w){r'[ -]?'.join(letters)}(?!\w)", text)
+    glued = found is not None and _CAMEL.search(statement) is not None and " " not in found[0]
+    return None if found is None or glued else found[0]
+
+
+def _spelled_otherwise(statement: str, answer: str) -> str | None:
+    """Return a name that differs from an accepted one in a letter of a long word: `Tutankhamen`; words in capitals."""
+    wanted, said = _WORDS.findall(answer), _WORDS.findall(statement)
+    if not all(word[0].isupper() and word.isalpha() for word in answer.split()):
+        return None
+    for start in range(len(said) - len(wanted) + 1):
+        pairs = [*zip(said[start : start + len(wanted)], wanted, strict=True)]
+        other = [(mine, theirs) for mine, theirs in pairs if folded(mine) != folded(theirs)]
+        if len(other) == 1 and _is_misspelt(*other[0]):
+            return folded(" ".join(mine for mine, _ in pairs))
+    return None
+
+
+def _is_misspelt(said: str, wanted: str) -> bool:
+    short, long = sorted((folded(said), folded(wanted)), key=len)
+    is_long = said[0].isupper() and len(wanted) >= _LONG_WORD and short[:2] == long[:2]
+    return is_long and differs_by_one(short, long)
+
+
+def _words_of_initials(statement: str, answer: str) -> str | None:
+    """Return the capital words of a statement whose first letters are an accepted acronym."""
+    letters = answer.replace(".", "")
+    if not (2 <= len(letters) <= _LONGEST and letters.isalpha() and letters.isupper()):
+        return None
+    parts = words(statement)
+    starts = [place for place, part in enumerate(parts) if part.lower() not in _SMALL]
+    for place, first in enumerate(starts):
+        chosen = starts[place : place + len(letters)]
+        said = " ".join(parts[first : chosen[-1] + 1])
+        if _acronym(said) == letters:
+            return folded(said)
+    return None

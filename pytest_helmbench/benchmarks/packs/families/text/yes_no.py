@@ -1,0 +1,22 @@
+"""Words that say yes or no at the start of a reply: `absolutely`, `nope`, `almost certainly not`, `that's a myth`."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["leading_yes_or_no"]
+
+_SAYS_YES_OR_NO = re.compile(
+    r"(?:(?P<yes>yes|yep|yeah|(?:absolutely|definitely|certainly|of course)(?!\snot)|indeed)"
+    r"|(?P<no>no|nope|nah|not (?:really|at all|quite|exactly)"
+    r"|(?:(?:almost|quite|most) )?(?:absolutely|definitely|certainly|of course|probably) not"
+    r"|(?:that|this|it)(?:'s| is) (?:(?:just|only|actually|really|a|an|the|widespread|popular|common|old|urban) )*"
+    r"(?:myth|legend|misconception|false|not true|untrue)"
+    r"|there(?:'s| is) no (?:\w+ )?(?:evidence|proof|truth|basis) (?:for|of|to) (?:that|this|it)))(?=\s*[,.;:!-]|$)"
+)
+
+
+def leading_yes_or_no(low: str) -> bool | None:
+    """Return whether a text in lower case begins with yes or no, in whatever words; None for neither."""
+    found = _SAYS_YES_OR_NO.match(low)
+    return None if found is None else found["yes"] is not None

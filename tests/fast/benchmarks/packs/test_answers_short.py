@@ -1,0 +1,179 @@
+"""Short replies in another form than an accepted answer has: names, lists, numbers, yes and no."""
+
+from __future__ import annotations
+
+import pytest
+from text_rows import evaluate_answer
+
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+
+_POET = "Who wrote the poem?", "Anna van der Berg"
+_SEA = "Which desert is the driest?", "Atacama Desert"
+_TEAM = "Which team won?", "Bergen Foxes"
+_PARTS = "What are the three parts of the insect?", "head, thorax, and abdomen"
+_AGE = "How old was the captain when the ship sank?", "35"
+_YEAR = "In what year was the tower completed?", "1889"
+_HEIGHT = "How tall is the mast in metres?", "104.6"
+_SHARE = "What is 15% of 240?", "36"
+_EGG = "A dozen eggs cost $3.60. What is the price of one?", "$0.30"
+_LEFT = "Tom has 12 nuts and gives 5 to Ann. How many are left?", "7"
+_FROST = "Is salt classified as a metal?", "no"
+_ROSE = "Does ice float on water?", "yes"
+
+
+def found(question: str, answer: str, reply: str) -> AnswerFinding:
+    return evaluate_answer(
+        "short_answer", {"question": question}, {"accepted_answers": [answer]}, reply, parity=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "reply"),
+    [
+        (_POET, "Van der Berg"),
+        (_POET, "Berg wrote it in 1912."),
+        (_POET, "Dr Anne van der Berg"),
+        (_POET, "A. van der Berg, a teacher from Utrecht"),
+        (("Who wrote the poem?", "Tim Ashe"), "Sir Timothy John Ashe-Moor"),
+        (_SEA, "The Atacama, in northern Chile."),
+        (_TEAM, "The Foxes"),
+        (("In what century was the wall built?", "14th century"), "In the fourteenth century (1347)."),
+        (("In what century was the wall built?", "fourteenth century"), "the 14th"),
+        (("Which body sets the rule?", "World Health Organization"), "It is set by the WHO."),
+        (("Which body sets the rule?", "WHO"), "The World Health Organization sets it."),
+        (("Which country is it?", "United States"), "The U.S., of course."),
+        (("Which language is it?", "HyperText Markup Language"), "Hypertext mark-up language"),
+        (("Which animal has three hearts?", "octopus"), "Octopuses do."),
+        (("How many players are there?", "eleven"), "11"),
+        (("Which novel is it?", "Frost"), "*Frost; or, The Long Winter*"),
+        (("Factor it.", "(x-2)(x-3)"), "(x − 3)(x − 2)"),
+        (("Which blood type is it?", "O negative"), "O−"),
+        (("Which city is it?", "Amenhotepia"), "Amenhotepiah, on the river"),
+        (("Who directed the film?", "Ken Moriyama"), "Moriyama Ken"),
+        (("What was her full name?", "Ada Louise Holm"), "Her full name was Ada L. Holm."),
+        (("What is the currency?", "dong"), "The đồng (VND)."),
+        (("Which probe came first?", "Luna 1"), "Luna I, in 1959"),
+        (("Which organelle is it?", "mitochondrion"), "mitochondria"),
+        (("What is the formula?", "H2SO4"), "$\\text{H}_2\\text{SO}_4$"),
+        (("Where was it played?", "Harbour Park, Oslo"), "At Harbour Park (built in 1911) in Oslo."),
+        (("What is its area?", "84 cm²"), "12 cm × 7 cm = 84 square centimeters."),
+        (("Whose house is it?", "his mother's"), "That of the boy's mother."),
+    ],
+)
+def test_short_forms_and_other_forms_of_an_answer(row: tuple[str, str], reply: str) -> None:
+    assert found(*row, reply).passed
+
+
+@pytest.mark.parametrize(
+    ("row", "reply"),
+    [
+        (_POET, "Clara van der Berg"),
+        (_POET, "Berg Street was named for the poet Jan Ashe."),
+        (("Who won?", "John Quincy Adams"), "Adams"),
+        (("What is the capital of Mexico?", "Mexico City"), "The city of Puebla"),
+        (_SEA, "The Sahara Desert"),
+        (("Which city is it?", "Amenhotepia"), "Amenhotapiah"),
+        (("Who directed the film?", "Ken Moriyama"), "Moriyama Jun"),
+        (("Which probe came first?", "Luna 1"), "Luna II"),
+        (("Where was it played?", "Harbour Park, Oslo"), "In Oslo, but not at Harbour Park."),
+        (("What is its area?", "84 cm²"), "84 m²"),
+        (_TEAM, "The Oslo Foxes"),
+        (("Which body sets the rule?", "World Health Organization"), "those who set it"),
+        (("Which gas is it mostly?", "nitrogen"), "It is mostly oxygen, followed by nitrogen."),
+        (
+            ("Who followed King Ashe?", "Carl Moor"),
+            "Ashe was followed by Ben Holm. Carl Moor was Ashe's friend.",
+        ),
+    ],
+)
+def test_what_only_looks_like_a_form_of_the_answer(row: tuple[str, str], reply: str) -> None:
+    assert not found(*row, reply).passed
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed"),
+    [
+        ("1. **Thorax** – wings and legs\n2. **Abdomen** – the organs\n3. **Head** – eyes", True),
+        ("An insect has these:\n* Head\n* Thorax\n* Abdomen\n\nA spider has two.", True),
+        ("The parts of it are the abdomen, head and thorax. Wings grow on the second.", True),
+        ("1. **Head**\n2. **Tail**\n3. **Abdomen**", False),
+    ],
+)
+def test_lists_in_lines_and_in_sentences(reply: str, passed: bool) -> None:
+    assert found(*_PARTS, reply).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (_AGE, "He was born in 1856 and died in 1891, aged 35.", True),
+        (_AGE, "He went down on 5 May 1891, at the age of 35, off Brest.", True),
+        (_YEAR, "Work on it began in 1887 and was completed on 31 March 1889, in time for the fair.", True),
+        (_YEAR, "It was begun on 3 May 1889 and finished 31 months later, on May 4.", True),
+        (_YEAR, "It was completed in 1887.", False),
+        (_HEIGHT, "104.58 m", True),
+        (_HEIGHT, "343 ft, or 104.6 m, with the lamp", True),
+        (_HEIGHT, "104 m", False),
+        (_SHARE, "15% of 240 is 36. You can work this out by multiplying 240 by 0.15.", True),
+        (_SHARE, "10% of 240 is 24. So 15% of 240 is 34.", False),
+        (_EGG, "30 cents", True),
+        (_EGG, "$3.60 / 12 = $0.30, i.e. 30 cents per egg.", True),
+        (_EGG, "33 cents", False),
+        (_LEFT, "Tom keeps 7, Ann gets 5.", True),
+        (_LEFT, "Ann gets 7, Tom keeps 5.", False),
+        (
+            ("How long did the first flight last?", "12 seconds"),
+            "It lasted twelve seconds and covered 37 m.",
+            True,
+        ),
+        (("How many people play?", "11"), "Eleven players: ten in the field and one in the goal.", True),
+        (("How long did the war last in years?", "116"), "Despite its name, it lasted 116 years.", True),
+        (("What share is water?", "71%"), "About 71%, leaving 29% for land.", True),
+    ],
+)
+def test_the_number_that_a_sentence_says(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed
+
+
+def test_a_number_that_only_rounds_to_the_answer_is_a_guess() -> None:
+    assert not found(*_HEIGHT, "104.58").certain
+    assert found(*_HEIGHT, "104.6").certain
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (_FROST, "Salt is no longer classified as a metal.", True),
+        (_FROST, "It was once classified as a metal, so it isn't one of the metals any more.", True),
+        (_FROST, "Absolutely not.", True),
+        (_FROST, "Not at all: it is a compound.", True),
+        (_FROST, "Definitely.", False),
+        (("Did Ada Holm build the bridge?", "no"), "It was built by the engineer Moor, not by Holm.", True),
+        (("Did Ada Holm build the bridge?", "no"), "The bridge was built by Holm, not by Moor.", False),
+        (("Is glass an electrical conductor?", "no"), "It is an insulator, so it does not conduct.", True),
+        (_ROSE, "Of course. It is lighter.", True),
+        (_ROSE, "Certainly not, it sinks.", False),
+    ],
+)
+def test_yes_and_no_in_other_words(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed
+
+
+def test_a_numbered_list_before_the_conclusion_is_not_the_answer() -> None:
+    reply = "1. Ada Holm\n2. Ben Moor\n3. Carl Ashe\n\nSo the third captain was Carl Ashe."
+    assert found("Who was the third captain?", "Carl Ashe", reply).passed
+    assert not found("Who was the third captain?", "Ada Holm", reply).passed
+
+
+def test_a_name_behind_what_describes_it_is_the_answer() -> None:
+    reply = "After Moor was shot in April 1865, his deputy, Carl Ashe, took office."
+    assert found("Who succeeded Jan Moor as president?", "Carl Ashe", reply).passed
+    reply = "Triton. It was found in 1846, and it is the only large moon in the Solar System that turns back."
+    assert found("What is the largest moon of Neptune?", "Triton", reply).passed
+    reply = "She was born in Gdynia, which is now in Poland but was then part of another state."
+    assert found("In which country was Ada Holm born?", "Poland", reply).passed
+
+
+def test_letters_that_only_match_without_case_break_nothing() -> None:
+    assert found("In what century was it?", "seventh century", "In the \u017feventh century.").passed
+    assert found("Which fish is it?", "skate", "\u017f\u212aates").passed
