@@ -53,13 +53,23 @@ else:
 
 
 def _is_plain(cls: type) -> bool:
-    """Return whether nothing in a class asks for more than is made here: no dataclass above, no method of ours."""
-    return _MADE_HERE.isdisjoint(vars(cls)) and not hasattr(cls, "__dataclass_fields__")
+    """Return whether a class asks for no more: it has none of these methods, and above it are dataclasses of ours."""
+    return _MADE_HERE.isdisjoint(vars(cls)) and all(map(_is_light, _dataclasses_above(cls)))
+
+
+def _dataclasses_above(cls: type) -> list[type]:
+    return [above for above in cls.__mro__[1:] if "__dataclass_fields__" in vars(above)]
+
+
+def _is_light(cls: type) -> bool:
+    return vars(cls).get("__getstate__") is _state
 
 
 def _light(cls: type[T], *, eq: bool, shows: bool) -> type[T]:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the library composes one
-    made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    # The library wants all frozen or none, and compiles two functions for each that is.
+    frozen = bool(_dataclasses_above(cls))
+    made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, frozen=frozen)(cls)
     members: dict[str, object] = {
         "__init__": _init_on_demand(made),
         "__setattr__": _refuse_to_set,
@@ -68,6 +78,7 @@ def _light(cls: type[T], *, eq: bool, shows: bool) -> type[T]:
         "__setstate__": _restore,
     }
     fields = dataclasses.fields(made)  # type: ignore[arg-type]
+    members["_names_"] = [field.name for field in fields]
     if eq:
         compared = _values(field for field in fields if field.compare)
         hashed = _values(field for field in fields if (field.compare if field.hash is None else field.hash))
@@ -98,7 +109,7 @@ def _init(cls: type) -> Callable[..., None]:
     known: dict[str, object] = {"missing": _MISSING}
     parameters, lines = [], []
     for number, field in enumerate(dataclasses.fields(cls)):
-        known[f"set_{number}"] = vars(cls)[field.name].__set__
+        known[f"set_{number}"] = getattr(cls, field.name).__set__  # of a slot, maybe that of a class above
         value = field.name
         if field.default_factory is not _MISSING:
             known[f"make_{number}"] = field.default_factory
@@ -138,6 +149,7 @@ def _parameter(field: dataclasses.Field[object], number: int) -> str:
 class _Made(Protocol):
     """What a class made here has besides its fields."""
 
+    _names_: Sequence[str]
     _compared_: Values
     _hashed_: Values
     _shown_: Sequence[str]
@@ -175,10 +187,10 @@ def _refuse_to_delete(_self: object, name: str) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _state(self: object) -> list[object]:
-    return [getattr(self, field.name) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+def _state(self: _Made) -> list[object]:
+    return [getattr(self, name) for name in self._names_]
 
 
-def _restore(self: object, values: list[object]) -> None:
-    for field, value in zip(dataclasses.fields(self), values, strict=True):  # type: ignore[arg-type]
-        object.__setattr__(self, field.name, value)
+def _restore(self: _Made, values: Sequence[object]) -> None:
+    for name, value in zip(self._names_, values, strict=True):
+        object.__setattr__(self, name, value)

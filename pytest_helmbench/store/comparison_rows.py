@@ -99,7 +99,7 @@ def write_comparisons(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
         StoreError: They cannot be written.
     """
     try:
-        with closing(open_database(path, _TIMEOUT_S).conn) as conn:
+        with closing(open_database(path, _TIMEOUT_S)) as conn:
             columns = columns_of(conn, "comparisons")
             conn.execute("BEGIN IMMEDIATE")
             for run_id in {row["run_id"] for row in rows}:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.schema import migrate, unknown_migrations
-from pytest_helmbench.store.sqlite_tools import Database
+from pytest_helmbench.store.newest_form import applied_migrations, create_newest, migration_names
 
 __all__ = ["FilePlace", "open_database", "transaction"]
 
@@ -42,7 +41,7 @@ class FilePlace:
 
     def recovered(
         self, conn: sqlite3.Connection, what: str, busy_timeout_s: float
-    ) -> tuple[Database, FilePlace, StoreError]:
+    ) -> tuple[sqlite3.Connection, FilePlace, StoreError]:
         """Write all that an open file holds, whatever stands at its place, to a new one beside it, and open that.
 
         Args:
@@ -61,14 +60,14 @@ class FilePlace:
             beside = self._free_path()
             with contextlib.closing(sqlite3.connect(beside)) as copy:
                 conn.backup(copy)
-            db = open_database(beside, busy_timeout_s)
+            opened = open_database(beside, busy_timeout_s)
         except (sqlite3.Error, OSError) as error:
             hint = "what was not on disk by then is lost; start a new run"
             raise StoreError(
                 self.path, f"{what}, and nothing could be saved beside it ({error})", hint
             ) from error
         hint = f"all that was answered is in {beside}: go on with --helmbench-db={beside} --helmbench-resume"
-        return db, FilePlace(beside), StoreError(self.path, what, hint)
+        return opened, FilePlace(beside), StoreError(self.path, what, hint)
 
     def _free_path(self) -> Path:
         for number in itertools.count(1):
@@ -115,7 +114,7 @@ def transaction(conn: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def open_database(path: Path, busy_timeout_s: float) -> Database:
+def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     """Open a results file for one writer, create it or bring it to the newest form.
 
     Raises:
@@ -125,20 +124,31 @@ def open_database(path: Path, busy_timeout_s: float) -> Database:
     # The connection is made here, so that its errors are the caller's, and used by the writer only.
     conn = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
     try:
-        db = Database(conn, execute_plugins=False)
         with transaction(conn):  # also finds out whether the file can be written at all
-            unknown = unknown_migrations(db)
-            if unknown:
-                raise StoreError(
-                    path,
-                    f"written by a newer version of pytest-helmbench (unknown: {', '.join(unknown)})",
-                    "update pytest-helmbench, or give another file with --helmbench-db=PATH",
-                )
-            migrate(db)
+            _bring_to_newest_form(conn, path)
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = NORMAL")
         conn.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         conn.close()
         raise
-    return db
+    return conn
+
+
+def _bring_to_newest_form(conn: sqlite3.Connection, path: Path) -> None:
+    applied = applied_migrations(conn)
+    if applied is None:
+        create_newest(conn)
+        return
+    names = migration_names()
+    unknown = [name for name in applied if name not in names]
+    if unknown:
+        raise StoreError(
+            path,
+            f"written by a newer version of pytest-helmbench (unknown: {', '.join(unknown)})",
+            "update pytest-helmbench, or give another file with --helmbench-db=PATH",
+        )
+    if set(names) - set(applied):
+        from pytest_helmbench.store.schema import migrate  # only files of older versions
+
+        migrate(conn)

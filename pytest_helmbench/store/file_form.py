@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError, store_error
+from pytest_helmbench.store.newest_form import migration_names
 from pytest_helmbench.store.reading import has_table, opened
-from pytest_helmbench.store.schema import migration_names
 
 __all__ = ["check_form"]
 

@@ -203,7 +203,7 @@ def write_labels(path: Path, run_id: int, labels: Mapping[RowKey, Label], at: st
         StoreError: They cannot be written.
     """
     try:
-        with closing(open_database(path, _TIMEOUT_S).conn) as conn:
+        with closing(open_database(path, _TIMEOUT_S)) as conn:
             conn.execute("BEGIN IMMEDIATE")
             if any(label.draws is not None for label in labels.values()):
                 conn.execute("UPDATE judge_labels SET point_draws = NULL WHERE run_id = ?", (run_id,))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_helmbench.store.fault import StoreError, store_error
 
-__all__ = ["has_table", "opened", "reading", "with_known_judges", "with_known_models"]
+__all__ = ["has_table", "opened", "reading", "with_known_forgeries", "with_known_judges", "with_known_models"]
 
 
 @contextlib.contextmanager
@@ -61,6 +61,11 @@ def with_known_judges(conn: sqlite3.Connection, statement: str) -> str:
 def with_known_models(conn: sqlite3.Connection, statement: str) -> str:
     """Return a statement over `responses` likewise: an older file does not say who gave them."""
     return _with_column(conn, statement, "responses", "asked")
+
+
+def with_known_forgeries(conn: sqlite3.Connection, statement: str) -> str:
+    """Return a statement over `evaluations` likewise: an older file does not say which verdicts might be forged."""
+    return _with_column(conn, statement, "evaluations", "in_process")
 
 
 def _with_column(conn: sqlite3.Connection, statement: str, table: str, column: str) -> str:

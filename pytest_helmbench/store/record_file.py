@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -22,7 +23,6 @@ from pytest_helmbench.store.recorded_rows import (
 )
 from pytest_helmbench.store.run_rows import beat, iso_time, write_totals
 from pytest_helmbench.store.sent_calls import write_sent
-from pytest_helmbench.store.sqlite_tools import Database
 
 __all__ = ["HEARTBEAT_S", "RecordFile", "RunsInFile"]
 
@@ -49,13 +49,15 @@ class RecordFile:
     """Writes batches; used by one thread.
 
     Args:
-        db: The open file.
+        conn: To the open file.
         path: Its path.
         busy_timeout_s: See `Store.open`.
         now: Seconds since the epoch.
     """
 
-    def __init__(self, db: Database, path: Path, busy_timeout_s: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self, conn: sqlite3.Connection, path: Path, busy_timeout_s: float, now: Callable[[], float]
+    ) -> None:
         self.path = path
         self.displaced: StoreError | None = None
         self.leases = Leases(now)
@@ -65,7 +67,7 @@ class RecordFile:
         self._replies: dict[str, int] = {}
         self._last_beat_s = 0.0
         self._renewed_s = seconds_since_boot()
-        self._use(db)
+        self._use(conn)
 
     @property
     def lease_age_s(self) -> float:
@@ -121,10 +123,10 @@ class RecordFile:
         Raises:
             StoreError: Nothing can be written beside it.
         """
-        db, place, displaced = self._place.recovered(self._conn, what, self._busy_timeout_s)
+        conn, place, displaced = self._place.recovered(self._conn, what, self._busy_timeout_s)
         self._place.leave(self._conn)
         self._place = place
-        self._use(db)
+        self._use(conn)
         self.displaced = displaced
         self.path = place.path
 
@@ -138,8 +140,8 @@ class RecordFile:
         """Close the file."""
         self._conn.close()
 
-    def _use(self, db: Database) -> None:
-        self._conn, self._tables = db.conn, RecordTables(db.conn)
+    def _use(self, conn: sqlite3.Connection) -> None:
+        self._conn, self._tables = conn, RecordTables(conn)
         self._conn.execute(f"PRAGMA busy_timeout = {int(min(self._busy_timeout_s, _LONGEST_LOOK_S) * 1000)}")
 
     def _beat_is_due(self, now_s: float, since_boot_s: float) -> bool:

@@ -109,11 +109,13 @@ _RESULTS = """
         LEFT JOIN scenarios ON scenarios.id = results.scenario_id
         LEFT JOIN responses ON responses.id = results.response_id
         WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
+            AND (:outcome IS NULL OR results.outcome = :outcome)
     ) AS found
 """
 _EVALUATIONS = """
     SELECT evaluations.* FROM evaluations JOIN results ON results.id = evaluations.result_id
     WHERE results.run_id = :run_id AND (:code IS NULL OR results.code = :code)
+        AND (:outcome IS NULL OR results.outcome = :outcome)
     ORDER BY evaluations.id
 """
 _CALLS = "SELECT * FROM calls WHERE run_id = ? AND code = ? ORDER BY id"
@@ -127,7 +129,7 @@ _TOLD_CALLS = """
 
 
 def results(
-    path: Path, run_id: int, code: str | None = None, *, with_text: bool = False
+    path: Path, run_id: int, code: str | None = None, *, outcome: str | None = None, with_text: bool = False
 ) -> tuple[ResultRow, ...]:
     """Return the results of a run in natural order of code and repetition.
 
@@ -135,13 +137,14 @@ def results(
         path: Results file.
         run_id: `evaluation_runs.id`.
         code: Only this case.
+        outcome: Only those that came out so.
         with_text: Also requests and replies.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     evaluations: defaultdict[object, list[EvaluationRow]] = defaultdict(list)
-    asked = {"run_id": run_id, "code": code, "with_text": with_text}
+    asked = {"run_id": run_id, "code": code, "outcome": outcome, "with_text": with_text}
     with reading(path) as conn:
         for row in named_rows(conn.execute(_EVALUATIONS, asked)):
             found = made_of(

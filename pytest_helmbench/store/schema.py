@@ -1,8 +1,11 @@
-"""The tables, indexes and views, as migrations. What one row is stands in `docs/database.md`."""
+"""The tables, indexes and views, as migrations. What one row is stands in `docs/database.md`.
+
+A new file does not go through them: after a change, `python tests/support/newest_form_sql.py` writes what it gets.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import sqlite3
 
 from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
 from pytest_helmbench.store.broken_cases import CREATE_BROKEN_CASES
@@ -14,27 +17,14 @@ from pytest_helmbench.store.shard_rows import ADD_SHARDS
 from pytest_helmbench.store.sqlite_tools import Database, Migrations
 from pytest_helmbench.store.views import COSTS_VIEW, PROMPTS_VIEW, VIEWS
 
-__all__ = ["migrate", "migration_names", "unknown_migrations"]
+__all__ = ["migrate"]
 
 _MIGRATIONS = Migrations("helmbench")
 
 
-def migrate(db: Database) -> None:
+def migrate(conn: sqlite3.Connection) -> None:
     """Bring the tables to the newest form; inside the caller's transaction when there is one."""
-    if _MIGRATIONS.pending(db):
-        _MIGRATIONS.apply(db)
-
-
-def unknown_migrations(db: Database) -> tuple[str, ...]:
-    """Return the names of applied migrations that this version does not have."""
-    ours = migration_names()
-    return tuple(step.name for step in _MIGRATIONS.applied(db) if step.name not in ours)
-
-
-def migration_names() -> frozenset[str]:
-    """Return the names of all migrations that this version has."""
-    with contextlib.closing(Database(memory=True)) as empty:
-        return frozenset(migration.name for migration in _MIGRATIONS.pending(empty))
+    _MIGRATIONS.apply(Database(conn, execute_plugins=False))
 
 
 @_MIGRATIONS()

@@ -17,8 +17,8 @@ from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.store.fault import StoreError, store_error
 from pytest_helmbench.store.leases import LEASE_S, holder_of
 from pytest_helmbench.store.named_rows import columns_of, named_rows
+from pytest_helmbench.store.newest_form import migration_names
 from pytest_helmbench.store.run_rows import seconds_since_epoch
-from pytest_helmbench.store.schema import migration_names
 
 __all__ = ["MALFORMED", "ShardFile", "ShardRun", "read_only_uri", "read_shard_file"]
 
@@ -169,7 +169,7 @@ def _check_tables(conn: sqlite3.Connection, path: Path) -> None:
         name
         for (name,) in conn.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = 'helmbench'")
     }
-    unknown = names - migration_names()
+    unknown = names.difference(migration_names())
     if unknown:
         said = ", ".join(sorted(map(str, unknown)))
         raise StoreError(

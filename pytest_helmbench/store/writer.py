@@ -38,7 +38,6 @@ from pytest_helmbench.store.run_rows import (
     settings_json,
     write_run,
 )
-from pytest_helmbench.store.sqlite_tools import Database
 
 __all__ = ["RunRecord", "RunTotals", "Store", "StoreError"]
 
@@ -63,7 +62,7 @@ class Store:
 
     def __init__(
         self,
-        db: Database,
+        conn: sqlite3.Connection,
         path: Path,
         *,
         busy_timeout_s: float,
@@ -85,7 +84,7 @@ class Store:
         self._on_settled: Callable[[], object] = _nothing
         self._runs = RunsInFile()
         # Written by the writer alone:
-        self._file = RecordFile(db, path, busy_timeout_s, now)
+        self._file = RecordFile(conn, path, busy_timeout_s, now)
         self._thread = threading.Thread(target=self._run, name="helmbench-store", daemon=True)
         self._thread.start()
 
@@ -110,8 +109,8 @@ class Store:
             StoreError: The file is no database, not writable, locked, or newer than this version.
         """
         try:
-            db = open_database(path, busy_timeout_s)
-            return cls(db, path, busy_timeout_s=busy_timeout_s, patience_s=patience_s, now=now)
+            conn = open_database(path, busy_timeout_s)
+            return cls(conn, path, busy_timeout_s=busy_timeout_s, patience_s=patience_s, now=now)
         except sqlite3.Error as error:
             raise store_error(path, error) from error
 

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
+from abc import ABC, abstractmethod
 from typing import Any
 
 import pytest
@@ -113,6 +114,64 @@ def test_a_class_with_methods_and_classes_below(make: Any) -> None:
         plain.number = 9
     with pytest.raises(ValueError, match="-1"):
         base(-1)
+
+
+@_BOTH
+def test_a_class_below_one_of_the_same_make(make: Any) -> None:
+    class Shape(ABC):
+        sides: int
+        colour: str = "red"
+
+        @abstractmethod
+        def area(self) -> int: ...
+
+    above: Any = make(frozen=True, slots=True)(Shape)
+
+    class Square(above):  # type: ignore[misc]
+        colour: str = "blue"
+        side: int = 0
+        parts: list[int] = dataclasses.field(default_factory=list, compare=False, repr=False)
+
+        def area(self) -> int:
+            return int(self.side**2)
+
+    square: Any = make(frozen=True, slots=True)(Square)
+
+    class Named(square):  # type: ignore[misc]
+        name: str = ""
+
+        def __post_init__(self) -> None:
+            if not self.name:
+                raise ValueError("no name")
+
+    named: Any = make(frozen=True, slots=True, eq=False)(Named)
+
+    with pytest.raises(TypeError, match="abstract"):
+        above(3)
+    one = square(4, side=3, parts=[1])
+    assert (one.sides, one.colour, one.side, one.parts, one.area()) == (4, "blue", 3, [1], 9)
+    assert (one == square(4, "blue", 3), hash(one) == hash(square(4, "blue", 3))) == (True, True)
+    assert one != square(4, "green", 3)
+    assert repr(one).endswith("Square(sides=4, colour='blue', side=3)")
+    assert [field.name for field in dataclasses.fields(one)] == ["sides", "colour", "side", "parts"]
+    assert dataclasses.replace(one, side=2).area() == 4
+    assert copy.copy(one) == one
+    assert not hasattr(one, "__dict__")
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'sides'"):
+        one.sides = 5
+    assert named(4, name="x").name == "x"
+    with pytest.raises(ValueError, match="no name"):
+        named(4)
+
+
+def test_nothing_is_compiled_for_a_class_below_one_of_ours() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Below(Ours):
+        sixth: int = 6
+
+    shared = ("__eq__", "__hash__", "__repr__", "__setattr__", "__getstate__")
+    assert [name for name in shared if vars(Below)[name] is not vars(Ours)[name]] == []
+    assert Below(1, sixth=7) == Below(1, sixth=7) != Below(1)
 
 
 @_BOTH
