@@ -9,6 +9,7 @@ import json
 import logging
 import queue
 import threading
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import suppress
@@ -18,6 +19,8 @@ from distributed import Client, KilledWorker, Security
 
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.dask_lines import LineListener
+from pytest_helmbench.engine.host_lines import HostLines
 from pytest_helmbench.engine.isolated_process import isolated_process, told_paths
 from pytest_helmbench.engine.judge_access import JudgesGoneError, OpenedJudges
 from pytest_helmbench.engine.parcels import judge, version
@@ -53,7 +56,7 @@ def dask_judges(places: JudgePlaces) -> OpenedJudges:
             cluster.close()
         raise HelmbenchError(f"no Dask scheduler answers at {address}: {error}") from error
     judges = _DaskJudges(client, cluster.close if cluster is not None else lambda: None)
-    return OpenedJudges(judges.submit, judges.places, judges.close, made_by=version())
+    return OpenedJudges(judges.submit, judges.places, judges.close, made_by=version(), listen=judges.listen)
 
 
 class _OwnCluster:
@@ -93,6 +96,7 @@ class _DaskJudges:
         self._out: dict[str, tuple[Any, Future[bytes]]] = {}
         self._places = sum(client.nthreads().values())
         self._closed = threading.Event()
+        self._listener: LineListener | None = None
         for work in (self._collect, self._count):
             threading.Thread(target=work, name="helmbench-dask", daemon=True).start()
 
@@ -114,10 +118,17 @@ class _DaskJudges:
         """Return the threads of all workers, as counted a second ago."""
         return self._places if self._client.status == "running" else 0
 
+    def listen(self, lines: HostLines, loop: AbstractEventLoop) -> None:
+        """Have what runs on the workers ask the session; once is enough."""
+        if self._listener is None:
+            self._listener = LineListener(self._client, lines, loop)
+
     def close(self) -> None:
         """Leave the cluster; one of our own is ended."""
         self._closed.set()
         self._done.put(None)
+        if self._listener is not None:
+            self._listener.close()
         with suppress(Exception):
             self._client.close(timeout=_END_S)
         self._end()

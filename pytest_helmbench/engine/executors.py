@@ -67,6 +67,7 @@ def judge_offer(places: JudgePlaces, wait_s: float) -> JudgeOffer | None:
         only_if_worth=places.kind is JudgeKind.AUTO,
         wait_s=wait_s,
         has_hosts=places.kind not in (JudgeKind.AUTO, JudgeKind.PROCESSES),
+        has_lines=places.kind in (JudgeKind.DASK, JudgeKind.DASK_LOCAL),
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from concurrent.futures import Future
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.engine.host_lines import HostLines
 
 __all__ = ["JudgeAccess", "JudgeOffer", "JudgesGoneError", "OpenedJudges"]
 
@@ -31,6 +33,7 @@ class OpenedJudges:
         close: Ends what was started for the session; takes a second at most.
         made_by: The version that they are to have; empty where they run from our own files.
         is_local: They are processes of our own.
+        listen: Has what runs where they are ask the session; None where they have no lines.
     """
 
     submit: Callable[[bytes], Future[bytes]]
@@ -38,6 +41,7 @@ class OpenedJudges:
     close: Callable[[], None]
     made_by: str = ""
     is_local: bool = False
+    listen: Callable[[HostLines, AbstractEventLoop], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class JudgeOffer:
         only_if_worth: They are asked for only where enough is left to judge.
         wait_s: How long judges that are gone are waited for.
         has_hosts: They may be on hosts of their own, with sandboxes of their own.
+        has_lines: What runs there can ask the session meanwhile.
     """
 
     open: Callable[[], OpenedJudges]
@@ -57,6 +62,7 @@ class JudgeOffer:
     only_if_worth: bool = False
     wait_s: float = 60.0
     has_hosts: bool = False
+    has_lines: bool = False
 
 
 class JudgeAccess:

@@ -11,17 +11,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future
-from dataclasses import field
 
-from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
+from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.engine.host_lines import HostLines
 from pytest_helmbench.engine.judge_access import JudgeAccess, JudgeOffer, JudgesGoneError, OpenedJudges
-from pytest_helmbench.engine.judging_costs import CostKey, JudgingCosts
+from pytest_helmbench.engine.judging_costs import JudgingCosts
+from pytest_helmbench.engine.judging_tasks import Sent, Task
 from pytest_helmbench.engine.own_thread import JudgingThread
 from pytest_helmbench.engine.parcels import Finding, Packer
-from pytest_helmbench.judging.evaluator import Evaluator
 
-__all__ = ["Dispatch", "Task"]
+__all__ = ["Dispatch"]
 
 _PARCEL_MS = 250.0
 _PARCEL_REPLIES = 64
@@ -41,51 +40,6 @@ _HOSTS_GONE = (
 
 _AFTER_DEATHS = {1: 4, 2: 1}
 """Replies in a parcel, by how many judges have died over them."""
-
-
-@dataclass(slots=True, eq=False)
-class Task:
-    """A reply that waits for its finding.
-
-    Args:
-        evaluator: What it is held to.
-        reply: The reply.
-        key: What it is like.
-        future: Of the finding.
-        deaths: Judges that died while it was with them.
-        refusals: Times that whoever should judge it could not.
-        since: When it began to wait.
-        bound: It runs code: it is judged on a judge's own host, or nowhere.
-    """
-
-    evaluator: Evaluator[object]
-    reply: Reply
-    key: CostKey
-    future: asyncio.Future[object]
-    deaths: int = 0
-    refusals: int = 0
-    since: float = field(default_factory=time.monotonic)
-    bound: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A parcel that is out.
-
-    Args:
-        tasks: What is in it.
-        alone: Nothing else is out: who judges it is ended by it, if by anything of ours.
-        judges: Who has it.
-    """
-
-    tasks: Sequence[Task]
-    alone: bool
-    judges: OpenedJudges
-
-    @property
-    def runs_code(self) -> bool:
-        """Whether it may take as long as somebody's code does."""
-        return any(task.bound for task in self.tasks)
 
 
 class Dispatch:
@@ -112,12 +66,13 @@ class Dispatch:
         self._own: deque[Task] = deque()  # nobody else can judge them
         self._bound: deque[Task] = deque()  # only hosts of judges can judge them
         self._unmovable: set[str] = set()
-        self._out: dict[Future[bytes], _Sent] = {}
+        self._out: dict[Future[bytes], Sent] = {}
         self._last_sign = 0.0
         self._refusals_in_a_row = 0
         self._look_timer: asyncio.TimerHandle | None = None
         self._linger_timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self.lines = HostLines()
 
     def add(self, task: Task) -> None:
         """Have a reply judged; its future is told."""
@@ -203,7 +158,9 @@ class Dispatch:
         places = judges.places()
         most = _PARCELS_AHEAD * max(1, places)
         while len(self._out) < most and not any(sent.alone for sent in self._out.values()):
-            tasks, alone = self._from_again() or self._from_bound() or self._from_pending(most), False
+            tasks, alone = self._from_again() or self._from_bound(), False
+            if not tasks and self._has_room(judges):
+                tasks = self._from_pending(most)
             if not tasks and self._suspects and not self._out:
                 tasks, alone = [self._suspects.popleft()], True
             if not tasks:
@@ -226,6 +183,10 @@ class Dispatch:
         if not bound or (pending and pending[0].since < bound[0].since):
             return []
         return [bound.popleft()]
+
+    def _has_room(self, judges: OpenedJudges) -> bool:
+        """Return whether a place is held by nothing that may take hours."""
+        return judges.places() > sum(sent.asks for sent in self._out.values())
 
     def _from_pending(self, most_out: int) -> list[Task]:
         """Return a parcel's worth of replies; nothing where more may come within a moment."""
@@ -261,6 +222,8 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - whatever pickle says of a kind of somebody else
             self._keep_here(tasks, str(error))
             return True
+        if judges.listen is not None and any(task.asks for task in tasks):
+            judges.listen(self.lines, self._loop)
         try:
             future = judges.submit(parcel)
         except Exception:  # noqa: BLE001 - of somebody else's executor, too; what is out is told by itself
@@ -270,7 +233,7 @@ class Dispatch:
             return False
         if not self._out:
             self._last_sign = time.monotonic()
-        self._out[future] = _Sent(tasks, alone, judges)
+        self._out[future] = Sent(tasks, alone, judges)
         future.add_done_callback(lambda done: self._tell(lambda: self._back(done)))
         return True
 
@@ -326,9 +289,9 @@ class Dispatch:
         if not task.future.done():
             task.future.set_result(finding.found)
 
-    def _died(self, sent: _Sent, how: str) -> None:
+    def _died(self, sent: Sent, how: str) -> None:
         for task in sent.tasks:
-            task.deaths += 1
+            task.count_death()
             if sent.alone:
                 message = (
                     f"judging its reply ended {task.deaths} judges, the last with nothing else at hand: {how}\n"
@@ -345,7 +308,7 @@ class Dispatch:
             self._refusals_in_a_row = 0
             self._access.give_up()
         for task in tasks:
-            task.refusals += 1
+            task.count_refusal()
             if task.refusals < _TRIES or task.deaths:
                 self._put_back([task], alone=task.deaths >= _TRIES)
             elif task.bound:
@@ -360,7 +323,7 @@ class Dispatch:
         if self._thread_busy:
             return
         judges = None if self._access is None else self._access.judges
-        queues = (self._own, self._pending) if judges is None or not judges.places() else (self._own,)
+        queues = (self._own,) if judges is not None and self._has_room(judges) else (self._own, self._pending)
         task = next((queue.popleft() for queue in queues if queue), None)
         if task is None:
             return

@@ -13,15 +13,14 @@ from concurrent.futures import Future
 from typing import TypeAlias
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Reply, Usage
+from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.judge_access import OpenedJudges
 from pytest_helmbench.engine.parcels import Packer, version
-from pytest_helmbench.judging.evaluator import Evaluator
+from pytest_helmbench.judging.evaluator import NO_REPLY, Evaluator
 
 __all__ = ["Judged", "PresentJudge", "probed"]
 
-_NOTHING = Reply("", None, "stop", Usage(), 0.0, None, "")
 _EACH_S = 0.05  # so long that a parcel keeps a judge from taking the next
 _PARCELS = 4  # for each place
 _ALONE = 5
@@ -121,7 +120,7 @@ def _round(judges: OpenedJudges, presence: _Presence) -> list[Future[bytes]]:
 
 
 def _sent(judges: OpenedJudges, presence: _Presence) -> Future[bytes]:
-    return judges.submit(Packer().parcel([(presence, _NOTHING)]))
+    return judges.submit(Packer().parcel([(presence, NO_REPLY)]))
 
 
 def _answers(sent: list[Future[bytes]], ends: float) -> Iterator[_Who]:

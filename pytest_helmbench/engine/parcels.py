@@ -20,7 +20,7 @@ from pytest_helmbench.judging.evaluator import Evaluator
 __all__ = ["Finding", "OtherVersionError", "Packer", "contents", "judge", "version"]
 
 _KEPT = 1024
-_ROOMS = ("core", "files", "judging", "sandbox", "engine", "benchmarks")
+_ROOMS = ("core", "files", "gateway", "judging", "sandbox", "engine", "benchmarks")
 
 
 class OtherVersionError(Exception):

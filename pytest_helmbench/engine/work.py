@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol, TypeVar
@@ -11,6 +12,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Outcome, Reply, Usage, Verdict
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.engine.host_lines import LineAddress, LineService
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.call import Asking, Origin, Watch
 from pytest_helmbench.gateway.case_clock import CaseClock
@@ -108,6 +110,26 @@ class Evaluating(Protocol):
 
         Raises:
             UnjudgedError: It finds no verdict, or no judge could be had.
+        """
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether what runs on a judge's host can ask this session meanwhile."""
+
+    async def on_host_asking(
+        self, service: LineService, evaluator: Callable[[LineAddress], Evaluator[T]], watch: Watch, /
+    ) -> T:
+        """Return what an evaluator finds that asks the session meanwhile, on the host of a judge and nowhere else.
+
+        It may begin again on another host while it still runs on the first: the service tells the two apart.
+
+        Args:
+            service: What answers it.
+            evaluator: Returns the evaluator that asks over a line.
+            watch: Of the case, which holds no place meanwhile.
+
+        Raises:
+            UnjudgedError: No judge could be had.
         """
 
 

@@ -224,6 +224,8 @@ class Engine(ABC):
         self.kind = kind
         self.places = asyncio.Semaphore(_PLACES)
         """Commands at one time: more would only slow each other down, and time limits are wall time."""
+        self.closed_programs: dict[str | None, asyncio.Future[tuple[Mount, ...]]] = {}
+        """By image: see `sandbox/closed_programs.py`."""
         self._removals = ThreadPoolExecutor(1, "helmbench-removals")
 
     @property
@@ -237,6 +239,9 @@ class Engine(ABC):
 
         Pulls the image where that is allowed. The answer for an image is found once.
         """
+
+    async def remove_leftovers(self) -> None:  # noqa: B027 - most have none
+        """Remove what killed processes have left with this engine; folders apart."""
 
     @abstractmethod
     def new_workspace(self, image: str | None = None) -> Workspace:

@@ -100,14 +100,26 @@ _LATE = {
     ("plugin", "pytest_helmbench.benchmarks.places"),
     ("plugin", "pytest_helmbench.benchmarks.registry"),
     ("plugin", "pytest_helmbench.benchmarks.python_tests.clients"),
-    # Few sessions have what these are for: workers, reports, a session that goes on, recorded replies, Python tests.
+    # Few sessions have what these are for: workers, reports, a session that goes on, recorded replies, baselines,
+    # Python tests, archives, an ini file in TOML.
     ("composition", "pytest_helmbench.pytest_side.xdist_channel"),
     ("composition", "pytest_helmbench.pytest_side.xdist_controller"),
     ("composition", "pytest_helmbench.pytest_side.xdist_worker"),
     ("composition", "pytest_helmbench.session.resume"),
     ("run_book", "pytest_helmbench.session.resume"),
+    (
+        "database_file",
+        "pytest_helmbench.store.schema",
+    ),  # only files of older versions go through its migrations
     ("settings", "pytest_helmbench.session.shard_variables"),
     ("coordinator", "pytest_helmbench.session.recorded_replies"),
+    ("coordinator", "pytest_helmbench.session.baselines"),
+    ("coordinator", "pytest_helmbench.session.session_comparisons"),
+    ("coordinator", "pytest_helmbench.session.early_stop"),
+    ("composition", "pytest_helmbench.session.early_stop"),
+    ("composition", "pytest_helmbench.session.baselines"),
+    ("composition", "pytest_helmbench.benchmarks.archives"),
+    ("trust", "tomllib"),
     ("session_end", "pytest_helmbench.pytest_side.report_files"),
     ("composition", "pytest_helmbench.pytest_side.job_end"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
@@ -132,6 +144,7 @@ _LATE = {
     # Only where judging takes long: processes, Dask, an executor of the user's.
     ("executors", "pytest_helmbench.engine.local_judges"),
     ("executors", "pytest_helmbench.engine.dask_judges"),
+    ("line_opening", "pytest_helmbench.engine.dask_lines"),
     # Only where somebody else's code runs, or a manifest stands.
     ("relay", "pytest_helmbench.gateway.relay.server"),
     ("verifiers", "pytest_helmbench.gateway.relay.counting_proxy"),

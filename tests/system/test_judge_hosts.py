@@ -16,14 +16,29 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from packs import write_pack
 from perf.workload import write_heavy_schema
 from perf.workload import write_tree as write_large_tree
+from scripted import task_row
 from sessions import until
 
 _NEEDED = ("ip", "unshare", "hostname")
 _CASES = 100
 _HOSTS = {"judge-a": "10.77.31.2", "judge-b": "10.77.31.3"}
 _SESSION = "10.77.31.1"
+_SCHEDULER = f"tls://{_HOSTS['judge-a']}:8786"
+_PYTHON = (sys.executable, "-m")
+
+_AGENTS_PROGRAM = """
+import subprocess, sys
+from provider import Provider
+from scripted import answer_turns
+with Provider() as provider:
+    answer_turns(provider, {name: ["ls", "echo 42 > answer.txt", "cat answer.txt"] for name in "abcd"})
+    code = subprocess.call([*sys.argv[1:], f"--helmbench-base-url={provider.url}"])
+print("requests", provider.count, flush=True)
+sys.exit(code)
+"""
 
 _PROGRAM = """
 import subprocess, sys
@@ -155,36 +170,40 @@ def _tls(folder: Path) -> dict[str, str]:
     return {**found, "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
 
 
+@contextmanager
+def _cluster(folder: Path) -> Iterator[Network]:
+    """Start a scheduler on the first host and a worker on both, behind TLS."""
+    environ = {**os.environ, **_tls(folder / "tls"), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with _network(environ) as network:
+        listen = ("--host", _HOSTS["judge-a"], "--protocol", "tls", "--no-dashboard")
+        network.start("judge-a", *_PYTHON, "distributed.cli.dask_scheduler", *listen, cwd=folder)
+        (of_scheduler,) = network.processes.pop("judge-a")
+        for host in _HOSTS:
+            options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(folder))
+            network.start(host, *_PYTHON, "distributed.cli.dask_worker", _SCHEDULER, *options, cwd=folder)
+        network.processes["session"] = [of_scheduler]
+        logs = [folder / f"{host}.log" for host in _HOSTS]
+        until(lambda: all("Registered to" in log.read_text() for log in logs), "both workers are there")
+        yield network
+
+
 def test_replies_are_judged_on_two_hosts_behind_tls(tmp_path: Path) -> None:
     if not _may_make_networks():
         pytest.skip("network namespaces need root, iproute2 and util-linux")
-    environ = {**os.environ, **_tls(tmp_path / "tls"), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     write_large_tree(tmp_path, _CASES)
     write_heavy_schema(tmp_path)
-    scheduler = f"tls://{_HOSTS['judge-a']}:8786"
-    python = (sys.executable, "-m")
-    with _network(environ) as network, ThreadPoolExecutor() as beside:
-        listen = ("--host", _HOSTS["judge-a"], "--protocol", "tls", "--no-dashboard")
-        network.start("judge-a", *python, "distributed.cli.dask_scheduler", *listen, cwd=tmp_path)
-        (of_scheduler,) = network.processes.pop("judge-a")
-        for host in _HOSTS:
-            options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(tmp_path))
-            network.start(host, *python, "distributed.cli.dask_worker", scheduler, *options, cwd=tmp_path)
-        network.processes["session"] = [of_scheduler]
-        logs = [tmp_path / f"{host}.log" for host in _HOSTS]
-        until(lambda: all("Registered to" in log.read_text() for log in logs), "both workers are there")
-
-        check = ("pytest_helmbench", "judges", "check", f"dask:{scheduler}")
-        told = network.run("session", *python, *check, "--json", cwd=tmp_path)
+    with _cluster(tmp_path) as network, ThreadPoolExecutor() as beside:
+        check = ("pytest_helmbench", "judges", "check", f"dask:{_SCHEDULER}")
+        told = network.run("session", *_PYTHON, *check, "--json", cwd=tmp_path)
         code, _, said = told.partition("\n")
         assert code == "0", told
         assert {judge["host"] for judge in json.loads(said)["judges"]} == set(_HOSTS)
         stranger = {**_tls(tmp_path / "other"), "PYTHONWARNINGS": "ignore"}
-        refusing = beside.submit(network.run, "session", *python, *check, cwd=tmp_path, environ=stranger)
+        refusing = beside.submit(network.run, "session", *_PYTHON, *check, cwd=tmp_path, environ=stranger)
 
         before = {host: network.cpu_s(host) for host in _HOSTS}
-        session = (*python, "pytest", "benchmark", "-q", "-n0", "--helmbench-model=test/model")
-        chosen = (f"--helmbench-judges=dask:{scheduler}", "--helmbench-concurrency=32")
+        session = (*_PYTHON, "pytest", "benchmark", "-q", "-n0", "--helmbench-model=test/model")
+        chosen = (f"--helmbench-judges=dask:{_SCHEDULER}", "--helmbench-concurrency=32")
         ran = network.run("session", sys.executable, "-c", _PROGRAM, *session, *chosen, cwd=tmp_path)
         assert f"requests {_CASES}" in ran, ran
         assert "gone" not in ran, ran
@@ -193,3 +212,19 @@ def test_replies_are_judged_on_two_hosts_behind_tls(tmp_path: Path) -> None:
         assert "no Dask scheduler answers" in refused
         worked = {host: network.cpu_s(host) - before[host] for host in _HOSTS}
     assert min(worked.values()) > 0.2, (worked, ran)
+
+
+def test_agents_work_on_two_hosts_that_reach_neither_the_session_nor_its_model(tmp_path: Path) -> None:
+    if not _may_make_networks() or shutil.which("bwrap") is None:
+        pytest.skip("network namespaces need root, iproute2 and util-linux; the sandbox needs bubblewrap")
+    write_pack(tmp_path / "benchmark", [task_row(name) for name in "abcd"])
+    with _cluster(tmp_path) as network:
+        before = {host: network.cpu_s(host) for host in _HOSTS}
+        session = (*_PYTHON, "pytest", "benchmark", "-q", "-n0", "--helmbench-model=test/model")
+        chosen = (f"--helmbench-judges=dask:{_SCHEDULER}", "--helmbench-sandbox=bwrap")
+        ran = network.run("session", sys.executable, "-c", _AGENTS_PROGRAM, *session, *chosen, cwd=tmp_path)
+        worked = {host: network.cpu_s(host) - before[host] for host in _HOSTS}
+    assert min(worked.values()) > 0.2, (worked, ran)
+    assert ran.startswith("0\n"), ran
+    assert "requests 16" in ran, ran
+    assert "on this machine" not in ran

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
@@ -13,14 +12,14 @@ from pytest_helmbench.benchmarks.packs.judge_host import SandboxWishes, host_loo
 from pytest_helmbench.benchmarks.packs.row_tools import PackSettings, RowTools
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Usage
+from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply
 from pytest_helmbench.engine.work import CaseContext, Evaluating, UnjudgedError
 from pytest_helmbench.gateway.call import Unwatched
+from pytest_helmbench.judging.evaluator import NO_REPLY
 from pytest_helmbench.sandbox.box import Unavailable
 
 __all__ = ["CodeEvaluator", "CodeOnHosts", "ObstacleThere"]
 
-_NOTHING = Reply("", None, "stop", Usage(), 0.0, None, "")
 _NO_FILES = PackFiles(Path(os.devnull), "", "")
 """Code and its tests travel with the row."""
 
@@ -93,22 +92,11 @@ class CodeOnHosts:
 
     Args:
         wishes: Which sandboxes the user wants.
-        note: Says something in the summary.
     """
 
-    def __init__(self, wishes: SandboxWishes, note: Callable[[str], None]) -> None:
+    def __init__(self, wishes: SandboxWishes) -> None:
         self._wishes = wishes
-        self._note = note
-        self._agents_noted = False
         self._obstacles: dict[str | None, asyncio.Task[Unavailable | None]] = {}
-
-    def note_agents(self) -> None:
-        """Say once that the work of agents stays here, whoever judges the rest."""
-        if not self._agents_noted:
-            self._agents_noted = True
-            self._note(
-                "agents worked, and were checked, on this machine: judges elsewhere judge replies only"
-            )
 
     async def obstacle(self, image: str | None, evaluations: Evaluating) -> Unavailable | None:
         """Return why code cannot run in an image where the judges are; one of them is asked for all.
@@ -123,7 +111,7 @@ class CodeOnHosts:
 
     async def _ask(self, image: str | None, evaluations: Evaluating) -> Unavailable | None:
         try:
-            return await evaluations.on_host(ObstacleThere(image, self._wishes), _NOTHING, Unwatched())
+            return await evaluations.on_host(ObstacleThere(image, self._wishes), NO_REPLY, Unwatched())
         except UnjudgedError as stop:  # without what belongs to the reply that nobody has given
             found = stop.outcome
             raise UnjudgedError(Outcome(found.verdict, found.reason, found.message)) from stop

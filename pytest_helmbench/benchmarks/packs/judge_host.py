@@ -8,15 +8,25 @@ from __future__ import annotations
 import threading
 from functools import lru_cache
 
+from pytest_helmbench.benchmarks.packs.row_material import MaterialStore
 from pytest_helmbench.benchmarks.packs.sandboxes import Sandboxes
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.engine.loop import LoopThread
+from pytest_helmbench.gateway.relay.relay import Relay
 from pytest_helmbench.options import Options
 from pytest_helmbench.sandbox.box import Unavailable
 
-__all__ = ["SandboxWishes", "SandboxesThere", "host_evaluator", "host_loop", "host_sandboxes"]
+__all__ = [
+    "SandboxWishes",
+    "SandboxesThere",
+    "host_evaluator",
+    "host_loop",
+    "host_material",
+    "host_relay",
+    "host_sandboxes",
+]
 
 _making = threading.Lock()
 
@@ -49,6 +59,28 @@ def host_sandboxes(wishes: SandboxWishes) -> Sandboxes:
     """Return the sandboxes of this process; its engine is looked for once."""
     with _making:
         return _sandboxes(wishes)
+
+
+def host_relay() -> Relay:
+    """Return the relay of this process: agents on this host reach it on loopback, and nobody else does."""
+    with _making:
+        return _relay()
+
+
+def host_material() -> MaterialStore:
+    """Return what has come to this process of the files of packs."""
+    with _making:
+        return _material()
+
+
+@lru_cache(maxsize=1)
+def _relay() -> Relay:
+    return Relay()
+
+
+@lru_cache(maxsize=1)
+def _material() -> MaterialStore:
+    return MaterialStore()
 
 
 @lru_cache(maxsize=1)

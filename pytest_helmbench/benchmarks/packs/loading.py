@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
+from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentMeans
+from pytest_helmbench.benchmarks.packs.agent.agents_on_hosts import AgentsOnHosts
 from pytest_helmbench.benchmarks.packs.agent.external import AgentCommand, AgentNeeds
 from pytest_helmbench.benchmarks.packs.code_on_hosts import CodeOnHosts
 from pytest_helmbench.benchmarks.packs.format.pack_loader import load_pack
@@ -46,11 +48,13 @@ class PackLoader:
             answer_form=given.answer_form,
         )
         self._cluster = given.cluster
-        self._agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
-        self._needs = AgentNeeds.parse(given.agent_env, given.agent_mount, given.agent_host, Path.cwd())
+        agent = None if given.agent is None else AgentCommand.parse(given.agent, Path.cwd())
+        needs = AgentNeeds.parse(given.agent_env, given.agent_mount, given.agent_host, Path.cwd())
         self._sandboxes = Sandboxes(given.sandbox, pull=given.pull, note=note, unprotected=given.unprotected)
-        self._hosts = CodeOnHosts(SandboxWishes.of(settings), note)
+        self._hosts = CodeOnHosts(SandboxWishes.of(settings))
         self._relay = Relay()
+        on_hosts = AgentsOnHosts(SandboxWishes.of(settings), given.unprotected, note)
+        self._agents = AgentSessions(self._relay, AgentMeans(agent, needs), on_hosts)
 
     def load(self, root: Path, targets: tuple[Target, ...]) -> LoadedPack:
         """Return the pack at a folder.
@@ -60,9 +64,7 @@ class PackLoader:
         """
         pack = load_pack(root, cluster=self._cluster)
         tools = RowTools(self._packs, pack.files, self._sandboxes)
-        return LoadedPack(
-            pack, targets, PackWork(tools, AgentSessions(self._relay, self._agent, self._needs), self._hosts)
-        )
+        return LoadedPack(pack, targets, PackWork(tools, self._agents, self._hosts))
 
     async def self_check(self, loaded: Loaded, code: str) -> tuple[Sequence[Problem], str | None]:
         """Return what is wrong with a row, or why it could not be checked."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily
 from pytest_helmbench.benchmarks.packs.agent.agent_sessions import AgentSessions
+from pytest_helmbench.benchmarks.packs.agent.agent_work import AgentRow
 from pytest_helmbench.benchmarks.packs.code_on_hosts import CodeOnHosts
 from pytest_helmbench.benchmarks.packs.families.family import Family
 from pytest_helmbench.benchmarks.packs.families.registry import family_of
@@ -53,9 +54,7 @@ class PackWork:
         if obstacle is not None:
             return obstacle
         if isinstance(family, AgentFamily):
-            if context.evaluations.has_hosts:
-                self._hosts.note_agents()
-            return await self._agents.run(family, case, rule, self.tools, context)
+            return await self._agents.run(AgentRow(family, rule, case.messages), self.tools, context)
         reply = await one_reply(case, context)
         if isinstance(family, TextFamily):
             return judged_outcome(reply, (await self._judged_by_text(family, case, rule, reply, context),))
@@ -67,7 +66,7 @@ class PackWork:
     async def _judged_by_tests(
         self, family: Family, rule: PackRule, reply: Reply, context: CaseContext
     ) -> Evaluation:
-        if _is_on_hosts(family, context):
+        if context.evaluations.has_hosts:
             return await self._hosts.evaluation(rule, self.settings, reply, context)
         return await family.evaluate(rule, reply, self.tools)
 
@@ -105,16 +104,12 @@ class PackWork:
         if denied is not None:
             return Outcome(Verdict.SKIPPED, "denied_command", denied)
         image = family.image_of(rule.task)
-        if _is_on_hosts(family, context):
+        agents = isinstance(family, AgentFamily)
+        if self._agents.are_elsewhere(context) if agents else context.evaluations.has_hosts:
             obstacle = await self._hosts.obstacle(image, context.evaluations)
         else:
             obstacle = await self.tools.obstacle(image)
         return None if obstacle is None else Outcome(Verdict.SKIPPED, obstacle.code, obstacle.reason)
-
-
-def _is_on_hosts(family: Family, context: CaseContext) -> bool:
-    """Return whether the code of replies runs where the judges are; an agent works beside the session."""
-    return context.evaluations.has_hosts and family.is_one_question
 
 
 def _rule_of(case: Case) -> tuple[Family, PackRule]:

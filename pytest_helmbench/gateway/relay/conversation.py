@@ -123,9 +123,18 @@ class Conversation:
         await self.end()
 
     @property
+    def model_id(self) -> str:
+        """See `Forwarding.model_id`."""
+        return self.line.entry.id
+
+    @property
     def sums(self) -> Sums:
         """What the calls came to so far."""
         return self._tally.sums
+
+    async def settled_sums(self) -> Sums:
+        """See `Forwarding.settled_sums`."""
+        return self.sums
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
         """Take note of a request to an address that there is not: it is no failure of the model.

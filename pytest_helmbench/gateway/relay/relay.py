@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.gateway.relay.client_errors import ItemEndedError, NotAdmittedError
-from pytest_helmbench.gateway.relay.conversation import Conversation
+from pytest_helmbench.gateway.relay.forwarding import Forwarding
 from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class RelayRoute:
         conversation: Of the item whose turn it is.
     """
 
-    conversation: Conversation | None = None
+    conversation: Forwarding | None = None
 
-    def lead_to(self, conversation: Conversation) -> None:
+    def lead_to(self, conversation: Forwarding) -> None:
         """Lead to an item's conversation, until that ends."""
         self.conversation = conversation
         conversation.call_at_end(self._lead_nowhere)
@@ -86,7 +86,7 @@ class Relay:
         self._server: RelayServer | None = None
         self._starting = asyncio.Lock()
 
-    async def open(self, conversation: Conversation, host: str = _LOOPBACK) -> RelayAddress:
+    async def open(self, conversation: Forwarding, host: str = _LOOPBACK) -> RelayAddress:
         """Return an address that leads to a conversation until it ends; see `open_route`."""
         route = RelayRoute()
         route.lead_to(conversation)
@@ -125,7 +125,7 @@ class Relay:
         if server is not None:
             await server.stop()
 
-    def admitted(self, name: str, authorization: str | None) -> Conversation:
+    def admitted(self, name: str, authorization: str | None) -> Forwarding:
         """Return the conversation that a path and an `Authorization` header lead to.
 
         Raises:

@@ -22,9 +22,9 @@ from pytest_helmbench.gateway.relay.client_errors import (
     error_body,
     read_request,
 )
-from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.event_stream import HEARTBEAT, error_event, wants_usage
 from pytest_helmbench.gateway.relay.exchanges import RawReply
+from pytest_helmbench.gateway.relay.forwarding import Forwarding
 from pytest_helmbench.gateway.relay.passing import Passing, recorded_blocks
 from pytest_helmbench.gateway.relay.relay_bounds import RelayBounds
 
@@ -68,10 +68,10 @@ class RelayServer:
         bounds: Of requests and answers.
     """
 
-    def __init__(self, admitted: Callable[[str, str | None], Conversation], bounds: RelayBounds) -> None:
+    def __init__(self, admitted: Callable[[str, str | None], Forwarding], bounds: RelayBounds) -> None:
         self._admitted = admitted
         self._bounds = bounds
-        self._held: Counter[Conversation] = Counter()
+        self._held: Counter[Forwarding] = Counter()
         self._connections = web.Server(
             self._handle,
             handler_cancellation=True,
@@ -137,7 +137,7 @@ class RelayServer:
             )
 
     async def _answer(
-        self, request: web.BaseRequest, conversation: Conversation, asked: str
+        self, request: web.BaseRequest, conversation: Forwarding, asked: str
     ) -> web.StreamResponse:
         what, _, model = asked.partition("/")
         if what == "models":
@@ -159,7 +159,7 @@ class RelayServer:
                 del self._held[conversation]
 
     async def _complete(
-        self, request: web.BaseRequest, conversation: Conversation, path: str, sent: bytes
+        self, request: web.BaseRequest, conversation: Forwarding, path: str, sent: bytes
     ) -> web.StreamResponse:
         try:
             body = read_request(sent)
@@ -179,9 +179,7 @@ class RelayServer:
         raw = _result(completing)
         return await self._deliver(request, _json(raw.status, raw.body))
 
-    async def _receive(
-        self, request: web.BaseRequest, conversation: Conversation, chunks: list[bytes]
-    ) -> None:
+    async def _receive(self, request: web.BaseRequest, conversation: Forwarding, chunks: list[bytes]) -> None:
         """Read a request's body; what has come counts as held by its item."""
         bounds = self._bounds
         if request.headers.get("Expect", "").lower() == "100-continue":
@@ -300,8 +298,8 @@ def _result(completing: asyncio.Task[RawReply]) -> RawReply:
     return RawReply(503, error_body(503, str(error), "session_ending"), error=error)
 
 
-def _models(conversation: Conversation, model: str) -> web.Response:
-    own = conversation.line.entry.id
+def _models(conversation: Forwarding, model: str) -> web.Response:
+    own = conversation.model_id
     one = {"id": own, "object": "model", "created": 0, "owned_by": own.partition("/")[0]}
     if not model:
         return _json(200, json.dumps({"object": "list", "data": [one]}).encode())

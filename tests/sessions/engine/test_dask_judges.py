@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from clusters import opened_cluster
 from dispatched import Dispatched, lives, pids, texts
 from evaluators import Timed
 from sessions import until
@@ -23,24 +19,6 @@ from pytest_helmbench.engine.executors import judge_offer
 
 # Not imported here: a second, for every worker that collects.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="the extra `dask` is not installed")
-
-
-@contextmanager
-def _started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", *arguments], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _worker(file: Path) -> list[str]:
-    options = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(file.parent)]
-    return ["distributed.cli.dask_worker", "--scheduler-file", str(file), *options]
 
 
 def _dispatched(given: str, wait_s: float) -> Dispatched:
@@ -69,21 +47,16 @@ def test_a_cluster_of_our_own_has_no_keys_and_ends_with_the_session(monkeypatch:
 
 
 def test_a_worker_joins_late_the_first_is_killed_and_then_the_scheduler(tmp_path: Path) -> None:
-    file = tmp_path / "scheduler.json"
-    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-    with ExitStack() as stack:
-        scheduler = stack.enter_context(_started("distributed.cli.dask_scheduler", *options))
-        until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler says where it is")
-        first = stack.enter_context(_started(*_worker(file)))
-        address = f"dask:{json.loads(file.read_text())['address']}"
-        session = _dispatched(address, 60.0)
+    with opened_cluster(tmp_path) as cluster:
+        first = cluster.worker()
+        session = _dispatched(cluster.address, 60.0)
         seen: set[int] = set()
         late: list[int] = []
 
         def judged_by(pid: int) -> None:
             seen.add(pid)
             if pid == first.pid and not late:
-                late.append(stack.enter_context(_started(*_worker(file))).pid)
+                late.append(cluster.worker().pid)
                 first.kill()
 
         session.on_found = judged_by
@@ -92,8 +65,8 @@ def test_a_worker_joins_late_the_first_is_killed_and_then_the_scheduler(tmp_path
         assert {first.pid, *late} <= seen
         assert session.notes == []
 
-        session = _dispatched(address, 0.0)
-        session.on_found = lambda pid: scheduler.kill() if pid in late else None
+        session = _dispatched(cluster.address, 0.0)
+        session.on_found = lambda pid: cluster.scheduler.kill() if pid in late else None
         found = session.judged(asked)
     assert texts(found) == [text for _, text in asked]
     assert late[0] in pids(found)

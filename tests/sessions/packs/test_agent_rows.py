@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import Running
-from packs import row, write_pack
+from engines import Running, containers
+from packs import write_pack
 from provider import Answer, Provider
 from records import final_state
-from repositories import bundle_of, make_repository
-from scripted import COST_USD, TOKENS, answer_turns, item_of, left_alive, task_row, turn_of
+from repositories import write_bundle
+from scripted import COST_USD, TOKENS, answer_turns, item_of, left_alive, patch_row, task_row, turn_of
 from sessions import Session, run_undisturbed, until
 from trees import clear_environment, rows, run_tree
 
@@ -35,25 +34,6 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _pack(folder: Path, found: Sequence[Mapping[str, Any]]) -> Path:
     return write_pack(folder / "benchmark", found)
-
-
-def _patch_row(identity: str, commit: str, **changes: Any) -> dict[str, Any]:
-    command = "python3 -c 'from src.calculator import add; assert add(1, 2) == 3'"
-    stated = {
-        "input.base_commit": commit,
-        "input.instructions": f"Make add() add (item {identity}).",
-        "eval.tests": {"source": "command", "command": command},
-        "environment": {"repository": "calculator.bundle"},
-    }
-    return row("repo_patch", {**stated, **changes}, identity)
-
-
-def _write_repository(folder: Path) -> str:
-    commit = make_repository(folder / "repository")
-    assets = folder / "benchmark" / "assets"
-    assets.mkdir(parents=True)
-    bundle_of(folder / "repository", assets / "calculator.bundle")
-    return commit
 
 
 _TURNS: Mapping[str, Sequence[str | Answer]] = {
@@ -82,15 +62,15 @@ _REQUESTS = (
 def test_agents_work_turn_by_turn_and_are_replayed(
     pytester: pytest.Pytester, provider: Provider, bwrap: Running
 ) -> None:
-    commit = _write_repository(pytester.path)
+    commit = write_bundle(pytester.path)
     no_patch = {"source": "command", "command": "true", "setup_patch": "no patch at all"}
     no_checker = {"eval.checker": {"command": ["no-such-program"]}}
     found = [
         task_row("t-right"),
         task_row("t-wrong"),
         task_row("t-fault", **no_checker),
-        *(_patch_row(name, commit) for name in ("r-right", "r-wrong", "r-denied")),
-        _patch_row("r-fault", commit, **{"eval.tests": no_patch}),
+        *(patch_row(name, commit) for name in ("r-right", "r-wrong", "r-denied")),
+        patch_row("r-fault", commit, **{"eval.tests": no_patch}),
     ]
     _pack(pytester.path, found)
     answer_turns(provider, _TURNS)
@@ -232,24 +212,13 @@ def test_a_killed_session_leaves_no_container(
     session = Session(pytester.path, provider.url, "-n0", "-q", "--helmbench-sandbox=podman")
     until(lambda: any(words.startswith(mark) for words in left_alive(mark)), "the command runs")
     session.kill_all()
-    (name,) = _containers(mark)
+    (name,) = containers(mark)
 
     answer_turns(provider, {"t": [_WRITES]})
     again = run_undisturbed(pytester, provider.url, "-q", "--helmbench-sandbox=podman")
     assert again.ret == pytest.ExitCode.OK
     until(lambda: not left_alive(mark), "the command ends with its container")
-    assert name not in _containers("")
-
-
-def _containers(mark: str) -> list[str]:
-    """Return the ids of the containers whose command holds a text."""
-    listed = subprocess.run(
-        ["podman", "ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.Command}}"],
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    return [line.split()[0] for line in listed.stdout.splitlines() if mark in line]
+    assert name not in containers("")
 
 
 def test_a_provider_that_goes_down_in_the_middle_of_the_work_is_an_error(

@@ -92,7 +92,7 @@ def test_where_a_sandbox_is_missing_nobody_is_asked(
     why = "; ".join(
         f"{name} is not installed" for name in ("docker", "podman", "bwrap") if mode in (name, "auto")
     )
-    assert result.outlines[-2].endswith(f": no sandbox: {why}" if mode == "auto" else f": {why}")
+    assert result.outlines[-3].endswith(f": no sandbox: {why}" if mode == "auto" else f": {why}")
 
 
 @pytest.mark.parametrize("more", [(), ("--helmbench-unprotected",)])

@@ -25,8 +25,8 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.attempt import utc_now
 from pytest_helmbench.gateway.faults import FaultKind
 from pytest_helmbench.gateway.gateway import NOT_ON_RECORD
-from pytest_helmbench.gateway.relay.conversation import Conversation
 from pytest_helmbench.gateway.relay.exchanges import RawReply
+from pytest_helmbench.gateway.relay.forwarding import Forwarding
 from pytest_helmbench.gateway.retries import CallFailedError
 from pytest_helmbench.sandbox.box import Box, Limits
 
@@ -101,7 +101,7 @@ _TOO_LONG = re.compile(
 
 async def run_agent(
     task: Sequence[Message],
-    conversation: Conversation,
+    conversation: Forwarding,
     box: Box,
     limits: AgentLimits = AGENT_LIMITS,
     *,
@@ -143,7 +143,7 @@ async def run_agent(
 class _Run:
     """One run."""
 
-    conversation: Conversation
+    conversation: Forwarding
     tool: BashTool
     limits: AgentLimits
     offers_tool: bool
