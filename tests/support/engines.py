@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -58,6 +59,17 @@ class Running:
     def run(self, box: Box, *argv: str, stdin: bytes = b"", **limits: Any) -> Ended:
         """Run a command in a box."""
         return self.wait(box.run(Command(argv, stdin=stdin, limits=Limits(**limits))))
+
+
+def containers(mark: str) -> list[str]:
+    """Return the ids of podman's containers whose command holds a text."""
+    listed = subprocess.run(
+        ["podman", "ps", "--all", "--no-trunc", "--format", "json"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return [one["Id"] for one in json.loads(listed.stdout or "[]") if mark in " ".join(one["Command"] or ())]
 
 
 def missing(what: str) -> NoReturn:

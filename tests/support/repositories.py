@@ -11,7 +11,7 @@ from typing import Any
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchPolicy, PatchTests
 from pytest_helmbench.benchmarks.packs.task import CommandCheck, Environment, PackTask, Resource, Visibility
 
-__all__ = ["CALCULATOR", "TEST", "bundle_of", "git", "make_repository", "patch_task"]
+__all__ = ["CALCULATOR", "TEST", "bundle_of", "git", "make_repository", "patch_task", "write_bundle"]
 
 CALCULATOR = "def add(a, b):\n    return a - b\n\n\ndef twice(a):\n    return 2 * a\n"
 TEST = "from src.calculator import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
@@ -96,3 +96,12 @@ def patch_task(commit: str, repository: Path | None, **changes: Any) -> PackTask
         ),
         check=tests,
     )
+
+
+def write_bundle(folder: Path) -> str:
+    """Write a repository as the asset `calculator.bundle` of the pack `benchmark`; return its commit."""
+    commit = make_repository(folder / "repository")
+    assets = folder / "benchmark" / "assets"
+    assets.mkdir(parents=True)
+    bundle_of(folder / "repository", assets / "calculator.bundle")
+    return commit

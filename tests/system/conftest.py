@@ -1,4 +1,4 @@
-"""Chromium, once for all tests that show pages."""
+"""Chromium for tests that show pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from browsers import Opened, chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open an event loop runs, which tests of other files would meet
 def browser() -> Iterator[Any]:
     """Chromium."""
     with chromium() as found:

@@ -65,7 +65,7 @@ except OSError:
 """
 
 
-@pytest.fixture(params=["bwrap", "podman"])
+@pytest.fixture(params=["bwrap", "podman", "docker"])
 def box(request: pytest.FixtureRequest) -> Running:
     found: Running = request.getfixturevalue(request.param)
     return found
@@ -92,12 +92,28 @@ def test_a_program_of_the_candidate_does_not_reach_into_the_process_of_its_test(
 
 _SHELL = """
 wanted="the sum of both is forty-two"
-said=$(python3 src/tool.py | cat)
+said=$(python3 src/tool.py)
 [ "$said" = "$wanted" ]
 """
 
 
-def test_a_program_of_the_candidate_does_not_write_into_a_shell_that_judges(
+_LOOKS = """
+import os, sys
+mine, seen = str(os.getpid()), set()
+for other in [name for name in os.listdir("/proc") if name.isdigit() and name != mine]:
+    for name in ("mem", "environ", "maps", "fd/0", "fd/1", "exe", "cwd"):
+        path = f"/proc/{other}/{name}"
+        try:
+            os.readlink(path) if os.path.islink(path) else os.open(path, os.O_RDONLY)
+            seen.add(name)
+        except OSError:
+            pass
+if seen:
+    sys.stdout.write("the sum of both is forty-two")
+"""
+
+
+def test_a_program_of_the_candidate_does_not_reach_into_a_shell_that_judges(
     box: Running, tmp_path: Path
 ) -> None:
     folder = tmp_path / "repository"
@@ -113,11 +129,11 @@ def test_a_program_of_the_candidate_does_not_write_into_a_shell_that_judges(
     )
     everybody += "sys.stdout.buffer.write(forged)\n"
     found = {}
-    for name, code in (("honest", _HONEST), ("writes", everybody)):
+    for name, code in (("honest", _HONEST), ("writes", everybody), ("looks", _LOOKS)):
         (folder / "src/tool.py").write_text(code)
         patch = git(folder, "diff")
         git(folder, "reset", "-q", "--hard")
         more: dict[str, Any] = {} if box.image is None else {"image": box.image}
         task = patch_task(commit, folder, command=("sh", "-c", _SHELL), **more)
         found[name] = box.wait(evaluate_patch(task, patch, box.engine)).verdict
-    assert found == {"honest": Verdict.PASSED, "writes": Verdict.FAILED}
+    assert found == {"honest": Verdict.PASSED, **dict.fromkeys(("writes", "looks"), Verdict.FAILED)}

@@ -31,10 +31,12 @@ class Ran:
     Args:
         ended: How it ended.
         seen: What its tests have reported.
+        changed: Files of the evaluator's that were changed meanwhile.
     """
 
     ended: Ended
     seen: Witnessed
+    changed: frozenset[str] = frozenset()
 
     def is_like(self, other: Ran) -> bool:
         """Return whether it broke down in the same way as another."""

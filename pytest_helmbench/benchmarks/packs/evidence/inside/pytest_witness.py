@@ -74,6 +74,11 @@ def _hooks_of_start(
         if collects:
             config.option.collectonly = True
         os.environ.pop("PYTEST_PLUGINS", None)
+        rewrite: Any = importlib.import_module("_pytest.assertion.rewrite")
+        if hasattr(rewrite, "_read_pyc"):
+            rewrite._read_pyc = lambda *_, **__: (
+                None
+            )  # what lies beside a test as its bytecode may be anybody's
         forgotten_by_children(own)
 
     @marked(tryfirst=True)

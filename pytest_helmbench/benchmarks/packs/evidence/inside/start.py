@@ -6,6 +6,7 @@ unittest reports what becomes of its tests.
 
 from __future__ import annotations
 
+import _frozen_importlib_external
 import os
 import sys
 from _frozen_importlib_external import PathFinder
@@ -120,6 +121,20 @@ def _words() -> list[str]:
         return []
 
 
+def _read_sources_only(guard: Guard) -> None:
+    """Have modules of the workspace compiled: what lies beside them as their bytecode may be anybody's."""
+    every = _frozen_importlib_external.cache_from_source
+
+    def cache_from_source(path: Any, *args: Any, **kwargs: Any) -> str:
+        if "-packages" not in os.fspath(path) and guard.is_inside(
+            os.fspath(path)
+        ):  # an environment is dear to compile
+            raise NotImplementedError
+        return every(path, *args, **kwargs)
+
+    _frozen_importlib_external.cache_from_source = cache_from_source
+
+
 def _close_to_others() -> None:
     """Keep what a checker starts, the same user's, from reading this process and from writing into it."""
     try:
@@ -153,6 +168,7 @@ def main(settings: dict[str, Any], place: str) -> None:
     if is_theirs and not settings["tests_inside"]:
         return
     sys.meta_path.insert(0, guard)
+    _read_sources_only(guard)
     _close_to_others()
     _chain(own, guard)
     runner = runner_of(words)

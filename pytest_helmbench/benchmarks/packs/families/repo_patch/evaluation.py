@@ -159,6 +159,14 @@ class _Run:
         if found.verdict is Verdict.FAILED:
             output = "\n".join((*found.details, tail(ran.ended)))
             raise CandidateFaultError(self.phase, found.reason or "", message, output)
+        if ran.changed and not self.parity:
+            # Some tests write to files of the repository, whoever is tested.
+            changed = ran.changed - (await testing.without(False)).changed
+            if changed:
+                message = (
+                    f"eval.tests.command: files of the tests were changed while they ran: {_listed(changed)}"
+                )
+                raise CandidateFaultError(self.phase, "tests_changed", message)
 
     def _is_packs(self, ran: Ran) -> bool:
         """Return whether a breakdown that is the same without the candidate is the pack's.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
@@ -26,7 +26,7 @@ from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
-from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.files.field_values import RowFaults
@@ -107,6 +107,10 @@ class RepoPatch(AgentFamily):
             return await evaluate_patch(task, patch, engine, parity=rule.parity, assets=assets)
         except (PackFaultError, CandidateFaultError) as error:
             return error.finding
+
+    def files_for(self, task: PackTask, files: PackFiles) -> Sequence[PlannedFile]:
+        """See `AgentFamily.files_for`."""
+        return plan_assets(files, task)
 
     async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
         """See `Family.trials`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,9 +13,11 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.applying import Apply
 from pytest_helmbench.benchmarks.packs.families.repo_patch.check import PatchTests
 from pytest_helmbench.benchmarks.packs.families.repo_patch.checkout import Checkout, opened_checkout
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git
+from pytest_helmbench.benchmarks.packs.families.repo_patch.held_files import changed_files, held_files
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import Command, Engine, Limits
+from pytest_helmbench.sandbox.closed_programs import closed_programs
 
 __all__ = ["TEST_LIMITS", "Testing", "repository_environment"]
 
@@ -65,15 +68,18 @@ class Testing:
         wall_s = check.timeout_s or self.task.environment.timeout_s or TEST_LIMITS.wall_s
         workdir = posixpath.normpath(posixpath.join(spec.workdir, check.workdir or ""))
         async with opened_witness(self.engine, spec.image, checkout.workspace.uid) as witness:
-            mounted = replace(spec, mounts=(*spec.mounts, witness.mount))
+            closed = await closed_programs(self.engine, spec.image)
+            mounted = replace(spec, mounts=(*spec.mounts, witness.mount, *closed))
             async with await self.engine.open(mounted) as box:
                 witness.prepare(WitnessSettings(box.workdir, True, checkout.modules, collects))
                 env = (*repository_environment(self.task), *witness.env(box), *self._plugins())
                 argv = with_path(check.command, box.inside(witness.place))
                 command = Command(argv, workdir, env, limits=replace(TEST_LIMITS, wall_s=wall_s))
+                held = await asyncio.to_thread(held_files, checkout.workspace, self.tests.policy)
                 with witness.listening():
                     ended = await box.run(command)
-            return Ran(ended, witness.seen())
+                changed = await asyncio.to_thread(changed_files, checkout.workspace, held)
+            return Ran(ended, witness.seen(), changed)
 
     async def without(self, collects: bool) -> Ran:
         """Run the command over a fresh checkout with the pack's own patches, and without the candidate's."""

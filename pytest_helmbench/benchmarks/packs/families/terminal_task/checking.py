@@ -33,6 +33,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.sandbox.box import Box, BoxSpec, Command, Engine, Limits, Mount
+from pytest_helmbench.sandbox.closed_programs import closed_programs
 from pytest_helmbench.sandbox.workspace import Workspace
 
 __all__ = ["CHECK_LIMITS", "Checking"]
@@ -98,7 +99,10 @@ class Checking:
             lent = _own_pytest(self.task, f"{place}-packages")
             async with opened_witness(self.engine, image, uid) as witness:
                 mounts = (Mount(folder.path, place), witness.mount, *lent)
-                async with await self.engine.open(self._spec(workspace, mounts)) as box:
+                spec = self._spec(workspace, mounts)
+                if not spec.capabilities:  # whoever makes a root of his own copies its programs
+                    spec = replace(spec, mounts=(*mounts, *await closed_programs(self.engine, image)))
+                async with await self.engine.open(spec) as box:
                     witness.prepare(WitnessSettings(box.workdir, False, (), collects))
                     run = _Check(self, box, folder, place, witness, lends_pytest=bool(lent))
                     return await run.run()

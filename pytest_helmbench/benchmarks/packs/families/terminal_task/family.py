@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
@@ -18,7 +18,7 @@ from pytest_helmbench.benchmarks.packs.format.pack_files import PackFiles
 from pytest_helmbench.benchmarks.packs.format.prompt_template import PromptTemplate, field_text
 from pytest_helmbench.benchmarks.packs.format.row_fields import object_in, text_in
 from pytest_helmbench.benchmarks.packs.format.row_place import RowPlace, check_found
-from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask
+from pytest_helmbench.benchmarks.packs.task import PackRule, PackTask, PlannedFile
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.field_values import RowFaults
@@ -86,6 +86,10 @@ class TerminalTask(AgentFamily):
             return await evaluate_terminal(
                 task, ground.workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
             )
+
+    def files_for(self, task: PackTask, files: PackFiles) -> Sequence[PlannedFile]:
+        """See `AgentFamily.files_for`."""
+        return (*plan_assets(files, task), *plan_evaluator(files, task).files)
 
     async def trials(self, _rule: PackRule, _tools: RowTools) -> AsyncIterator[Trial]:
         """Yield nothing: a row holds no workspace that must pass."""
