@@ -181,7 +181,7 @@ def _entry(item: JsonObject, line: int | None) -> StatedModel:
         max_concurrency=a_whole_number(item.get("max_concurrency")),
         requests_per_minute=a_number(item.get("requests_per_minute")),
         tokens_per_minute=a_number(item.get("tokens_per_minute")),
-        price=Price(**price) if price else None,
+        price=Price(price["input"], price["output"]) if price else None,
     )
     return StatedModel(
         entry, a_text(item.get("base_url")), a_text(item.get("api_key_env")), _template(item), line

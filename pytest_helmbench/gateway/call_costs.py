@@ -5,13 +5,25 @@ from __future__ import annotations
 from pytest_helmbench.core.model import Price
 from pytest_helmbench.core.outcome import Usage
 
-__all__ = ["CallCosts"]
+__all__ = ["CallCosts", "may_have_cost_usd"]
 
 _UNBOUNDED_TOKENS = 32_768  # of a completion, where no bound is sent
 _DEARER_COMPLETION = (
     8  # times: no list has a larger step from the price of a prompt's token to a completion's
 )
+_MOST_PER_ESTIMATED = 4  # tokens for one that was counted here: no tokenizer makes more than one of a byte
 _CHEAPER_AT_FIRST = 4  # calls of a known price that may be out before the first cost is known
+
+
+def may_have_cost_usd(usage: Usage, reserved_usd: float) -> float:
+    """Return what a budget counts for a reply: where nobody has counted its tokens, the most that they may be.
+
+    Args:
+        usage: With its cost.
+        reserved_usd: What was reserved for it.
+    """
+    cost = usage.cost_usd or 0.0
+    return max(cost, min(cost * _MOST_PER_ESTIMATED, reserved_usd)) if usage.estimated else cost
 
 
 class CallCosts:

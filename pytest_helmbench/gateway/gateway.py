@@ -33,7 +33,7 @@ from pytest_helmbench.gateway.permits import (
 from pytest_helmbench.gateway.providers.endpoints import other_route
 from pytest_helmbench.gateway.reply_cache import Recorded, RecordedUse
 from pytest_helmbench.gateway.retries import CallFailedError, Patience, Retries
-from pytest_helmbench.gateway.token_counts import completion_bound, estimated_tokens
+from pytest_helmbench.gateway.token_counts import completion_bound, estimated_tokens, most_tokens
 from pytest_helmbench.gateway.usage import counted_usage, cut_by_budget, priced_usage
 from pytest_helmbench.gateway.wire import ParsedReply, parse_reply
 
@@ -160,7 +160,8 @@ class Gateway:
         ask = PermitRequest(
             model=call.entry.id,
             prompt_tokens=estimated_tokens(request.encoded),
-            max_tokens=1 if request.path == EMBEDDINGS else completion_bound(request.body),
+            most_prompt_tokens=most_tokens(request.encoded),
+            max_tokens=1 if request.path == EMBEDDINGS else completion_bound(request.body, request.path),
             urgent=call.purpose != "case" or call.sequence > 1,
             label=call.origin.code,
             run_id=call.origin.run_id,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.call_costs import CallCosts
+from pytest_helmbench.gateway.call_costs import CallCosts, may_have_cost_usd
 from pytest_helmbench.gateway.fault_streaks import FailedCase, FaultStreak
 from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
 from pytest_helmbench.gateway.local_servers import LocalServer
@@ -221,7 +221,7 @@ class Limiter:
             return
         state.costs.add(usage, out.by_price_usd)
         if usage.cost_usd is not None:
-            self.budget.spend(usage.cost_usd)
+            self.budget.spend(may_have_cost_usd(usage, permit.reserved_usd))
         elif (usual := state.costs.unknown_usd(permit.reserved_usd)) is not None:
             self.budget.spend(usual)
         else:
@@ -245,7 +245,8 @@ class Limiter:
             return
         sentence = (
             f"--helmbench-max-cost cannot be held: {why}\n"
-            "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out"
+            "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or leave"
+            " --helmbench-max-cost out"
         )
         self.close(RefusedError(sentence))
         self._on_overdrawn(sentence)
@@ -352,7 +353,7 @@ class Limiter:
         """Return what to reserve; None when nobody can say and it matters."""
         if self.budget.most_usd is None:
             return 0.0
-        return state.costs.bound_usd(wanted.prompt_tokens, wanted.max_tokens)
+        return state.costs.bound_usd(wanted.most_prompt_tokens or wanted.prompt_tokens, wanted.max_tokens)
 
     @staticmethod
     def _wait_s(state: _LimitsInUse, now: float) -> float:

@@ -94,6 +94,7 @@ class PermitRequest:
     Args:
         model: Model id; its limits must be known.
         prompt_tokens: Estimate.
+        most_prompt_tokens: What a budget reserves for; 0 for the estimate.
         max_tokens: Bound that is sent; None when none is.
         urgent: Continues a case that has begun (retry, judge): goes before new cases.
         label: Names the case, for those who watch.
@@ -106,6 +107,7 @@ class PermitRequest:
     urgent: bool
     label: str = ""
     run_id: int = 0
+    most_prompt_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

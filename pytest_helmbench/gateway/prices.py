@@ -11,7 +11,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.provider import Provider
 from pytest_helmbench.gateway.providers.registry import ROUTER
 
-__all__ = ["context_tokens", "list_price", "price_of", "token_price"]
+__all__ = ["context_tokens", "is_confirmed", "list_price", "price_of", "token_price"]
 
 _FREE = Price(0.0, 0.0)
 
@@ -20,11 +20,21 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
     """Return USD per million tokens for estimates, or None when nobody knows.
 
     Args:
-        entry_price: `price` of models.yml; it goes before the list.
+        entry_price: `price` of models.yml; it goes before the list, or raises it.
         endpoint: Baselines and model servers on this machine are free.
     """
-    if entry_price is not None:
+    if entry_price is not None and not entry_price.only_raises:
         return entry_price
+    return _higher(entry_price, _known_price(endpoint))
+
+
+def is_confirmed(entry_price: Price, endpoint: Endpoint) -> bool:
+    """Return whether a price is the user's word, or that of a benchmark for a model whose least price is known."""
+    return not entry_price.only_raises or _known_price(endpoint) is not None
+
+
+def _known_price(endpoint: Endpoint) -> Price | None:
+    """Return what everybody can know of a model's price."""
     if _is_free(endpoint):
         return _FREE
     if _is_unlisted(endpoint):
@@ -32,9 +42,17 @@ def token_price(entry_price: Price | None, endpoint: Endpoint) -> Price | None:
     return _listed_price(endpoint.server, endpoint.wire_model, endpoint.base_url)
 
 
-def list_price(model_id: str) -> Price | None:
+def list_price(entry_price: Price | None, model_id: str) -> Price | None:
     """Return USD per million tokens of a hosted model that has no key yet, or None when nobody knows."""
-    return _listed_price(ROUTER, model_id, "")
+    if entry_price is not None and not entry_price.only_raises:
+        return entry_price
+    return _higher(entry_price, _listed_price(ROUTER, model_id, ""))
+
+
+def _higher(one: Price | None, other: Price | None) -> Price | None:
+    if one is None or other is None:
+        return one or other
+    return Price(max(one.input, other.input), max(one.output, other.output))
 
 
 def context_tokens(endpoint: Endpoint) -> int | None:
@@ -53,7 +71,7 @@ def price_of(
 
     Args:
         usage: Its own `cost_usd` is not looked at.
-        entry_price: `price` of models.yml; it goes before the list. Cached tokens cost as others do.
+        entry_price: `price` of models.yml; it goes before the list, or raises it. Cached tokens cost as others do.
         endpoint: Who was asked.
         provider_model: Who answered; goes before the model that was asked, where the list knows it.
     """
@@ -61,16 +79,21 @@ def price_of(
         return 0.0
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
+    stated = None
     if entry_price is not None:
-        return (entry_price.input * usage.prompt_tokens + entry_price.output * usage.completion_tokens) / 1e6
+        stated = (
+            entry_price.input * usage.prompt_tokens + entry_price.output * usage.completion_tokens
+        ) / 1e6
+        if not entry_price.only_raises or _is_free(endpoint):
+            return stated
     # A count above the whole is a provider's slip, which the list would not forgive.
     cached = min(usage.cached_tokens or 0, usage.prompt_tokens)
     tokens = (usage.prompt_tokens, cached, usage.completion_tokens)
     for model in (provider_model, endpoint.wire_model):
         cost = None if model is None else _listed_cost(endpoint, model, tokens)
         if cost is not None:
-            return cost
-    return None
+            return cost if stated is None else max(cost, stated)
+    return stated
 
 
 def _is_free(endpoint: Endpoint) -> bool:

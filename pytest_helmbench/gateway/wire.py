@@ -25,7 +25,7 @@ from pytest_helmbench.gateway.other_replies import (
 )
 from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.gateway.providers.provider import Provider, amount
+from pytest_helmbench.gateway.stated_usage import stated_usage
 from pytest_helmbench.gateway.streamed_replies import is_stream, streamed_document
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
 _NO_HEADERS: Mapping[str, str] = {}
 _OUR_BLOCKS = ("provider", "usage")
 _STREAM = ("stream", "stream_options")
-_MOST_TOKENS = 10**9  # of a call; no model takes or writes more
 _TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
@@ -247,7 +246,7 @@ def parse_reply(
         return _malformed(status, "not_json", f"{what}: {start!r}")
     other = other_reply(path, document) if path != CHAT else None
     stated = document.get("usage") if other is None else dict(other.usage)
-    usage = _usage(stated, endpoint.server if endpoint is not None else ANY_SERVER)
+    usage = stated_usage(stated, endpoint.server if endpoint is not None else ANY_SERVER)
     choice = first_choice(document) if other is None else _as_choice(other)
     # Routers put the error of a server that broke off into the choice.
     error = document.get("error") or choice.get("error")
@@ -379,22 +378,3 @@ def _content(message: JsonObject) -> tuple[str, str | None] | None:
 def _malformed(status: int, reason: str, what: str) -> Fault:
     joint = "" if what.startswith("without") else "with "
     return Fault(FaultKind.MALFORMED, status, reason, f"the provider answered {status} {joint}{what}")
-
-
-def _usage(value: JsonValue, provider: Provider) -> Usage:
-    if not isinstance(value, dict):
-        return Usage()
-    prompt = value.get("prompt_tokens_details")
-    completion = value.get("completion_tokens_details")
-    return Usage(
-        prompt_tokens=_count(value.get("prompt_tokens")),
-        completion_tokens=_count(value.get("completion_tokens")),
-        cached_tokens=_count(prompt.get("cached_tokens")) if isinstance(prompt, dict) else None,
-        reasoning_tokens=_count(completion.get("reasoning_tokens")) if isinstance(completion, dict) else None,
-        cost_usd=provider.own_cost(value),
-    )
-
-
-def _count(value: JsonValue) -> int | None:
-    number = amount(value)
-    return int(number) if number is not None and number.is_integer() and number <= _MOST_TOKENS else None

@@ -9,7 +9,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.prices import token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
-from pytest_helmbench.session.plan import Plan
+from pytest_helmbench.session.plan import CHARACTERS_PER_TOKEN, Plan
 
 __all__ = ["LeastCall", "budget_bounds", "least_call", "rounded_up"]
 
@@ -38,7 +38,7 @@ def budget_bounds(plan: Plan, targets: Targets) -> Mapping[int, Sequence[str]]:
         target = targets[run.key]
         judges = target.judges if run.judge_calls else ()
         for route in (target.model, *judges) if run.usable else ():
-            if route.entry.budget_tokens is not None:
+            if route.entry.budget_tokens is not None and route.entry.sampling.max_tokens is None:
                 bounds.setdefault(route.entry.budget_tokens, {})[route.entry.id] = None
     return {tokens: tuple(models) for tokens, models in bounds.items()}
 
@@ -56,7 +56,7 @@ def least_call(plan: Plan, targets: Targets) -> LeastCall | None:
         tokens = entry.sampling.max_tokens or entry.budget_tokens
         if price is None or tokens is None:
             return None
-        prompt = run.prompt_tokens // run.tests
+        prompt = run.prompt_tokens * CHARACTERS_PER_TOKEN // run.tests  # as many tokens as it may have
         found.append(LeastCall(entry.id, tokens, (price.input * prompt + price.output * tokens) / 1e6))
     return min(found, key=lambda call: call.usd, default=None)
 

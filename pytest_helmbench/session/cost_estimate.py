@@ -143,7 +143,7 @@ def _listed(route: Route, calls: int, prompt_tokens: int, max_tokens: int | None
     if isinstance(route.endpoint, Endpoint):
         price = token_price(route.entry.price, route.endpoint)
     else:
-        price = route.entry.price or list_price(route.entry.id)  # what it will cost once there is a key
+        price = list_price(route.entry.price, route.entry.id)  # what it will cost once there is a key
     if price is None:
         return None
     low, expected, high = (

@@ -12,15 +12,14 @@ from pathlib import Path
 
 from pytest_helmbench.benchmarks.places import benchmark_root
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.model import ModelEntry, ModelsFile, Price, StatedModel
+from pytest_helmbench.core.model import ModelEntry, ModelsFile, StatedModel
 from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.files.models_file import load_models
-from pytest_helmbench.gateway.prices import list_price
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.gateway.providers.base_urls import normalise_address, normalise_base_url
 from pytest_helmbench.gateway.providers.endpoints import replay_endpoint, resolve_endpoint
-from pytest_helmbench.gateway.providers.registry import is_embedded
+from pytest_helmbench.gateway.providers.registry import is_embedded, provider_of
 from pytest_helmbench.gateway.relay.known_fields import refusals_of_stated
 from pytest_helmbench.session.settings import Settings
 
@@ -138,22 +137,13 @@ def _as_stated(stated: StatedModel) -> ModelEntry:
 def _as_far_as_said(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> ModelEntry:
     """Return a model of a benchmark's file with what the user has said of it; the rest has been refused."""
     entry = replace(stated.entry, function=_named_code(stated.entry.id, settings))
-    if settings.max_cost_usd is not None:
-        entry = _not_below_list(entry)
+    if entry.price is not None:
+        entry = replace(entry, price=replace(entry.price, only_raises=True))
     if stated.base_url is None:
         return replace(entry, api_key_env=None if stated.api_key_env is None else key_env)
     # Who names the address stands for the variable beside it.
     key = key_env if stated.api_key_env is None else UsersWord(stated.api_key_env)
     return entry if is_embedded(entry.id) else replace(entry, base_url=base_url, api_key_env=key)
-
-
-def _not_below_list(entry: ModelEntry) -> ModelEntry:
-    """Return a model whose price is at least the list's: a benchmark does not stretch the user's budget."""
-    listed = None if entry.price is None else list_price(entry.id)
-    if entry.price is None or listed is None:
-        return entry
-    price = Price(max(entry.price.input, listed.input), max(entry.price.output, listed.output))
-    return replace(entry, price=price)
 
 
 def _code(model: str) -> Word:
@@ -177,6 +167,15 @@ def _refused(
                 f"a benchmark does not decide who answers what: extra_body.{name} of {stated.entry.id} {why}"
             )
             yield Problem(file, stated.line, message, allows)
+        if settings.max_cost_usd is not None and _claims_free(stated, base_url, settings):
+            server = stated.entry.id.partition("/")[0]
+            yield Problem(
+                file,
+                stated.line,
+                f"a benchmark does not decide what is free: {stated.entry.id} at {_address(stated, base_url)}"
+                f" would be a server of your own, as {server!r} says",
+                f"--helmbench-model={stated.entry.id} allows it under --helmbench-max-cost; {allows}",
+            )
         if not _is_users(stated, base_url, key_env, settings):
             yield Problem(
                 file,
@@ -184,6 +183,15 @@ def _refused(
                 f"a benchmark does not decide where prompts and keys go: {_statement(stated, base_url)}",
                 allows,
             )
+
+
+def _claims_free(stated: StatedModel, base_url: Word, settings: Settings) -> bool:
+    """Return whether a benchmark's name of a model (`vllm/…`) alone makes what answers at a user's address free."""
+    provider = provider_of(stated.entry.id)
+    named = (*settings.models.value, *settings.marking_models.value)
+    if base_url is None or provider is None or not provider.local or stated.entry.id in named:
+        return False
+    return normalise_base_url(base_url.value) != provider.base_url
 
 
 def _is_users(stated: StatedModel, base_url: Word, key_env: Word, settings: Settings) -> bool:
@@ -208,7 +216,10 @@ def _statement(stated: StatedModel, base_url: Word) -> str:
         return f"{model} is code"
     if stated.http is not None:
         return f"{model} at {normalise_address(stated.http.url)}"
-    named = stated.base_url or (base_url and base_url.value)
-    address = normalise_base_url(named or replay_endpoint(model).base_url)
     key = f" with the key in {stated.api_key_env}" if stated.api_key_env else ""
-    return f"{model} at {address}{key}"
+    return f"{model} at {_address(stated, base_url)}{key}"
+
+
+def _address(stated: StatedModel, base_url: Word) -> str:
+    named = stated.base_url or (base_url and base_url.value)
+    return normalise_base_url(named or replay_endpoint(stated.entry.id).base_url)

@@ -15,7 +15,7 @@ from pytest_helmbench.engine.job import Target
 from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.baselines.baseline import BASELINE_IDS
 from pytest_helmbench.gateway.permits import ModelLimits
-from pytest_helmbench.gateway.prices import context_tokens, token_price
+from pytest_helmbench.gateway.prices import context_tokens, is_confirmed, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, Unusable, replay_endpoint, resolve_endpoint
 from pytest_helmbench.gateway.providers.registry import is_embedded
 from pytest_helmbench.gateway.reply_cache import CacheMode
@@ -62,26 +62,29 @@ def resolve_targets(root: Path, settings: Settings, environ: Mapping[str, str]) 
         Route(entry, _endpoint(entry, settings.base_url, settings.api_key_env, settings, environ))
         for entry in entries
     )
-    bounded = tuple(_bounded(judge, settings) for judge in judges)
-    return tuple(Target(root, _bounded(route, settings), bounded) for route in routes)
+    held = tuple(_held(judge, settings) for judge in judges)
+    return tuple(Target(root, _held(route, settings), held) for route in routes)
 
 
-def _bounded(route: Route, settings: Settings) -> Route:
-    """Return a model with the bound of a completion without which a budget cannot be held, where none is stated."""
+def _held(route: Route, settings: Settings) -> Route:
+    """Return a model as a budget takes it: with a bound of its completions, and a price that can be believed."""
     entry, endpoint = route.entry, route.endpoint
-    if (
-        settings.max_cost_usd is None
-        or entry.sampling.max_tokens is not None
-        or isinstance(endpoint, Unusable)
-    ):
+    if settings.max_cost_usd is None or isinstance(endpoint, Unusable) or endpoint.server.embedded:
         return route
-    if endpoint.server.embedded:
-        return route
+    if entry.price is not None and not is_confirmed(entry.price, endpoint):
+        entry = replace(entry, price=None)
+    # Also where a bound is stated: what is merged into requests may take it back.
+    most = entry.sampling.max_tokens or _budget_tokens(entry, endpoint)
+    return Route(replace(entry, budget_tokens=most), endpoint)
+
+
+def _budget_tokens(entry: ModelEntry, endpoint: Endpoint) -> int:
+    """Return the bound of a completion without which a budget cannot be held, where none is stated."""
     most = _REASONING_TOKENS if _reasons(entry) else _COMPLETION_TOKENS
     known = context_tokens(endpoint)
     if known is not None:
         most = min(most, known // 2)  # the prompt stands in the same window
-    return Route(replace(entry, budget_tokens=most), endpoint)
+    return most
 
 
 def _reasons(entry: ModelEntry) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -136,6 +135,8 @@ def _has_settings(ini: Path) -> bool:
     """Return whether an ini file says anything to pytest: a pyproject.toml may mark a root alone."""
     if ini.name != "pyproject.toml":
         return True
+    import tomllib  # pytest has read the same file with it
+
     try:
         return "pytest" in tomllib.loads(ini.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, ValueError):

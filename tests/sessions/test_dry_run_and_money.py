@@ -175,7 +175,7 @@ def test_a_run_above_the_agreed_price_stops_before_the_first_call(
 ) -> None:
     folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK", "RISK")})
     (folder / "models.yml").write_text(_COSTLY)
-    pytester.makefile(".ini", pytest="[pytest]\nhelmbench_ask_above = 0.25\n")
+    pytester.makefile(".ini", pytest="[pytest]\nhelmbench_ask_above = 0.25\nhelmbench_trusted = benchmark\n")
 
     result = run_tree(pytester, mode, url=provider.url)
 
@@ -199,6 +199,7 @@ def test_a_budget_is_never_overspent_and_skips_what_it_cannot_pay(
 ) -> None:
     folder = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 12)})
     (folder / "models.yml").write_text(_COSTLY)
+    pytester.makefile(".ini", pytest="[pytest]\nhelmbench_trusted = benchmark\n")
     provider.cost_usd = None
     provider.latency_s = 0.02
 
@@ -252,7 +253,7 @@ def test_a_budget_that_cannot_be_held_stops_the_session_after_one_call(
     result.stdout.fnmatch_lines(
         [
             "--helmbench-max-cost cannot be held: test/good has no known price and its reply names no cost",
-            "  hint: give the model a `price:` in models.yml, or leave --helmbench-max-cost out",
+            "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or leave*",
         ]
     )
 

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
+from pytest_helmbench.core.json_types import JsonValue
+from pytest_helmbench.core.outcome import Usage
+from pytest_helmbench.gateway.call_costs import may_have_cost_usd
+from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
+from pytest_helmbench.gateway.providers.endpoints import replay_endpoint
 from pytest_helmbench.gateway.relay.client_errors import BadRequestError, check_request
 from pytest_helmbench.gateway.relay.known_fields import KnownFields, refusals_of_stated
-from pytest_helmbench.gateway.token_counts import completion_bound
+from pytest_helmbench.gateway.stated_usage import stated_usage
+from pytest_helmbench.gateway.token_counts import bound_completion, completion_bound, most_tokens
 
 _AWAY = "https://attacker.example/x.png"
 _HERE = "data:image/png;base64,AAAA"
@@ -166,3 +172,56 @@ def test_completions_that_are_thrown_away_are_counted() -> None:
     assert completion_bound({"max_tokens": 10, "best_of": 5}) == 50
     assert completion_bound({"max_tokens": 10, "n": 2, "best_of": 5}) == 50
     assert completion_bound({"max_tokens": 10, "best_of": True}) == 10
+
+
+@pytest.mark.parametrize(
+    ("stated", "bound"),
+    [
+        ({"max_completion_tokens": 1, "max_tokens": 900}, 900),
+        ({"max_completion_tokens": 900, "max_tokens": 1}, 900),
+        ({"max_completion_tokens": 1, "max_tokens": "900"}, 900),
+        ({"max_tokens": 10, "n": 20.0}, 200),
+        ({"max_tokens": 10, "n": "20"}, 200),
+        ({"max_tokens": 10, "n": "2e1"}, 200),
+        ({"max_tokens": 10, "n": "9" * 5_000}, 10),
+        ({"max_output_tokens": 1}, None),
+        ({"max_tokens": -1}, None),
+    ],
+)
+def test_the_largest_bound_counts_however_it_is_written(
+    stated: dict[str, JsonValue], bound: int | None
+) -> None:
+    assert completion_bound(stated) == bound
+
+
+@pytest.mark.parametrize(
+    ("stated", "sent"),
+    [
+        ({"max_completion_tokens": 9}, {"max_tokens": 9}),
+        ({"max_output_tokens": 9}, {"max_tokens": 50}),
+        ({"max_tokens": -1, "max_completion_tokens": 9}, {"max_tokens": 9}),
+        ({"max_tokens": 9}, {"max_tokens": 9}),
+    ],
+)
+def test_under_a_budget_a_bound_goes_out_by_the_name_that_the_server_knows(
+    stated: dict[str, JsonValue], sent: dict[str, JsonValue]
+) -> None:
+    body = dict(stated)
+    bound_completion(body, replay_endpoint("a/b"), 50)
+    assert body == sent
+
+
+def test_a_dense_prompt_has_no_more_tokens_than_bytes() -> None:
+    assert most_tokens(b"7 7 7 7 7 7") == 11
+    assert most_tokens(b'{"url": "data:image/png;base64,' + b"A" * 1_000 + b'"}') < 600
+
+
+def test_what_was_thought_is_counted_where_the_total_alone_holds_it() -> None:
+    usage = stated_usage({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 2_910}, ANY_SERVER)
+    assert usage.completion_tokens == 2_900
+
+
+def test_a_budget_counts_what_a_reply_without_counted_tokens_may_have_cost() -> None:
+    assert may_have_cost_usd(Usage(cost_usd=0.01, estimated=True), 0.5) == pytest.approx(0.04)
+    assert may_have_cost_usd(Usage(cost_usd=0.01, estimated=True), 0.03) == pytest.approx(0.03)
+    assert may_have_cost_usd(Usage(cost_usd=0.01), 0.5) == 0.01

@@ -9,7 +9,7 @@ from said import said
 
 from pytest_helmbench.core.model import ModelEntry, Price
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.gateway.prices import price_of, token_price
+from pytest_helmbench.gateway.prices import is_confirmed, list_price, price_of, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
 
 KEYS = {"OPENROUTER_API_KEY": "k"}
@@ -73,6 +73,19 @@ def test_a_price_of_models_yml_goes_before_the_list_and_before_free() -> None:
     for model in ("openai/gpt-4o-mini", "test/good", "ollama/m"):
         assert token_price(price, endpoint(model)) == price
         assert price_of(TOKENS, price, endpoint(model), None) == 3.0
+
+
+def test_a_price_that_only_raises_counts_where_it_is_above_the_lists() -> None:
+    low, high = Price(0.0, 9.0, only_raises=True), Price(1.0, 2.0, only_raises=True)
+    assert token_price(low, MINI) == Price(0.15, 9.0)
+    assert price_of(TOKENS, Price(0.0, 0.0, only_raises=True), MINI, None) == pytest.approx(0.75)
+    assert price_of(TOKENS, high, MINI, None) == 3.0
+    assert token_price(low, endpoint("test/good")) == low
+    assert price_of(TOKENS, high, endpoint("ollama/m"), None) == 3.0
+    assert list_price(low, "openai/gpt-4o-mini") == Price(0.15, 9.0)
+    assert is_confirmed(low, MINI)
+    assert not is_confirmed(low, endpoint("test/good"))
+    assert is_confirmed(Price(0.0, 0.0), endpoint("test/good"))
 
 
 def test_cached_tokens_cost_what_the_list_says_and_never_more_than_there_are() -> None:

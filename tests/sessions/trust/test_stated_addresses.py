@@ -144,6 +144,44 @@ def test_under_a_budget_a_benchmark_cannot_call_a_model_cheaper_than_the_list(
         result.assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("given", [(), ("-o", "helmbench_trusted=benchmark")])
+def test_under_a_budget_a_benchmark_cannot_price_a_model_that_no_list_knows(
+    pytester: pytest.Pytester, provider: Provider, given: tuple[str, ...]
+) -> None:
+    _write(pytester.path / "benchmark", "- {id: dear/model, price: {input: 0, output: 0}}\n")
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 6)})
+    provider.cost_usd = None
+    run = ("benchmark", f"--helmbench-base-url={provider.url}", *given)
+
+    result = run_pytest(pytester, *run, "--helmbench-max-cost=1")
+
+    if given:
+        result.assert_outcomes(passed=6)
+    else:
+        assert provider.count == 1
+        result.stdout.fnmatch_lines(
+            ["*cannot be held: dear/model has no known price*", "*--helmbench-models-file*"]
+        )
+        run_pytest(pytester, *run).assert_outcomes(passed=6)
+
+
+def test_under_a_budget_no_name_of_a_benchmark_makes_a_server_of_the_users_free(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _write(pytester.path / "benchmark", "- id: lmstudio/gpt-5-pro\n")
+    run = ("benchmark", f"--helmbench-base-url={provider.url}")
+
+    _is_refused(
+        run_pytest(pytester, *run, "--helmbench-max-cost=1"),
+        provider,
+        "a benchmark does not decide what is free: lmstudio/gpt-5-pro",
+        "hint: --helmbench-model=lmstudio/gpt-5-pro allows it",
+    )
+    run_pytest(pytester, *run).assert_outcomes(passed=1)
+    named = "--helmbench-model=lmstudio/gpt-5-pro"
+    run_pytest(pytester, *run, "--helmbench-max-cost=1", named).assert_outcomes(passed=1)
+
+
 def test_an_address_of_the_environment_is_the_users_own(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
