@@ -18,14 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from pytest_helmbench.benchmarks.places import benchmarks_below
+from pytest_helmbench.benchmarks.places import benchmarks_below, is_archive
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.user_folders import user_cache
 
-__all__ = ["is_archive", "opened", "unpacked"]
+__all__ = ["opened", "unpacked"]
 
-_ENDINGS = (".tgz", ".tar.gz")
 _MOST_MEMBERS = 20_000
 _MOST_BYTES = 512 * 2**20
 _LONGEST_EXTENSION = 2**20
@@ -43,11 +42,6 @@ _EXTENSIONS = frozenset(
 _MOST_OF_ARCHIVE = 256 * 2**20
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\\\]|^[A-Za-z]:")
 _HINT = "unpack it yourself if you know where it comes from, and give the folder"
-
-
-def is_archive(path: Path) -> bool:
-    """Return whether a path is that of an archive, by its name and that it is a file."""
-    return path.name.lower().endswith(_ENDINGS) and path.is_file()
 
 
 def opened(path: Path, environ: Mapping[str, str]) -> Path:

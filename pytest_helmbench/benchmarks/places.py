@@ -9,8 +9,17 @@ from pathlib import Path
 from pytest_helmbench.benchmarks.registry import all_places, places_of
 from pytest_helmbench.core.codes import natural_key
 
-__all__ = ["absolute", "benchmark_root", "benchmarks_below", "closed_files", "is_benchmark", "is_closed"]
+__all__ = [
+    "absolute",
+    "benchmark_root",
+    "benchmarks_below",
+    "closed_files",
+    "is_archive",
+    "is_benchmark",
+    "is_closed",
+]
 
+_ARCHIVES = (".tgz", ".tar.gz")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
 
 
@@ -22,6 +31,11 @@ def absolute(path: Path) -> Path:
 def is_benchmark(path: Path) -> bool:
     """Return whether a folder is a benchmark of any kind."""
     return places_of(path) is not None
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a path is that of an archive, by its name and that it is a file."""
+    return path.name.lower().endswith(_ARCHIVES) and path.is_file()
 
 
 def is_closed(path: Path) -> bool:

@@ -10,7 +10,20 @@ __all__ = ["HelmbenchError", "Problem", "UnreadableBenchmarkError"]
 
 
 class HelmbenchError(Exception):
-    """Base of the errors that a user of the package may want to catch."""
+    """Base of the errors that a user of the package may want to catch. All of them can be pickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how it is made again elsewhere: its message is not what it was made from."""
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(
+    kind: type[HelmbenchError], args: tuple[object, ...], facts: dict[str, object]
+) -> HelmbenchError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

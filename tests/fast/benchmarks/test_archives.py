@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_helmbench.benchmarks import archives
-from pytest_helmbench.benchmarks.archives import is_archive, unpacked
+from pytest_helmbench.benchmarks.archives import unpacked
+from pytest_helmbench.benchmarks.places import is_archive
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
 
 _MANIFEST = ("package/benchlocal.pack.json", b"{}")

@@ -104,14 +104,11 @@ def _write(pytester: pytest.Pytester) -> None:
     write_asking_pack(pytester.path / "pack", runs)
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_what_a_scenario_does_hurts_that_scenario_alone(
-    pytester: pytest.Pytester, provider: Provider, workers: str
+    pytester: pytest.Pytester, provider: Provider
 ) -> None:
     _write(pytester)
-    result = run_packs(
-        pytester, workers, "--helmbench-case-timeout=2", "--junitxml=report.xml", url=provider.url
-    )
+    result = run_packs(pytester, "--helmbench-case-timeout=2", "--junitxml=report.xml", url=provider.url)
 
     database = pytester.path / "helmbench.db"
     query = "SELECT code, outcome || ' ' || coalesce(reason, '-') FROM results"

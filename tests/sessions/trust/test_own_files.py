@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -223,3 +224,40 @@ def test_a_text_of_a_benchmark_is_no_doctest(pytester: pytest.Pytester, place: s
     assert not (pytester.path / "taken").exists()
     run_pytest(pytester, "other", _ASKS, "-o", "helmbench_trusted=other").assert_outcomes(passed=2)
     assert (pytester.path / "taken").exists()
+
+
+def test_a_conftest_in_an_archive_is_refused(
+    pytester: pytest.Pytester, benchmark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
+    with tarfile.open(pytester.path / "honest.tgz", "w:gz") as archive:
+        archive.add(benchmark, "other")
+    (benchmark / "conftest.py").write_text("raise SystemExit(77)\n")
+    with tarfile.open(pytester.path / "other.tgz", "w:gz") as archive:
+        archive.add(benchmark, "other")
+
+    result = run_pytest(pytester, "other.tgz", _ASKS)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "conftest.py: pytest would run code of the benchmark that it is to run" in result.stderr.str()
+    assert run_pytest(pytester, "honest.tgz", "--collect-only", _ASKS).ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"), [("testpaths = downloads/*\n", ()), ("", ("--pyargs", "downloads.other"))]
+)
+def test_a_conftest_is_refused_however_the_benchmark_is_found(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, settings: str, words: tuple[str, ...]
+) -> None:
+    folder = pytester.path / "downloads" / "other"
+    _tree(folder)
+    for file in (folder.parent / "__init__.py", folder / "__init__.py"):
+        file.touch()
+    (folder / "conftest.py").write_text("raise SystemExit(77)\n")
+    pytester.makefile(".ini", pytest=f"[pytest]\n{settings}")
+    monkeypatch.syspath_prepend(pytester.path)
+
+    result = run_pytest(pytester, *words, _ASKS)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "conftest.py: pytest would run code of the benchmark that it is to run" in result.stderr.str()
