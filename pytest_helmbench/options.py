@@ -155,7 +155,8 @@ class Options:
     judges_wait_s: float = _LIMITS(
         _SECONDS,
         60.0,
-        "seconds that judges are waited for that are gone, before processes of this machine stand in",
+        "seconds that judges are waited for that are gone, before processes of this machine stand in; agents on their"
+        " hosts wait as long, and at least 5 s, for a session that is silent",
         name="judges-wait",
         use="ini",
     )

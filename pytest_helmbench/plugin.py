@@ -65,9 +65,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     """
     start = early_config.invocation_params.dir
     named = early_config.known_args_namespace.file_or_dir
-    given = named or (".", *early_config.getini("testpaths"))
     arguments = tuple(_expanded(early_config.invocation_params.args))
-    paths = tuple(start / str(path).split("::")[0] for path in given)
+    paths = tuple(_paths(early_config, named, start))
     by_path = any(
         str(path) in arguments and _may_be_in_benchmark(start / str(path).split("::")[0]) for path in named
     )
@@ -84,6 +83,21 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
         if not early_config.pluginmanager.has_plugin(name):
             early_config.pluginmanager.register(ModuleType("conftest"), name)
     yield
+
+
+def _paths(config: pytest.Config, named: Sequence[object], start: Path) -> Iterator[Path]:
+    """Yield what pytest starts from, as it finds it: patterns in `testpaths`, and packages by name."""
+    for word in named:
+        name = str(word).split("::")[0]
+        yield start / name
+        if config.known_args_namespace.pyargs:
+            yield from (start / place / name.replace(".", os.sep) for place in sys.path)
+    if not named:
+        yield start
+        for pattern in config.getini("testpaths"):
+            yield start / pattern
+            if pattern and not Path(pattern).is_absolute():
+                yield from start.glob(pattern)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -17,10 +17,15 @@ NO_MODEL = "no-model"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per million tokens."""
+    """USD per million tokens.
+
+    Args:
+        only_raises: It is a benchmark's own word, and counts where it is above the list's.
+    """
 
     input: float
     output: float
+    only_raises: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from pytest_helmbench.core.outcome import Outcome, Reply
+from pytest_helmbench.core.outcome import Outcome, Reply, Usage
 
-__all__ = ["Evaluator"]
+__all__ = ["NO_REPLY", "Evaluator"]
 
 T_co = TypeVar("T_co", covariant=True)
+
+NO_REPLY = Reply("", None, "stop", Usage(), 0.0, None, "")
+"""For an evaluator that holds no reply to anything: it looks at where it is, or asks by itself."""
 
 
 class Evaluator(Protocol[T_co]):

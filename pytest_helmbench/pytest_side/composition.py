@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.archives import is_archive, opened
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_archive
 from pytest_helmbench.benchmarks.registry import meant_places
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.option import Option
@@ -33,9 +32,7 @@ from pytest_helmbench.pytest_side.session_end import LastWords, SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.single_process import SingleProcess
-from pytest_helmbench.session.baselines import read_baseline_options
 from pytest_helmbench.session.coordinator import Coordinator
-from pytest_helmbench.session.early_stop import check_early_stop
 from pytest_helmbench.session.gates import Gates, read_gates
 from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
@@ -100,10 +97,17 @@ def _gates(config: pytest.Config, settings: Settings) -> Gates:
     Raises:
         HelmbenchError: Options that cannot be read, or do not go together.
     """
-    baseline = read_baseline_options(
-        settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
-    )
-    check_early_stop(settings)
+    baseline = None
+    if settings.baselines or settings.max_drop is not None:
+        from pytest_helmbench.session.baselines import read_baseline_options  # few sessions name one
+
+        baseline = read_baseline_options(
+            settings.baselines, settings.max_drop, settings.inconclusive, settings.models.value
+        )
+    if settings.early_stop:
+        from pytest_helmbench.session.early_stop import check_early_stop  # few sessions ask for one
+
+        check_early_stop(settings)
     check_shard(settings, by_outcome=config.getoption("lf", False) or config.getoption("stepwise", False))
     gates = read_gates(settings.min_score, settings.min_coverage, baseline)
     return gates if settings.shard is None else Gates((), None)
@@ -210,19 +214,25 @@ def _check_distribution(config: pytest.Config) -> None:
 
 
 def _unpack_archives(config: pytest.Config) -> None:
-    """Put the benchmark that an archive holds in its place among the paths to run."""
+    """Put the benchmark that an archive holds in its place among the paths to run.
+
+    Raises:
+        pytest.UsageError: It cannot be read, or brings a conftest.py, which nobody has looked for yet.
+    """
     start = config.invocation_params.dir
-    if not any(is_archive(start / argument) for argument in config.args):
+    archives = [argument for argument in config.args if is_archive(start / argument)]
+    if not archives:
         return
+    from pytest_helmbench.benchmarks.archives import opened  # few sessions have one
+
     try:
-        config.args[:] = [
-            str(opened(start / argument, os.environ)) if is_archive(start / argument) else argument
-            for argument in config.args
-        ]
+        folders = {argument: opened(start / argument, os.environ) for argument in archives}
     except UnreadableBenchmarkError as error:
         raise pytest.UsageError(
             scrub("\n".join(problem.text(start) for problem in error.problems))
         ) from error
+    refuse_conftests(config, folders.values(), below=True)
+    config.args[:] = [str(folders.get(argument, argument)) for argument in config.args]
 
 
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:

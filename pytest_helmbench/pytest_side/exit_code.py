@@ -6,17 +6,20 @@ from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.reports.score_lines import comparison_notes, verdict_lines
 from pytest_helmbench.scoring.run_score import RunScore
-from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import GateReport, RunGates
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_counts import RunCounts
+
+if TYPE_CHECKING:
+    from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = ["ExitRule", "run_names", "scores_by_name"]
 
@@ -52,11 +55,13 @@ class ExitRule:
         reasons = self._reasons(left_over)
         for reason in reasons:
             self._coordinator.note(reason)
+        # What a stopped model leaves is said once, where the session says how it goes on.
+        fallen_short = bool(reasons or self._coordinator.stopped_models)
         plan = self._coordinator.book.plan
         if plan is not None and plan.shard is not None:
-            return _FAILED if reasons else self._settle_share(plan, status, unjudged_failures)
+            return _FAILED if fallen_short else self._settle_share(plan, status, unjudged_failures)
         if plan is None or not (self._gates.asked or self._gates.min_coverage is not None):
-            return _FAILED if reasons else status
+            return _FAILED if fallen_short else status
         if plan.dry:
             return _FAILED if self._gates.asked else status
         report = self._gates.judge(scores_by_name(self._coordinator), self._comparisons())
@@ -68,8 +73,8 @@ class ExitRule:
                 f"no gate forgives the {unjudged_failures} failed that are no judged case"
                 " (errors, broken files, Python tests): the session ends 1"
             )
-        if reasons or not report.holds or unjudged_failures:
-            return _FAILED if reasons or not report.holds or status == _FAILED else status
+        if fallen_short or not report.holds or unjudged_failures:
+            return _FAILED if fallen_short or not report.holds or status == _FAILED else status
         return _OK if self._gates.asked else status
 
     def _settle_share(self, plan: Plan, status: int, unjudged_failures: int) -> int:
@@ -95,7 +100,7 @@ class ExitRule:
         runs = [
             RunGates(f"{name}{of}", score, min_coverage=Fraction(0))
             for name, score in scores.items()
-            if score is not None and score.score is not None
+            if score is not None
         ]
         return verdict_lines(GateReport(tuple(runs))) if runs else []
 
@@ -119,11 +124,6 @@ class ExitRule:
             reasons.append(f"{left_over} items were never run: their worker died and no other took them")
         if coordinator.limiter is not None and coordinator.limiter.refused_for_budget:
             reasons.append("the budget was spent: what it could not pay was skipped")
-        if coordinator.stopped_models:
-            reasons.append(
-                f"{', '.join(coordinator.stopped_models)} did not come to its end (see above):"
-                " when that is mended, --helmbench-resume goes on"
-            )
         if coordinator.overdrawn is not None:
             reasons.append(coordinator.overdrawn)
         if coordinator.book.store is not None and coordinator.book.store.fault is not None:
@@ -134,7 +134,7 @@ class ExitRule:
             reasons.append("the session was stopped: its database could not be written any more (see above)")
         if (unjudged := self._nothing_judged()) is not None:
             reasons.append(unjudged)
-        elif not reasons and self._all_skipped():
+        elif not (reasons or coordinator.stopped_models) and self._all_skipped():
             reasons.append(
                 "nothing was judged: every case was skipped (see above; --helmbench-allow-skipped ends 0)"
             )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 
 __all__ = ["GarbagePace"]
 
 _YOUNG_OBJECTS = 10_000  # Python's own 700 look at every object of a case while it is still in flight
+_OLDEST = 2
 
 
 class GarbagePace:
@@ -37,8 +39,21 @@ class GarbagePace:
         if self._was_on:
             gc.enable()
 
+    def keep_what_stays(self) -> None:
+        """Set aside also what whole passes leave from now on: reports, which stay to the end.
+
+        For sessions without tests of somebody else: what these leave in cycles would never be freed once set aside.
+        """
+        gc.callbacks.append(self._passed)
+
+    def _passed(self, phase: str, about: Mapping[str, int]) -> None:
+        if phase == "stop" and about["generation"] == _OLDEST:
+            gc.freeze()
+
     def end(self) -> None:
         """Collect once, so that warnings about lost resources still come; pytest's own passes find nothing left."""
+        if self._passed in gc.callbacks:
+            gc.callbacks.remove(self._passed)
         gc.set_threshold(*self._thresholds)
         gc.collect()
         gc.freeze()

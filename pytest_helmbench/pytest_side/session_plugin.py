@@ -200,8 +200,10 @@ class SessionPlugin:
     # Running
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self) -> None:
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Start the engine; a worker waits for its controller to say so."""
+        if all(isinstance(item, CaseItem | ScenarioItem | BrokenItem) for item in session.items):
+            self._garbage.keep_what_stays()
         try:
             self._role.begin()
         except HelmbenchError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -31,9 +32,11 @@ from pytest_helmbench.session.panels import panel_report
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_counts import RunCounts
 from pytest_helmbench.session.sampling import sample_text
-from pytest_helmbench.session.session_comparisons import comparison_properties
 from pytest_helmbench.session.whole_runs import whole_runs
 from pytest_helmbench.store.fault import StoreError
+
+if TYPE_CHECKING:
+    from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = ["add_suite_properties", "session_lines"]
 
@@ -120,11 +123,21 @@ def add_suite_properties(config: pytest.Config, coordinator: Coordinator) -> Non
     if plan is None or writer is None:
         return
     add = writer.add_global_property
-    for prop in comparison_properties(coordinator.comparisons):
+    for prop in _comparison_properties(coordinator.comparisons):
         add(*prop)
     for _, words in _words(plan, coordinator):
         for name, value in words.properties:
             add(name, value)
+
+
+def _comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:
+    """Yield what a JUnit report says of the comparisons of a session."""
+    for found in comparisons.values():
+        name = f"helmbench.compare.{found.model}"
+        yield f"{name}.verdict", found.verdict.value
+        for scope in found.scopes[:1]:
+            yield f"{name}.change", f"{float(scope.change.change):.6f}"
+            yield f"{name}.p", f"{scope.change.p:.6f}"
 
 
 def _words(plan: Plan, coordinator: Coordinator) -> Iterator[tuple[int, RunWords]]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.scoring.changes import ALPHA, Verdict, about
-from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
-from pytest_helmbench.session.comparing import RunComparison
+
+if TYPE_CHECKING:
+    from pytest_helmbench.scoring.comparison import BehaviourChange, ScopeChange
+    from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = ["comparison_lines", "p_text", "points", "scope_line"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
@@ -12,9 +13,11 @@ from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
 from pytest_helmbench.scoring.thresholds import GateVerdict, shown_score
-from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.gates import GateReport, RunGates
 from pytest_helmbench.session.sampling import sample_text
+
+if TYPE_CHECKING:
+    from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = [
     "comparison_notes",
@@ -154,6 +157,8 @@ def _verdict_line(run: RunGates) -> str:
 def score_text(score: RunScore) -> str:
     """Return a score in a line: `57.0 % (95 %: 52.6 to 61.3 %), 285 of 500 rows passed`."""
     total = score.total
+    if total.score is None:
+        return f"no score: {total.judged_rows} of {total.planned_rows} rows judged"
     part = (
         ""
         if total.coverage is None or total.coverage == 1

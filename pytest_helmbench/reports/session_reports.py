@@ -49,7 +49,7 @@ def write_reports(
         except HelmbenchError as error:
             note(f"{path}: not written: {error}")
         else:
-            note(f"report in {path}{size_note(text)}")
+            note(f"report: {path.resolve().as_uri()}{size_note(text)}")
 
 
 def size_note(text: str) -> str:

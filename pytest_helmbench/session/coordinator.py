@@ -14,10 +14,7 @@ from pytest_helmbench.gateway.limiter import Limiter
 from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
 from pytest_helmbench.gateway.retries import Patience
-from pytest_helmbench.session.baselines import Baselines
 from pytest_helmbench.session.commits import Commits
-from pytest_helmbench.session.comparing import RunComparison
-from pytest_helmbench.session.early_stop import EarlyStop
 from pytest_helmbench.session.gates import Gates
 from pytest_helmbench.session.held_judges import PlannedAnchors, hold_planned, planned_anchors
 from pytest_helmbench.session.judge_check import held_sentence
@@ -25,7 +22,6 @@ from pytest_helmbench.session.library import Library
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.run_book import RunBook
-from pytest_helmbench.session.session_comparisons import compared_with, keep_comparisons, p_so_far
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.shares import budget_of
 from pytest_helmbench.session.targets import model_limits, session_concurrency
@@ -34,6 +30,9 @@ from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_co
 from pytest_helmbench.store.sent_calls import calls_left_out
 
 if TYPE_CHECKING:
+    from pytest_helmbench.session.baselines import BaselineAsked, Baselines
+    from pytest_helmbench.session.comparing import RunComparison
+    from pytest_helmbench.session.early_stop import EarlyStop
     from pytest_helmbench.session.recorded_replies import RecordedReplies
     from pytest_helmbench.store.recorded_runs import CaseKey, RecordedCase
 
@@ -60,8 +59,7 @@ class Coordinator:
         self.library = library
         self.gates = gates
         self.book = RunBook(settings, library.hidden)
-        asked = gates.baseline
-        self.baselines = None if asked is None else Baselines(asked, settings.db, Path.cwd())
+        self.baselines = None if gates.baseline is None else self._baselines(gates.baseline)
         self.anchors: tuple[PlannedAnchors, ...] = ()
         self.early_stop: EarlyStop | None = None
         self.comparisons: Mapping[int, RunComparison] = {}
@@ -155,7 +153,15 @@ class Coordinator:
             for held in found:
                 self.note(held_sentence(held))
 
+    def _baselines(self, asked: BaselineAsked) -> Baselines:
+        from pytest_helmbench.session.baselines import Baselines  # few sessions name one
+
+        return Baselines(asked, self.settings.db, Path.cwd())
+
     def _early_stop(self, plan: Plan, commits: Commits, baselines: Baselines) -> EarlyStop:
+        from pytest_helmbench.session.early_stop import EarlyStop  # few sessions ask for one
+        from pytest_helmbench.session.session_comparisons import p_so_far
+
         run_ids = self.book.run_ids()
         expected = {
             (run_ids[key], repetition): number
@@ -276,7 +282,8 @@ class Coordinator:
         left = planned - sum(tally.judged for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
             same = "go on with the same command and --helmbench-resume"
-            self.goes_on = f"{left} of {planned} cases are not judged: {same}"
+            stopped = f", {', '.join(self.stopped_models)} stopped" if self.stopped_models else ""
+            self.goes_on = f"{left} of {planned} cases are not judged{stopped}: {same}"
 
     def compare(self) -> Mapping[int, RunComparison]:
         """Compare the runs, which are closed, with their baselines, and keep what comes of it.
@@ -285,6 +292,8 @@ class Coordinator:
             StoreError: A file cannot be read or written.
         """
         if self.baselines is not None:
+            from pytest_helmbench.session.session_comparisons import compared_with, keep_comparisons
+
             self.comparisons = compared_with(self.baselines, self.book)
             keep_comparisons(self.book, self.comparisons)
         return self.comparisons

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.scoring.changes import Verdict
@@ -15,8 +16,10 @@ from pytest_helmbench.scoring.thresholds import (
     parse_share,
     parse_thresholds,
 )
-from pytest_helmbench.session.baselines import BaselineAsked
-from pytest_helmbench.session.comparing import RunComparison
+
+if TYPE_CHECKING:
+    from pytest_helmbench.session.baselines import BaselineAsked
+    from pytest_helmbench.session.comparing import RunComparison
 
 __all__ = ["GateReport", "Gates", "RunGates", "read_gates"]
 

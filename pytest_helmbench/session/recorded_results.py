@@ -36,7 +36,12 @@ def recorded_run(path: Path, detail: RunDetail, *, with_text: bool = False) -> R
 
 
 def recorded_results(
-    path: Path, detail: RunDetail, code: str | None = None, *, with_text: bool = False
+    path: Path,
+    detail: RunDetail,
+    code: str | None = None,
+    *,
+    outcome: str | None = None,
+    with_text: bool = False,
 ) -> tuple[ResultRow, ...]:
     """Return the results of a run, or of one of its cases, with the words of its kind.
 
@@ -44,12 +49,13 @@ def recorded_results(
         path: Results file.
         detail: The run.
         code: Only this case.
+        outcome: Only those that came out so.
         with_text: Also requests, replies and what may quote them.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     run_id = detail.summary.id
-    rows = results(path, run_id, code, with_text=with_text)
+    rows = results(path, run_id, code, outcome=outcome, with_text=with_text)
     words = record_of(detail.kind).results(path, run_id, code, with_text=with_text)
     return tuple(replace(row, words=words[row.id]) if row.id in words else row for row in rows)

@@ -17,7 +17,7 @@ from pytest_helmbench.core.outcome import (
     Verdict,
 )
 from pytest_helmbench.store.cost_queries import CostRow
-from pytest_helmbench.store.result_queries import ResultRow
+from pytest_helmbench.store.outcome_counts import RecordedOutcomes
 
 __all__ = ["RunCounts", "recorded_counts"]
 
@@ -156,9 +156,9 @@ class RunCounts:
         """Count an outcome."""
         outcome = record.outcome
         self.from_record[outcome.verdict] += record.from_record
-        parses = (part.parse for part in outcome.evaluations)
+        self.parses.update(part.parse for part in outcome.evaluations if part.parse is not None)
         self.in_process += any(part.in_process for part in outcome.evaluations)
-        self._add(outcome.verdict, outcome.reason, parses, neutral=record.neutral)
+        self._add(outcome.verdict, outcome.reason, 1, neutral=record.neutral)
         if outcome.judged and not record.neutral:
             stake = abs(record.severity) or 1
             self.points += stake
@@ -166,11 +166,12 @@ class RunCounts:
         if outcome.verdict is Verdict.SKIPPED and outcome.reason not in _TOLD_ELSEWHERE:
             self.skips[outcome.message] += 1
 
-    def add_recorded(self, row: ResultRow) -> None:
-        """Count an outcome on record."""
-        parses = (None if part.parse is None else Parse(part.parse) for part in row.evaluations)
-        self.in_process += any(part.in_process for part in row.evaluations)
-        self._add(Verdict(row.outcome), row.reason, parses, neutral=row.neutral)
+    def add_recorded(self, found: RecordedOutcomes) -> None:
+        """Count the outcomes of a run on record."""
+        for alike in found.results:
+            self._add(Verdict(alike.outcome), alike.reason, alike.rows, neutral=alike.neutral)
+        self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
+        self.in_process += found.in_process
 
     def take_back(self, outcome: Outcome) -> None:
         """Count an error or a skip no more: the case has run again."""
@@ -182,26 +183,25 @@ class RunCounts:
         if outcome.message in self.skips:
             self.skips[outcome.message] -= 1
 
-    def _add(
-        self, verdict: Verdict, reason: str | None, parses: Iterable[Parse | None], *, neutral: bool
-    ) -> None:
-        self.verdicts[verdict] += 1
+    def _add(self, verdict: Verdict, reason: str | None, rows: int, *, neutral: bool) -> None:
+        self.verdicts[verdict] += rows
         if verdict in (Verdict.PASSED, Verdict.FAILED):
-            self.form_faults += reason in FORM_REASONS
+            self.form_faults += rows * (reason in FORM_REASONS)
         elif reason is not None and reason != STOPPED_EARLY:
-            self.reasons[reason] += 1
-        self.parses.update(parse for parse in parses if parse is not None)
-        self.stopped_early += reason == STOPPED_EARLY
-        self.neutral_wrong += neutral and verdict is Verdict.FAILED
+            self.reasons[reason] += rows
+        self.stopped_early += rows * (reason == STOPPED_EARLY)
+        self.neutral_wrong += rows * (neutral and verdict is Verdict.FAILED)
 
 
 def recorded_counts(
-    results: Iterable[ResultRow], costs: Iterable[CostRow], answered_by: Mapping[tuple[str | None, str], int]
+    found: RecordedOutcomes | None,
+    costs: Iterable[CostRow],
+    answered_by: Mapping[tuple[str | None, str], int],
 ) -> RunCounts:
-    """Return the counts of a run on record."""
+    """Return the counts of a run on record; without its outcomes, those of its calls alone."""
     counts = RunCounts(answered_by=Counter(answered_by))
-    for row in results:
-        counts.add_recorded(row)
+    if found is not None:
+        counts.add_recorded(found)
     for cost in costs:
         counts.add_costs(cost)
     return counts

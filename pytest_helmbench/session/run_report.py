@@ -32,12 +32,15 @@ from pytest_helmbench.session.stored_scores import (
 from pytest_helmbench.store.anchor_events import held_in
 from pytest_helmbench.store.cost_queries import CostRow, answering_models, costs
 from pytest_helmbench.store.event_rows import case_steps
+from pytest_helmbench.store.outcome_counts import recorded_outcomes
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.result_queries import CallRow, ResultRow, told_calls
 from pytest_helmbench.store.run_queries import RunDetail, judges_of, run_detail
 from pytest_helmbench.store.speed_rows import timed_cases
 
 __all__ = ["RunReport", "run_report"]
+
+_FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +133,11 @@ def run_report(
     detail, scored = run_detail(path, run_id), scored or scored_run(path, run_id, with_rows=True)
     if detail is None or scored is None:
         return None
-    facts = scored.facts
+    facts, record = scored.facts, record_of(detail.kind)
     rows = tuple(planned_rows(facts)) if scored.rows is None else scored.rows
-    found = recorded_results(path, detail, with_text=with_text)
+    found = recorded_results(path, detail, outcome=None if all_cases else _FAILED, with_text=with_text)
+    outcomes = recorded_outcomes(path, run_id)
     spent = costs(path, run_id)
-    record = record_of(detail.kind)
     report = RunReport(
         detail=detail,
         score=scored.score,
@@ -143,10 +146,10 @@ def run_report(
         repetitions=repetition_rates(coded_rows(facts)) if facts.repeat > 1 else None,
         constants=_constants(facts, detail),
         titles=facts.titles,
-        failures=tuple(row for row in found if row.outcome == "failed"),
-        counts=recorded_counts(found, spent, answering_models(path, run_id)),
+        failures=tuple(row for row in found if row.outcome == _FAILED),
+        counts=recorded_counts(outcomes, spent, answering_models(path, run_id)),
         judges=judges_of(detail.settings),
-        judgements=sum(item.rule == JUDGED_RULE for row in found for item in row.evaluations),
+        judgements=outcomes.rules.get(JUDGED_RULE, 0),
         costs=spent,
         is_flat=facts.rows is not None,
         words=record.run(path, run_id),

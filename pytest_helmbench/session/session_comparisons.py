@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.session.baselines import Baselines
@@ -16,7 +16,7 @@ from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import run_detail
 from pytest_helmbench.store.run_rows import iso_time
 
-__all__ = ["compared_with", "comparison_properties", "keep_comparisons", "keep_stored", "p_so_far"]
+__all__ = ["compared_with", "keep_comparisons", "keep_stored", "p_so_far"]
 
 
 def compared_with(baselines: Baselines, book: RunBook) -> dict[int, RunComparison]:
@@ -85,13 +85,3 @@ def keep_stored(path: Path, comparisons: Mapping[int, RunComparison]) -> None:
         for record in comparison_records(found)
     ]
     write_comparisons(path, rows)
-
-
-def comparison_properties(comparisons: Mapping[int, RunComparison]) -> Iterator[tuple[str, str]]:
-    """Yield what a JUnit report says of the comparisons of a session."""
-    for found in comparisons.values():
-        name = f"helmbench.compare.{found.model}"
-        yield f"{name}.verdict", found.verdict.value
-        for scope in found.scopes[:1]:
-            yield f"{name}.change", f"{float(scope.change.change):.6f}"
-            yield f"{name}.p", f"{scope.change.p:.6f}"

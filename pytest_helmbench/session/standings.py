@@ -152,7 +152,7 @@ def standing(path: Path, run_id: int, own: Path) -> Standing | None:
     detail, scored = run_detail(path, run_id), scored_run(path, run_id)
     if detail is None or scored is None:
         return None
-    counts = recorded_counts((), costs(path, run_id), answering_models(path, run_id))
+    counts = recorded_counts(None, costs(path, run_id), answering_models(path, run_id))
     return Standing(
         ref=RunRef.of(path, detail.summary, own),
         detail=detail,

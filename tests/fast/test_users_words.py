@@ -75,7 +75,7 @@ def test_words_are_made_where_the_user_is_read_and_nowhere_else() -> None:
 
 @pytest.mark.parametrize("name", _RIGHTS_OF)
 def test_what_is_made_of_words_is_made_in_one_place(name: str) -> None:
-    default = {"benchmarks/packs/agent/agent_sessions.py"} if name == "AgentNeeds" else set()
+    default = {"benchmarks/packs/agent/agent_work.py"} if name == "AgentNeeds" else set()
     assert set(_calls(name)) - default == {_RIGHTS_OF[name]}
 
 

@@ -90,8 +90,13 @@ def test_a_server_that_is_down_is_told_once(pytester: pytest.Pytester) -> None:
 
     assert len(result.outlines) < 25
     result.stdout.fnmatch_lines(
-        ["*[23]? times: the first was P1-B1-S1-C1-PT1[[]test/good]*", "*--helmbench-resume*"]
+        [
+            "*[23]? times: the first was P1-B1-S1-C1-PT1[[]test/good]*",
+            "500 of 500 cases are not judged, test/good stopped: go on with the same command and --helmbench-resume",
+        ]
     )
+    assert result.outlines[-1] == "test/good: no score: 0 of 500 rows judged"
+    assert str(result.stdout).count("--helmbench-resume") == 1
 
 
 def _about(number: int) -> Callable[[Request], bool]:

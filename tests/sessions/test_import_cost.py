@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+from newest_form_sql import make_older
 from trees import category, write_tree
+
+from pytest_helmbench.store.database_file import open_database
+from pytest_helmbench.store.newest_form import applied_migrations, migration_names
 
 
 def test_looking_for_benchmarks_imports_no_yaml() -> None:
@@ -87,6 +93,8 @@ def test_a_session_imports_no_library_of_tables_that_is_installed_and_leaves_the
     tmp_path: Path,
 ) -> None:
     write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
+    with closing(open_database(tmp_path / "helmbench.db", 1.0)) as conn:
+        make_older(conn)
     for name in ("numpy", "pandas"):
         (tmp_path / f"{name}.py").write_text("class Timestamp: pass\n")
     (tmp_path / "conftest.py").write_text(
@@ -106,5 +114,24 @@ def test_a_session_imports_no_library_of_tables_that_is_installed_and_leaves_the
         check=False,
     )
 
-    assert (tmp_path / "helmbench.db").exists(), result.stdout + result.stderr
-    assert "\nLOADED\nKNOWN True\n" in result.stdout
+    assert "\nLOADED\nKNOWN True\n" in result.stdout, result.stdout + result.stderr
+    with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
+        assert applied_migrations(conn) == migration_names()
+
+
+def test_sessions_on_a_new_file_and_on_one_of_today_do_without_sqlite_utils(tmp_path: Path) -> None:
+    write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
+    (tmp_path / "conftest.py").write_text(
+        "import sys\n\ndef pytest_unconfigure(config):\n    print('LOADED', 'sqlite_utils' in sys.modules)\n"
+    )
+    for runs in (1, 2):
+        result = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-s", "benchmark", "--helmbench-model=baseline/lexical"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "\nLOADED False\n" in result.stdout, result.stdout + result.stderr
+        with closing(sqlite3.connect(tmp_path / "helmbench.db")) as conn:
+            assert conn.execute("SELECT count(*) FROM evaluation_runs").fetchone() == (runs,)

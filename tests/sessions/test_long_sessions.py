@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from provider import Provider
 from trees import category, clear_environment, run_tree, write_tree
@@ -10,6 +12,14 @@ _KEPT = """
 def pytest_terminal_summary(terminalreporter):
     kept = terminalreporter.stats.get("", [])
     terminalreporter.write_line(f"kept: {sorted(report.when for report in kept)}")
+"""
+
+
+_PACE = """
+import gc
+def pytest_terminal_summary(terminalreporter):
+    found = [each for each in gc.callbacks if getattr(each, "__module__", "").startswith("pytest_helmbench")]
+    terminalreporter.write_line(f"sets aside: {bool(found)}")
 """
 
 
@@ -36,3 +46,42 @@ def test_what_durations_and_printed_words_need_is_kept(pytester: pytest.Pytester
     result.stdout.fnmatch_lines(["kept: ['setup', 'setup', 'teardown', 'teardown']"])
     result = run_tree(pytester, url=provider.url)
     result.stdout.fnmatch_lines(["*Captured stdout teardown*", "said in teardown", "kept: ['teardown', *"])
+
+
+def test_survivors_of_the_collector_are_set_aside_where_all_items_are_cases(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+    pytester.makeconftest(_PACE)
+    assert "sets aside: True" in run_tree(pytester, url=provider.url).outlines
+    pytester.makepyfile(
+        test_own="def test_of_somebody_else(): pass"
+    )  # what it leaves in cycles is to be freed
+    assert "sets aside: False" in run_tree(pytester, "test_own.py", url=provider.url).outlines
+
+
+def test_one_more_case_costs_as_many_calls_whatever_their_number(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _calls(pytester, provider, 2)  # what is made once per process
+    few, more, most = (_calls(pytester, provider, cases) for cases in (30, 60, 90))
+    assert most - more == pytest.approx(more - few, rel=0.02)
+
+
+def _calls(pytester: pytest.Pytester, provider: Provider, cases: int) -> int:
+    """Return how many functions pytest's thread calls in a session of so many cases; its cache would grow with each."""
+    name = f"benchmark-of-{cases}"
+    write_tree(pytester.path / name, {"P1-B1-S1": category(*["RISK"] * cases)})
+    count = 0
+
+    def counted(_frame: object, event: str, _about: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        result = run_tree(pytester, name, "--junitxml=junit.xml", "-p", "no:cacheprovider", url=provider.url)
+    finally:
+        sys.setprofile(None)
+    result.assert_outcomes(passed=cases)
+    return count

@@ -18,7 +18,6 @@ from trees import category, clear_environment, rows, run_tree, write_tree
 
 _CASES = 40
 _CONCURRENCY = 4
-_workers = pytest.mark.parametrize("workers", ["-n0", "-n2"])
 _HELD = re.compile(
     r"run 1 is still being written, by process \d+ on \S+\n"
     r"  hint: wait for it, or stop it first \(heard of \d+ s ago\); when its machine or container is gone:"
@@ -64,17 +63,14 @@ def _asked(provider: Provider) -> Counter[str]:
     return Counter(request.prompt for request in provider.requests)
 
 
-@_workers
 def test_of_two_that_go_on_with_a_run_at_once_one_does_and_one_is_refused(
-    folder: Path, provider: Provider, workers: str
+    folder: Path, provider: Provider
 ) -> None:
     _killed(folder, provider)
     both: list[Session] = []
     threads = [
         threading.Thread(
-            target=lambda name=name: both.append(
-                _session(folder, name, provider.url, workers, "--helmbench-resume")
-            )
+            target=lambda name=name: both.append(_session(folder, name, provider.url, "--helmbench-resume"))
         )
         for name in ("one", "two")
     ]

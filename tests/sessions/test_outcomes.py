@@ -351,7 +351,7 @@ def _seen_while(session: Session, database: Path) -> list[tuple[str, int]]:
     """Return what a reader sees, once every 50 ms, and once more at the end."""
     query = "SELECT status, (SELECT count(*) FROM results) FROM evaluation_runs"
     seen: list[tuple[str, int]] = []
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90
     while not session.has_ended and time.monotonic() < until:
         time.sleep(0.05)
         try:

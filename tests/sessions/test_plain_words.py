@@ -40,13 +40,13 @@ def test_a_budget_that_pays_nothing_is_not_spent(pytester: pytest.Pytester, prov
     result = run_tree(
         pytester,
         "--helmbench-models-file=models.yml",
-        "--helmbench-max-cost=0.0006",
+        "--helmbench-max-cost=0.0012",
         "-rs",
         url=provider.url,
     )
     output = result.stdout.str()
     assert "0.0000 of" not in output
-    assert "budget spent: 0.00050 of 0.00060 USD, the call may cost 0.000" in output
+    assert "budget spent: 0.00050 of 0.0012 USD, the call may cost 0.000" in output
 
 
 def test_replies_on_record_are_not_announced_as_calls(pytester: pytest.Pytester, provider: Provider) -> None:

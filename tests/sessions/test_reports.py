@@ -106,7 +106,7 @@ def test_a_session_writes_both_reports_without_a_word_of_prompts_and_replies(
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        [f"report in {pytester.path}/report.{form}" for form in ("md", "json", "html")]
+        [f"report: file://{pytester.path}/report.{form}" for form in ("md", "json", "html")]
     )
     text = (pytester.path / "report.md").read_text(encoding="utf-8")
     raw = (pytester.path / "report.json").read_text(encoding="utf-8")

@@ -98,9 +98,9 @@ def test_a_second_ctrl_c_ends_a_session_whose_provider_hangs(
     pytester: pytest.Pytester, provider: Provider, workers: str, everybody: bool
 ) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
-    # A machine that has other work may take longer; it will not each time.
+    # Less than the wait of 5 s that it ends; a machine that has other work takes longer, but not each time.
     seconds = (_seconds_to_the_summary(pytester, provider, workers, everybody=everybody) for _ in range(3))
-    assert any(needed < 1.5 for needed in seconds)
+    assert any(needed < 3 for needed in seconds)
 
 
 @_workers

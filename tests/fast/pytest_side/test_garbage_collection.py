@@ -19,3 +19,21 @@ def test_garbage_is_collected_again_once_the_items_are_there() -> None:
     finally:
         gc.enable()
         gc.unfreeze()
+
+
+def test_what_a_whole_pass_has_left_is_walked_through_once() -> None:
+    before = list(gc.callbacks)
+    pace = GarbagePace()
+    pace.begin()
+    try:
+        pace.keep_what_stays()
+        frozen = gc.get_freeze_count()
+        kept = [[number] for number in range(1_000)]
+        gc.collect(1)
+        assert gc.get_freeze_count() == frozen
+        gc.collect()
+        assert gc.get_freeze_count() >= frozen + len(kept)
+    finally:
+        pace.end()
+        gc.unfreeze()
+    assert gc.callbacks == before
