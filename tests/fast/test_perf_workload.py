@@ -44,6 +44,7 @@ def test_a_size_at_which_a_case_is_over_a_tenth_dearer_than_before_is_marked() -
         requests=0,
         most_in_flight=0,
         output="",
+        switches=0,
     )
     more = replace(base, cpu_s=10, largest_mib=60, written=4_000_010)
     most = replace(base, cpu_s=130, largest_mib=161, written=40_000_000)

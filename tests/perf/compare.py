@@ -29,7 +29,7 @@ from bridged import Item, bridge_to, outcomes
 from perf.growth import compare_growth
 from perf.measure import Command, FailedError, Measure, measure, provider
 from perf.shards import compare_shards
-from perf.tools import Tool, Work, absent_tools, ours, tools
+from perf.tools import Tool, Work, absent_tools, ours, tools, trivial_items
 from perf.workload import (
     semaphore_wall_s,
     tail_latencies_s,
@@ -291,17 +291,14 @@ def _on(url: str, target: str) -> Command:
 def _beside_floor(
     url: str, repeat: int, changed: Callable[[Command], Command], *options: str
 ) -> Mapping[str, list[Measure]]:
-    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *("-p", "no:junitxml")]
     with tempfile.TemporaryDirectory() as name:
         root = Path(name) / "many"
         root.mkdir()
         write_tree(root, _MANY)
-        (root / "trivial.floor").write_text(str(_MANY), encoding="utf-8")
+        pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *("-p", "no:junitxml")]
         model = ["--helmbench-model=mock-1", f"--helmbench-base-url={url}"]
         commands = {
-            "trivial items": Command(
-                [*pytest, "-p", "perf.floor", "trivial.floor"], {"PYTHONPATH": str(_TESTS)}
-            ),
+            "trivial items": trivial_items(root, _MANY, "-p", "no:junitxml"),
             "cases": Command([*pytest, "benchmark", *model, *options]),
         }
         runs: dict[str, list[Measure]] = {name: [] for name in commands}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from perf.measure import Measure, measure, provider
-from perf.tools import Work, ours
+from perf.measure import Command, Measure, measure, provider
+from perf.tools import Work, ours, trivial_items
 from perf.workload import write_tree
 
 __all__ = ["compare_growth", "growth_lines"]
@@ -18,7 +19,9 @@ _ONCE = 1_000_000
 
 
 def compare_growth(sizes: Sequence[int], concurrency: int, repeat: int, *options: str) -> None:
-    """Run every size against a provider that answers at once, and print what one more case costs.
+    """Run every size against a provider that answers at once, and print what one more case costs; so for trivial items.
+
+    All sizes take turns, so that an hour at which the machine is slower is one for all of them.
 
     Args:
         sizes: Numbers of cases, growing. A million is run once, and without JUnit.
@@ -26,23 +29,31 @@ def compare_growth(sizes: Sequence[int], concurrency: int, repeat: int, *options
         repeat: How often each is run; the run with the least CPU counts, since others can only add to it.
         options: More of the command line.
     """
-    runs: list[tuple[int, Measure]] = []
+    cases: defaultdict[int, list[Measure]] = defaultdict(list)
+    trivial: defaultdict[int, list[Measure]] = defaultdict(list)
     with provider(0) as url:
-        for size in sizes:
-            runs.append((size, _least(size, concurrency, 1 if size >= _ONCE else repeat, url, options)))
-            print("\n".join(growth_lines(runs)[-1:]) if len(runs) > 1 else f"{size:,} done", flush=True)
-    print(f"\nCases at 0 ms, {concurrency} in flight, start-up included\n")
-    print("\n".join(growth_lines(runs)))
+        for turn in range(repeat):
+            for size in (size for size in sizes if turn == 0 or size < _ONCE):
+                cases[size].append(_cases(size, concurrency, url, options))
+                trivial[size].append(_trivial(size))
+                print(f"{size:,} done: {cases[size][-1].cpu_s:.1f} s of CPU", flush=True)
+    for what, runs in (("Cases at 0 ms, {} in flight", cases), ("Trivial items of pytest", trivial)):
+        print(f"\n{what.format(concurrency)}, start-up included\n")
+        print("\n".join(growth_lines([(size, min(of, key=_cpu)) for size, of in runs.items()])))
 
 
 def growth_lines(runs: Sequence[tuple[int, Measure]]) -> list[str]:
     """Return a table: one row per size, with what a case costs beyond the size before.
 
+    The more the threads wait for each other (on a quiet machine with two cores or more), the dearer is every case:
+    sizes with different waits per case say nothing about growth.
+
     A cell ends with `!` where that is over a tenth dearer than between the two sizes before.
     """
     lines = [
-        "| cases | wall s | CPU s | peak MiB | MB on disk | one more case: CPU ms | memory KiB | bytes |",
-        "|---|---|---|---|---|---|---|---|",
+        "| cases | wall s | CPU s | waits per case | peak MiB | MB on disk"
+        " | one more case: CPU ms | memory KiB | bytes |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     before: tuple[float, ...] | None = None
     for number, (size, run) in enumerate(runs):
@@ -63,21 +74,33 @@ def growth_lines(runs: Sequence[tuple[int, Measure]]) -> list[str]:
             cells = [text + (" !" if too_dear else "") for text, too_dear in zip(texts, dearer, strict=True)]
             before = now
         lines.append(
-            f"| {size:,} | {run.wall_s:.1f} | {run.cpu_s:.1f} | {run.largest_mib:.0f} | {run.written / 1e6:.1f}"
+            f"| {size:,} | {run.wall_s:.1f} | {run.cpu_s:.1f} | {run.switches / size:.1f}"
+            f" | {run.largest_mib:.0f} | {run.written / 1e6:.1f}"
             f" | {' | '.join(cells)} |"
         )
     return lines
 
 
-def _least(cases: int, concurrency: int, repeat: int, url: str, options: Sequence[str]) -> Measure:
+def _cases(cases: int, concurrency: int, url: str, options: Sequence[str]) -> Measure:
     with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
+        root, folder = Path(name), Path(name) / "run"
+        folder.mkdir()
         write_tree(root, cases)
-        runs = []
-        for number in range(repeat):
-            folder = root / f"run {number}"
-            folder.mkdir()
-            command = ours(*options)(Work(root / "benchmark", root, url, concurrency, folder))
-            words = [word for word in command.arguments if cases < _ONCE or not word.startswith("--junitxml")]
-            runs.append(measure(replace(command, arguments=words), folder, url))
-    return min(runs, key=lambda run: run.cpu_s)
+        command = ours(*options)(Work(root / "benchmark", root, url, concurrency, folder))
+        return measure(replace(command, arguments=_words(command, cases)), folder, url)
+
+
+def _trivial(items: int) -> Measure:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        folder.mkdir()
+        command = trivial_items(folder, items, "--junitxml=junit.xml")
+        return measure(replace(command, arguments=_words(command, items)), folder)
+
+
+def _words(command: Command, items: int) -> Sequence[str]:
+    return [word for word in command.arguments if items < _ONCE or not word.startswith("--junitxml")]
+
+
+def _cpu(run: Measure) -> float:
+    return run.cpu_s

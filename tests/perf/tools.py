@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perf.measure import Command
 
-__all__ = ["Tool", "Work", "absent_tools", "ours", "tools"]
+__all__ = ["Tool", "Work", "absent_tools", "ours", "tools", "trivial_items"]
 
 _DRIVERS = Path(__file__).parent / "drivers"
 _VERSION = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
@@ -76,6 +76,14 @@ def ours(*options: str) -> Callable[[Work], Command]:
         return Command([*arguments, f"--helmbench-concurrency={work.concurrency}", *options])
 
     return command
+
+
+def trivial_items(folder: Path, items: int, *options: str) -> Command:
+    """Return the command that runs so many trivial items of pytest in a folder, see `floor`."""
+    (folder / "trivial.floor").write_text(str(items), encoding="utf-8")
+    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    environ = {"PYTHONPATH": str(_DRIVERS.parents[1])}
+    return Command([*arguments, "-p", "perf.floor", "trivial.floor"], environ)
 
 
 def tools(*, fast_only: bool = False) -> list[Tool]:
