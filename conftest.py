@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from forked import share_server
+from dealing import dealt, slow_files
+from first_collection import collect_once
+from forked import forked_python, share_server
 from provider import Provider
+
+if TYPE_CHECKING:
+    import execnet
 
 pytest_plugins = ["pytester", "engines"]
 
 _TESTS = Path(__file__).parent / "tests"
 _MARKS = {"fast": "fast", "sessions": "session", "system": "system"}
-_SLOWEST_FIRST = {"system": 1, "sessions": 2, "fast": 3}
-_TIMEOUTS_S = {"fast": 30}
+_SLOW_FILES = slow_files()
+_TIMEOUTS_S = {"fast": 60}
 _TIMEOUT_S = 120
 
 # Else each of the tests' many sessions compiles the whole plugin anew.
@@ -39,8 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if mark is not None:
                 item.add_marker(mark)
     if hasattr(config, "workerinput"):
-        # Whoever is done takes over what others have left: let it be short.
-        items.sort(key=lambda item: _SLOWEST_FIRST.get(_folder(item.path) or "", 0))
+        workers = config.workerinput["workercount"]
+        items[:] = dealt(items, workers, file=lambda item: item.path, rank=lambda item: _rank(item.path))
 
 
 @cache
@@ -49,11 +56,23 @@ def _folder(path: Path) -> str | None:
     return path.relative_to(_TESTS).parts[0] if path.is_relative_to(_TESTS) else None
 
 
+@cache
+def _rank(path: Path) -> int | None:
+    """Return which files go first: those that are listed, then all that start processes; None for the others."""
+    folder = _folder(path)
+    among_all = len(_SLOW_FILES) if folder in ("sessions", "system") else None
+    return among_all if folder is None else _SLOW_FILES.get(path.relative_to(_TESTS).as_posix(), among_all)
+
+
 @pytest.hookimpl(optionalhook=True)  # it may be switched off
-def pytest_xdist_setupnodes() -> None:
-    """Have all workers fork from one server."""
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[execnet.XSpec]) -> None:
+    """Fork all workers, and what they fork, from one server."""
     if hasattr(os, "fork"):
         share_server()
+        fast, sessions, system = (_TESTS / folder for folder in _MARKS)
+        collect_once([[fast], [sessions, system]], config.args)
+        for spec in specs:
+            spec.python = shlex.join(forked_python())
 
 
 @pytest.fixture

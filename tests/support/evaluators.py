@@ -14,7 +14,7 @@ from pathlib import Path
 from pytest_helmbench.core.outcome import Outcome, Reply, Usage, Verdict
 from pytest_helmbench.engine.local_judges import LocalJudges
 
-__all__ = ["Deadly", "Faulty", "Timed", "Unmovable", "hosts", "opened_hosts", "pool", "reply"]
+__all__ = ["Deadly", "Faulty", "Holding", "Timed", "Unmovable", "hosts", "opened_hosts", "pool", "reply"]
 
 
 def reply(text: str = "hello") -> Reply:
@@ -92,6 +92,28 @@ class Faulty(Timed):
         if reply.text == "none":
             return Outcome(Verdict.ERROR, "rule_timeout", "too long")
         raise LookupError(f"{reply.text} in {os.getpid()}")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Holds its place until a file is there.
+
+    Args:
+        folder: Gets a file `held` when it begins; a file `free` ends it.
+    """
+
+    folder: Path
+    group: str = "holding"
+    shared: tuple[object, ...] = ()
+
+    def takes_time(self, _reply: Reply) -> bool:
+        return True
+
+    def evaluate(self, _reply: Reply) -> int:
+        (self.folder / "held").touch()
+        while not (self.folder / "free").exists():
+            time.sleep(0.01)
+        return os.getpid()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pkgutil
 import forked_workers
 import pytest
 from forked import forked_python
+from known_distributions import remember_distributions
 
 import pytest_helmbench
 
@@ -57,6 +58,7 @@ def import_everything() -> None:
 
     `pytester` forgets what is first imported after its fixture was set up: what stands half in it is then two things.
     """
+    remember_distributions()
     for name in ("genai_prices", "openai"):
         importlib.import_module(name)
     for module in pkgutil.walk_packages(pytest_helmbench.__path__, "pytest_helmbench."):

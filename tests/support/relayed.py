@@ -52,6 +52,10 @@ __all__ = [
     "work",
 ]
 
+# It imports its HTTP library when a client is made. A session inside of a test forgets what was imported in it, and an
+# import anew makes other exceptions, which the client would not know as its own.
+AsyncOpenAI(base_url="http://127.0.0.1", api_key="none")
+
 AT = "2026-07-04T12:00:00+00:00"
 TOOLS: Any = [
     {

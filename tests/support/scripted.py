@@ -19,6 +19,7 @@ __all__ = [
     "code_row",
     "item_of",
     "left_alive",
+    "patch_row",
     "task_row",
     "turn_of",
 ]
@@ -40,6 +41,18 @@ def task_row(identity: str, **changes: Any) -> dict[str, Any]:
     """Return a row that wants 42 in answer.txt."""
     instructions = f"Write 42 into answer.txt (item {identity})."
     return row("terminal_task", {"input.instructions": instructions, **changes}, identity)
+
+
+def patch_row(identity: str, commit: str, **changes: Any) -> dict[str, Any]:
+    """Return a row that wants `add` mended in the repository of `write_bundle`."""
+    command = "python3 -c 'from src.calculator import add; assert add(1, 2) == 3'"
+    stated = {
+        "input.base_commit": commit,
+        "input.instructions": f"Make add() add (item {identity}).",
+        "eval.tests": {"source": "command", "command": command},
+        "environment": {"repository": "calculator.bundle"},
+    }
+    return row("repo_patch", {**stated, **changes}, identity)
 
 
 def item_of(request: Request) -> str:

@@ -195,10 +195,10 @@ class Session:
 
 
 def _lives(pid: int) -> bool:
+    state = Path(f"/proc/{pid}/stat")
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        # A process that nobody has waited for yet is dead all the same.
+        return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+    except ProcessLookupError:  # in reading, too
         return False
-    state = Path(f"/proc/{pid}/stat")
-    # A process that nobody has waited for yet is dead all the same.
-    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
