@@ -23,7 +23,13 @@ __all__ = [
 
 QUICK = ("-p", "no:hypothesispytest")
 """The plugin of hypothesis imports it all when a session ends: most of what a small session costs."""
-_OF_EXTRAS = ("imports.inspect_logs", "exports.inspect_log", "engine.dask_cluster", "engine.dask_judges")
+_OF_EXTRAS = (
+    "imports.inspect_logs",
+    "exports.inspect_log",
+    "engine.dask_cluster",
+    "engine.dask_judges",
+    "engine.dask_lines",
+)
 
 
 _UNASKED = {"rerunfailures": "--reruns", "timeout": "--timeout"}

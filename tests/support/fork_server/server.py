@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,10 @@ def _import() -> None:
     with tempfile.TemporaryDirectory() as empty, Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         os.chdir(empty)
         with contextlib.redirect_stdout(nowhere):
-            pytest.main(["-p", "no:hypothesispytest"], plugins=[_Imports()])
+            pytest.main(["-p", "no:hypothesispytest", "-p", "no:rerunfailures"], plugins=[_Imports()])
         os.chdir("/")
+    # A fork has only the thread that forks: what another one holds is held for ever there.
+    assert threading.active_count() == 1, threading.enumerate()
 
 
 class _Server:

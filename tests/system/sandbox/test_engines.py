@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from asyncio import create_task, sleep
+from asyncio import create_task, sleep, wait
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from pytest_helmbench.sandbox.workspace import SandboxError
 
 PROTECTING = ("bwrap", "podman", "docker")
 MIB = 1024 * 1024
+_BEATS = "while :; do echo >> beats; sleep 0.1; done"
 
 
 @pytest.fixture
@@ -89,37 +90,40 @@ def test_a_workspace_outlives_the_boxes_over_it(room: Running) -> None:
         ).stdout.endswith(b"/a\n")
 
 
+def _is_still(box: Box) -> bool:
+    """Whether nobody writes `_BEATS` in a workspace any more."""
+    before = box.workspace.get("beats", limit_bytes=MIB)
+    time.sleep(0.5)
+    return box.workspace.get("beats", limit_bytes=MIB) == before
+
+
 @each_kind
 def test_no_process_outlives_its_command(room: Running, box: Box) -> None:
-    script = "(setsid sh -c 'sleep 0.3; echo late > late' >/dev/null 2>&1 &) ; sleep 600 & echo started"
+    script = f"(setsid sh -c '{_BEATS}' >/dev/null 2>&1 &) ; sleep 600 & echo started"
     assert room.run(box, "sh", "-c", script).stdout == b"started\n"
-    time.sleep(0.5)
-    assert box.workspace.get("late", limit_bytes=9) is None
+    assert _is_still(box)
 
 
 @every_engine
 def test_a_command_without_end_is_stopped_with_all_it_started(room: Running, box: Box) -> None:
-    script = "sh -c 'sleep 1.3; echo late > late' & echo before; sleep 600"
+    script = f"sh -c '{_BEATS}' & echo before; sleep 600"
     ended = room.run(box, "sh", "-c", script, wall_s=1.0)
     assert (ended.exit_code, ended.timed_out, ended.reason) == (None, True, "no end within 1 s")
     assert ended.stdout in (b"before\n", b"")  # a container may take longer to start
-    time.sleep(0.6)
-    assert box.workspace.get("late", limit_bytes=9) is None
+    assert _is_still(box)
 
 
 @each_kind
 def test_cancelling_kills_the_command(room: Running, box: Box) -> None:
     async def cancel() -> None:
-        running = create_task(
-            box.run(Command(("sh", "-c", "echo on > on; sleep 1; echo late > late; sleep 600")))
-        )
-        while box.workspace.get("on", limit_bytes=9) is None:  # noqa: ASYNC110 - foreign code sets no event
+        running = create_task(box.run(Command(("sh", "-c", _BEATS))))
+        while box.workspace.get("beats", limit_bytes=MIB) is None:  # noqa: ASYNC110 - foreign code sets no event
             await sleep(0.01)
         running.cancel()
-        await sleep(1.2)
+        await wait([running])
 
     room.wait(cancel())
-    assert box.workspace.get("late", limit_bytes=9) is None
+    assert _is_still(box)
 
 
 @each_kind
