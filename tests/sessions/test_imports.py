@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import captured
 from trees import rows
 
 from pytest_helmbench.cli.main import main
@@ -17,7 +18,18 @@ _TIME = "2026-11-20T10-00-00.5"
 
 @pytest.fixture(autouse=True)
 def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a project of its own: else results would go to a file that stands in any folder above."""
+    (tmp_path / "pytest.ini").touch()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+
+def _import(capsys: pytest.CaptureFixture[str], *files: str) -> str:
+    """Import files; return what is printed, once the database of this test has it."""
+    code, out, err = captured(capsys, "import", *files)
+    assert (code, Path("helmbench.db").exists()) == (0, True), (err, out, Path.cwd())
+    assert f" in {Path.cwd() / 'helmbench.db'}\n" in err
+    return out
 
 
 def _promptfoo(path: Path, verdicts: Mapping[str, Sequence[bool | None]]) -> Path:
@@ -87,13 +99,10 @@ def test_promptfoo_gives_a_run_per_provider_with_repetitions_errors_and_costs(
     good, bad = [True, True, True, False, None, True] * 3, [False, False, True, False, False, True] * 3
     _promptfoo(tmp_path / "out.json", {"openai:a": good, "openai:b": bad})
 
-    assert main(["import", "out.json"]) == 0
-    said = capsys.readouterr()
-    assert said.out.splitlines() == [
+    assert _import(capsys, "out.json").splitlines() == [
         "run 1: openai:a on capitals: 18 cases, 3 without a verdict (from out.json)",
         "run 2: openai:b on capitals: 18 cases (from out.json)",
     ]
-    assert said.err == f"2 runs in {tmp_path / 'helmbench.db'}\n"
     found = rows(
         tmp_path / "helmbench.db",
         "SELECT outcome, reason, COUNT(*), MAX(repetition), SUM(prompt_tokens), ROUND(SUM(cost_usd), 6)"
@@ -131,8 +140,7 @@ def test_lm_eval_gives_a_run_per_task_and_filter(tmp_path: Path, capsys: pytest.
     samples.append({"doc_id": 4, "metrics": ["bleu"], "bleu": 0.7, "filter": "strict"})
     _lm_eval(tmp_path / "out", samples)
 
-    assert main(["import", f"out/results_{_TIME}.json"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert _import(capsys, f"out/results_{_TIME}.json").splitlines() == [
         f"run 1: org/small on sums (strict): 5 cases, 1 without a verdict (from results_{_TIME}.json)",
         f"run 2: org/small on sums (flexible): 4 cases (from results_{_TIME}.json)",
     ]
@@ -148,9 +156,9 @@ def test_lm_eval_gives_a_run_per_task_and_filter(tmp_path: Path, capsys: pytest.
 def test_a_log_of_inspect_comes_back_as_it_went(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
     _promptfoo(tmp_path / "out.json", {"openai:a": [True, False, None, True]})
-    assert main(["import", "out.json"]) == 0
+    _import(capsys, "out.json")
     assert main(["export", "1", "--format", "inspect", "-o", "log.eval"]) == 0
-    assert main(["import", "log.eval"]) == 0
+    _import(capsys, "log.eval")
     columns = "SELECT code, repetition, outcome, score, prompt_tokens, cost_usd FROM results WHERE run_id ="
     database = tmp_path / "helmbench.db"
     assert sorted(rows(database, f"{columns} 1"), key=str) == sorted(rows(database, f"{columns} 2"), key=str)
@@ -201,8 +209,7 @@ def test_hostile_values_are_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     }
     document["results"]["timestamp"] = 1e300
     path.write_text(json.dumps(document).replace('"NaN"', "NaN"))
-    assert main(["import", "out.json"]) == 0
-    said = capsys.readouterr().out
+    said = _import(capsys, "out.json")
     assert "\x1b" not in said
     assert len(said.splitlines()) == 1
     assert rows(tmp_path / "helmbench.db", "SELECT outcome, cost_usd FROM results") == [("passed", None)]
