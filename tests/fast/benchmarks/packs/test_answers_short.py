@@ -177,3 +177,57 @@ def test_a_name_behind_what_describes_it_is_the_answer() -> None:
 def test_letters_that_only_match_without_case_break_nothing() -> None:
     assert found("In what century was it?", "seventh century", "In the \u017feventh century.").passed
     assert found("Which fish is it?", "skate", "\u017f\u212aates").passed
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (
+            ("What do humans mainly exhale?", "carbon dioxide"),
+            "We inhale carbon dioxide and exhale oxygen.",
+            False,
+        ),
+        (
+            ("What do humans mainly exhale?", "carbon dioxide"),
+            "We inhale oxygen and exhale carbon dioxide.",
+            True,
+        ),
+        (("Who won the match?", "Norway"), "Norway lost and Sweden won.", False),
+        (("Who won the match?", "Norway"), "Sweden lost and Norway won.", True),
+        (("Which country exports it?", "Kenya"), "India exports it, and Kenya imports it.", False),
+        (("Which one is the nearest?", "Vega"), "Vega, while Rigel is the farthest.", True),
+    ],
+)
+def test_what_is_said_of_the_opposite_is_no_answer(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (("Who sang it first?", "Anna Holm"), "Berit Lund, for a film. Anna Holm sang it later.", False),
+        (("Who sang it first?", "Anna Holm"), "Anna Holm, for a film. Berit Lund sang it later.", True),
+        (("Who built the bridge?", "Ove Lund"), "Jan de Moor, for the city. Ove Lund taught him.", False),
+        (("Who built the bridge?", "Ove Lund"), "Oslo, 1931. The bridge was built by Ove Lund.", True),
+        (("Where was the poet born?", "Turin"), "Milan, a large city. He later moved to Turin.", False),
+    ],
+)
+def test_a_name_at_the_start_is_the_answer(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "passed"),
+    [
+        ("3x^2 - 5", "The derivative is 3x² − 5x.", False),
+        ("3x^2 - 5", "f'(x) = 3x^2-5", True),
+        ("2t - 7", "It is 2t - 7t^2.", False),
+        ("6y + 1", "2(6y + 1)", False),
+        ("4 - 3x", "4 - 3", False),
+        ("5 m - 10 m", "5–10 m", True),
+    ],
+)
+def test_a_part_of_a_formula_is_not_the_formula(answer: str, reply: str, passed: bool) -> None:
+    result = found("What is it?", answer, reply)
+    assert result.passed is passed
+    assert result.passed or not result.certain

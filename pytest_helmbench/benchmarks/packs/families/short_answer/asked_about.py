@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from pytest_helmbench.benchmarks.packs.families.short_answer.people import asks_for_person
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import PARTICLES, asks_for_person
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS
@@ -62,6 +62,7 @@ _LONGEST_NAME = 5
 _RECONSIDERS = re.compile(
     rf"(?<!\w){any_of('actually no not but wait rather correct correction answer sorry however known called')}(?!\w)"
 )
+_HEAD_END = re.compile(r",\s|;\s|\s-\s|\s\(|\s(?:in|for|by|at|with|of)\s")
 _NO_RIVAL = word_set("yes no sure ok okay well hmm great right correct hello hi certainly thanks")
 _NAME = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
 _ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s", re.IGNORECASE)
@@ -184,14 +185,31 @@ def opens_with_rival(statement: str, answer: str, question: str) -> bool:
     rest = " ".join(parts[1:])
     if not rest or _RECONSIDERS.search(lowered(rest)) is not None:
         return False
-    first, behind = words(parts[0]), folded(rest)
-    if not first or len(first) > _LONGEST_NAME or not all(word[0].isupper() for word in first):
+    head = _HEAD_END.split(parts[0], maxsplit=1)[0]
+    first, behind = words(head), folded(rest)
+    if not 0 < len(first) <= _LONGEST_NAME or not all(
+        word[0].isupper() or word in PARTICLES for word in first
+    ):
+        return False
+    if head != parts[0] and (
+        first[0].isdigit() or _says_of_it(rest, answer, question) or parts[0].endswith("?")
+    ):
         return False
     if _NO_RIVAL.intersection(map(str.lower, first)) or any(whole_places(folded(parts[0]), answer)):
         return False
     is_told = next(whole_places(behind, answer), None) is not None
     return (
         is_told and len(words(behind)) > len(words(answer)) + 1 and bool(_names(parts[0], folded(question)))
+    )
+
+
+def _says_of_it(rest: str, answer: str, question: str) -> bool:
+    """Return whether a sentence says of an answer what the question asks."""
+    stems = asked_stems(question)
+    return any(
+        _ASSERTS.search(part) is not None and _shared(part, stems) >= _LEAST_SHARED
+        for part in islice(sentences(rest), _MOST_CLAUSES)
+        if next(whole_places(folded(part), answer), None) is not None
     )
 
 

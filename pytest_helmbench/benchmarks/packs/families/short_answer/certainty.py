@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_stems
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import is_expression
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
@@ -60,6 +61,8 @@ def is_sure_pass(row: ShortRow, accepted: Sequence[str], core: str, *, own: str)
     if _value(core) is not None:
         return _is_in_asked_unit(row, core)
     values = [*numbers(own)]
+    if values and any(is_expression(str(answer)) for answer in row.accepted):
+        return False  # a formula is sure word for word alone
     if values:
         return _is_one_number(row, low, values)
     return any(_is_said_of_question(row, folded(own), answer) for answer in accepted)

@@ -14,7 +14,7 @@ from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, w
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["asks_for_person", "differs_by_one", "said_name"]
+__all__ = ["PARTICLES", "asks_for_person", "differs_by_one", "said_name"]
 
 _PEOPLE = (
     "who whom whose author director composer painter inventor scientist president person actor actress singer artist",
@@ -33,7 +33,8 @@ _TITLES = word_set(
     "mr mrs ms miss madame mme sir dame lord lady dr prof professor king queen president prime minister general saint",
     "emperor captain the",
 )
-_PARTICLES = word_set("da de del della der di du la le van von ten ter bin ibn al")
+PARTICLES = word_set("da de del della der di du la le van von ten ter bin ibn al")
+"""What may stand in a name in small letters."""
 _OF_A_PLACE = word_set("da di")
 """Particles before a place: who is named so goes by the given name (`Leonardo`)."""
 _WORD_BEFORE = re.compile(r"(?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)(?P<dot>\.?)[\s-]+$")
@@ -83,7 +84,7 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     if folded(text) == folded(f"{name.family} {name.given}"):
         return folded(text)
     parts = "".join(
-        rf"(?:(?i:{part})\s)?" if part in _PARTICLES else re.escape(part) for part in family.split()
+        rf"(?:(?i:{part})\s)?" if part in PARTICLES else re.escape(part) for part in family.split()
     )
     pattern = re.compile(rf"(?<!\w){parts}(?!\w)(?!\s[A-Z]\w)")
     for found in islice(pattern.finditer(text), _MOST_PLACES):
@@ -105,10 +106,10 @@ def _name(answer: str) -> _Name | None:
     parts = answer.split()
     if not 2 <= len(parts) <= _MOST_PARTS:
         return None
-    if not all(part[:1].isupper() or part in _PARTICLES for part in parts) or parts[-1] in _PARTICLES:
+    if not all(part[:1].isupper() or part in PARTICLES for part in parts) or parts[-1] in PARTICLES:
         return None
     start = len(parts) - 1
-    while start > 1 and parts[start - 1].lower() in _PARTICLES:
+    while start > 1 and parts[start - 1].lower() in PARTICLES:
         start -= 1
     return _Name(parts[0], tuple(parts[1:start]), " ".join(parts[start:]))
 

@@ -30,6 +30,8 @@ _TO = re.compile(rf"{_BEHIND_FIRST}(?:-|~|…|\.\.|(?<!\w)(?:up\s)?(?:to|until|t
 _BETWEEN = re.compile(rf"(?<!\w)between\s{_ABOUT}$")
 _AND = re.compile(rf"{_BEHIND_FIRST}(?<!\w)and\s{_ABOUT}")
 _ONE_RANGE = re.compile(rf"{_ABOUT}[-+]?{_DIGITS}{_BEHIND_FIRST}(?:-|to\s){_ABOUT}{_DIGITS}{_BEHIND_FIRST}")
+_FACTOR = re.compile(r"\s?[a-z](?:\^\w+|[²³])?(?![\w/])")
+"""A letter behind the first number: `3x^2 - 5` is no range, `5 m - 10 m` is one."""
 _ASKS_FOR_RATIO = re.compile(r"(?<!\w)(?:ratios?|proportions?|odds|scale)(?!\w)")
 _RATIO = re.compile(
     r"(?<![\w.,:/])(\d{1,9}(?:\.\d{1,9})?)\s?(?::|/|\sto\s)\s?(\d{1,9}(?:\.\d{1,9})?)(?![\w:/]|[.,]\d)"
@@ -90,7 +92,16 @@ def _ranges(low: str) -> Iterator[tuple[_Amount, _Amount]]:
         between = _AND.fullmatch(link) is not None and _BETWEEN.search(text[: first.start]) is not None
         if between or _TO.fullmatch(link) is not None:
             units = unit_of(text, first), unit_of(text, last)
+            factors = _factor(text, first), _factor(text, last)
+            if factors[0] != factors[1] and (units[1] is None or (factors[0] and units[0] != units[1])):
+                continue  # `3x^2 - 5` is a formula
             yield (first, units[0] or units[1]), (last, units[1])
+
+
+def _factor(text: str, number: Number) -> str:
+    """Return the letter behind a number that is multiplied with it, with its power; empty for none."""
+    found = _FACTOR.match(text, number.end)
+    return "" if found is None else found[0].strip()
 
 
 def _same_ends(mine: tuple[_Amount, _Amount], theirs: tuple[_Amount, _Amount], tolerance: float) -> bool:

@@ -66,6 +66,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import
     is_in_asked_form,
     number_met,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import is_said_of_opposite
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import said_name
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.short_answer.several_numbers import same_numbers
@@ -269,6 +270,7 @@ def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted]
         or opens_with_rival(statement, answer.text, row.question)
         or comes_second(statement, answer.text, row.question)
         or rival_is_asserted(statement, answer.text, texts, row.question)
+        or is_said_of_opposite(statement, answer.text, row.question)
     )
 
 

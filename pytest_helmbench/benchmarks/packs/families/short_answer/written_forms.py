@@ -63,6 +63,11 @@ _SUBTITLE = re.compile(r"[;,]\sor,?\s(?:The|A|An)\s[^.;:\n]{1,80}")
 """`Moby-Dick; or, The Whale`: the other half of an old title."""
 _CHARGES = {"+": "positive", "-": "negative", "−": "negative", "–": "negative"}
 _CHARGE = re.compile(r"(?<=[A-Z])\s?([-+−–])(?:\s?(?:positive|negative))?(?!\w)")
+_SIGN = re.compile(r"(?:(?<=[\d)²³])|(?<=[\W\d][a-z]))\s?([-+−–])\s?(?=[\d(]|[a-z](?![a-z]))")
+_RANGE = re.compile(r"[\d.,]+(?:\s?[a-z])?\s?-\s?[\d.,]+\s[a-z]")
+_GOES_ON = re.compile(r"(?<=\d)\s?[b-hj-z](?![a-z])")
+_MULTIPLIED = re.compile(r"\w\($")
+"""`5t` begins with `5`, `2(x + 1)` holds `x + 1`."""
 _FACTOR = re.compile(r"\([^()]{1,40}\)")
 _FACTORS = re.compile(r"\([^()]{1,40}\)(?:\s?[*·×]?\s?\([^()]{1,40}\))+")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
@@ -191,19 +196,26 @@ def _other_numbers(answers: Iterable[str]) -> dict[str, str]:
 
 def is_expression(answer: str) -> bool:
     """Return whether an accepted answer is a formula of numbers and single letters: `2x`, `x + 1`."""
-    return _EXPRESSION.fullmatch(lowered(plain(answer))) is not None
+    low = lowered(plain(answer))
+    return _EXPRESSION.fullmatch(low) is not None and _RANGE.fullmatch(low) is None
 
 
 def continues_formula(text: str, start: int, end: int) -> bool:
     """Return whether what stands between two places is only a part of a formula."""
     before, after = text[:start].rstrip()[-1:], text[end:].lstrip()[:1]
+    if (
+        _GOES_ON.match(text, end) is not None
+        or _MULTIPLIED.search(text, max(0, start - 2), start) is not None
+    ):
+        return True
     return (before != "" and before in "+-*/^") or (after != "" and after in "+-*/^")
 
 
 def _with_plain_powers(text: str) -> str:
-    """Return a text with powers as `x^2`, and factors right before their letters."""
+    """Return a text with powers as `x^2`, factors right before their letters, and no space around a sign."""
     for pattern, written in _POWERS:
         text = pattern.sub(written, text)
+    text = _SIGN.sub(lambda found: "+" if found[1] == "+" else "-", text)
     return _TIMES.sub("", text)
 
 

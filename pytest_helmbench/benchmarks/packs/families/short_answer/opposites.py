@@ -1,0 +1,83 @@
+"""Clauses that say an answer of the opposite of what a question asks: `they take in oxygen and give off X`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from types import MappingProxyType
+
+from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.stems import stem
+from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
+
+__all__ = ["is_said_of_opposite"]
+
+_MOST_CLAUSES = 60
+_CLAUSE_END = re.compile(
+    r"[;:!?\n]\s*|\.(?=\s|$)|,\s|\s(?:-|and|but|while|whereas|although|though|however|yet)\s", re.IGNORECASE
+)
+_PAIRS = (
+    ("absorb take took consume inhale intake", "release give gave emit exhale expel"),
+    ("export exporter", "import importer"),
+    ("hardest toughest", "softest"),
+    ("richest wealthiest", "poorest"),
+    ("cause", "prevent cure"),
+    ("attack invade", "defend"),
+    (
+        "largest biggest greatest highest longest tallest most maximum",
+        "smallest least lowest shortest minimum fewest",
+    ),
+    ("first earliest oldest", "last latest final newest youngest"),
+    ("win won beat defeat winner victor", "lose lost loser loss"),
+    ("begin began start founded", "end ended finish ceased"),
+    ("north northern northernmost", "south southern southernmost"),
+    ("east eastern easternmost", "west western westernmost"),
+    ("hottest warmest", "coldest coolest"),
+    ("fastest quickest", "slowest"),
+    ("heaviest", "lightest"),
+    ("closest nearest", "farthest furthest"),
+    ("buy bought purchased", "sell sold"),
+    ("increase rise", "decrease fall"),
+    ("mother wife daughter sister queen", "father husband son brother king"),
+    ("before preceded predecessor", "after succeeded successor"),
+    ("protagonist hero", "antagonist villain"),
+    ("positive", "negative"),
+    ("left", "right"),
+    ("above", "below"),
+    ("born birthplace", "died death buried"),
+)
+_OPPOSITES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
+    {
+        word: (own, other)
+        for pair in _PAIRS
+        for one, another in (pair, pair[::-1])
+        for own, other in [(frozenset(map(stem, one.split())), frozenset(map(stem, another.split())))]
+        for word in own
+    }
+)
+
+
+def is_said_of_opposite(statement: str, answer: str, question: str) -> bool:
+    """Return whether an answer stands only where the opposite of the question's word is said, that word elsewhere.
+
+    Args:
+        statement: As written.
+        answer: The accepted answer that it holds, folded.
+        question: As asked.
+    """
+    asked = {stem(word) for word in words(lowered(question))}
+    sides = [_OPPOSITES[word] for word in asked & _OPPOSITES.keys()]
+    sides = [(own, other) for own, other in sides if not asked & other]
+    if not sides:
+        return False
+    clauses = [part for part in islice(_CLAUSE_END.split(statement), _MOST_CLAUSES) if part.strip()]
+    said = [{stem(word) for word in words(lowered(part))} for part in clauses]
+    holds = [next(whole_places(folded(part), answer), None) is not None for part in clauses]
+    if not any(holds) or all(holds):
+        return False
+    return any(
+        all(found & other and not found & own for found, held in zip(said, holds, strict=True) if held)
+        and any(found & own for found, held in zip(said, holds, strict=True) if not held)
+        for own, other in sides
+    )
