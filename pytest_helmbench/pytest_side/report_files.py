@@ -7,6 +7,7 @@ from dataclasses import replace
 from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.run_report import RunReport, run_report
+from pytest_helmbench.store.damaged_values import damage_told
 from pytest_helmbench.store.fault import StoreError
 
 __all__ = ["session_reports", "write_report_files"]
@@ -27,15 +28,15 @@ def write_report_files(coordinator: Coordinator) -> None:
         coordinator.note(f"{names}: not written, since nothing was run")
         return
     try:
-        reports = session_reports(
-            coordinator,
-            with_text=settings.shown_texts.any,
-            all_cases=any(form.all_cases for form in wanted.values()),
-        )
+        with damage_told(book.db):
+            reports = session_reports(
+                coordinator,
+                with_text=settings.shown_texts.any,
+                all_cases=any(form.all_cases for form in wanted.values()),
+            )
+            write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
     except StoreError as error:
         coordinator.note(f"no report: {error}")
-        return
-    write_reports(wanted, reports, coordinator.note, texts=settings.shown_texts)
 
 
 def session_reports(

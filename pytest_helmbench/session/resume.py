@@ -16,6 +16,7 @@ from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.trust import is_of_a_benchmark
 from pytest_helmbench.store.cells import as_json
+from pytest_helmbench.store.damaged_values import RESUMED, damage_of
 from pytest_helmbench.store.recorded_runs import (
     CaseKey,
     RecordedCase,
@@ -93,10 +94,13 @@ def as_continued(settings: Settings) -> Settings:
 
     Raises:
         ResumeError: There is none, and none is to be started.
-        StoreError: The file cannot be read.
+        StoreError: The file cannot be read, or holds what no session has written.
     """
     if not settings.resume:
         return settings
+    damage = damage_of(settings.db, RESUMED) if settings.db.is_file() else None
+    if damage is not None:
+        raise damage
     runs = unfinished_runs(settings.db, settings.resume_run)
     if not runs:
         if settings.resume_run is None and not (settings.resume_or_start or settings.dry_run):
