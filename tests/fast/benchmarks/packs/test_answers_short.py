@@ -231,3 +231,65 @@ def test_a_part_of_a_formula_is_not_the_formula(answer: str, reply: str, passed:
     result = found("What is it?", answer, reply)
     assert result.passed is passed
     assert result.passed or not result.certain
+
+
+_BONE = "Which bone is the longest?", "femur"
+_WON = "Which country won?", "France"
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (("What nationality was the composer?", "Norwegian"), "He was from Norway.", True),
+        (("What nationality was the composer?", "Norwegian"), "He came from Denmark.", False),
+        (("Which country hosted it?", "Brazil"), "The Brazilians did.", True),
+        (_WON, "The French team, 4-2.", True),
+        (_WON, "The Croatians beat the French.", False),
+        (_WON, "Croatia defeated France 4-2.", False),
+        (_WON, "France defeated Croatia 4-2.", True),
+        (("Who was defeated in the final?", "Croatia"), "France beat Croatia.", True),
+        (("Which language is spoken there?", "Portuguese"), "Portugal", False),
+        (_BONE, "The thigh bone.", True),
+        (_BONE, "The shin bone", False),
+        (("What is the medical name of the thigh bone?", "femur"), "thigh bone", False),
+        (("Which metal is liquid?", "mercury"), "Hg", True),
+        (("Which metal is liquid?", "mercury"), "Br", False),
+        (("What is the chemical symbol of iron?", "Fe"), "iron", False),
+        (("Which element has 26 protons?", "Fe"), "Iron", True),
+        (("Which gas do fish give off?", "carbon dioxide"), "CO₂", True),
+        (("Which gas do fish give off?", "carbon dioxide"), "CO", False),
+        (("Which vitamin is it?", "vitamin K"), "K", True),
+        (("Which vitamin is it?", "vitamin K"), "D", False),
+    ],
+)
+def test_other_words_that_any_reader_knows(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed
+
+
+_MAKER = "Which company made it?"
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (("Who wrote the novel?", "Mario Vargas Llosa"), "It was the writer Vargas Llosa.", True),
+        (("Who wrote the novel?", "Mario Vargas Llosa"), "It was Jorge Llosa.", False),
+        (("Who spoke?", "Karl Emil Moor, Jr."), "KEM", True),
+        (("Who spoke?", "Karl Emil Moor, Jr."), "Dr. Moor did.", True),
+        (("Who spoke?", "Karl Emil Moor, Jr."), "Karl Emil Moor Sr.", False),
+        (("Who discovered the moons?", "Galileo Galilei"), "Galileo, in 1610.", True),
+        ((_MAKER, "Nokia Networks"), "Nokia made it.", True),
+        ((_MAKER, "General Electric"), "General Motors", False),
+        ((_MAKER, "Apple Inc."), "Apple", True),
+        ((_MAKER, "Lindt"), "Lindt, Ltd.", True),
+        ((_MAKER, "Ford Motor Company"), "Ford Motor Co.", True),
+        (("Which body is it?", "World Trade Organization"), "The World Trade Organisation", True),
+        (("What did Newton draw?", "color wheel"), "the colour wheel", True),
+        (("In which decade was it built?", "1920s"), "The twenties.", True),
+        (("In which decade was it built?", "1920s"), "In the '20s", True),
+        (("In which decade was it built?", "1920s"), "The thirties.", False),
+        (("In which decade was it built?", "1920s"), "In the 1820s", False),
+    ],
+)
+def test_names_of_people_companies_and_decades(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed

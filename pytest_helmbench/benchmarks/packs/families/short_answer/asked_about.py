@@ -54,6 +54,13 @@ _BEFORE_ANSWER = re.compile(
     r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|behind|beating|over|rather\sthan|instead\sof)\s"
     r"(?:only\s|the\s|by\s)*$"
 )
+_OBJECT_OF = re.compile(
+    rf"(?<!\w)(?P<verb>{any_of('beat beats defeated defeating edged replaced replacing succeeded succeeding preceded')}"
+    r"|(?:(?:inspired|taught|mentored|influenced|commissioned) by)|in front of|alongside|against)\s(?:the\s)?$"
+)
+_ASKS_FOR_LOSER = re.compile(
+    r"(?<!\w)(?:los[et]\w*|beaten|defeated|runners?-up|second|opponents?|rivals?|against|both)(?!\w)"
+)
 _RELATED_TO = re.compile(r",\s(?:(?:an?|the)\s)?(?:[\w'-]+\s){1,3}(?:of|to)\s(?:the\s)?$")
 """`Irène Joliot-Curie, daughter of`: where a person is asked for, the one named first is meant."""
 _RELATED_BY_PLACE = re.compile(r",\s(?:[\w'.-]+\s){1,4}(?:to|from)\s(?:the\s)?$")
@@ -166,6 +173,8 @@ def comes_second(statement: str, answer: str, question: str) -> bool:
             continue
         found = _BEFORE_ANSWER.search(text, max(0, start - 40), start)
         if found is None:
+            found = _verb_before(text, start, question)
+        if found is None:
             related = _RELATED_TO if asks_for_person(question) else _RELATED_BY_PLACE
             found = related.search(text, max(0, start - 40), start)
         if found is None:
@@ -174,6 +183,14 @@ def comes_second(statement: str, answer: str, question: str) -> bool:
         if not any(name in lead for name in _names(statement, known)):
             return False
     return True
+
+
+def _verb_before(text: str, start: int, question: str) -> re.Match[str] | None:
+    """Return the verb before a value of which another one is the subject, unless the question asks with it."""
+    found = _OBJECT_OF.search(text, max(0, start - 40), start)
+    if found is None or _ASKS_FOR_LOSER.search(lowered(question)) is not None:
+        return None
+    return None if stem(found["verb"]) in asked_stems(question) else found
 
 
 def opens_with_rival(statement: str, answer: str, question: str) -> bool:

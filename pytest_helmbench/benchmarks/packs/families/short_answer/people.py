@@ -28,11 +28,16 @@ _IN_FAMILY = (
 )
 _ASKS_IN_FAMILY = re.compile(rf"(?<!\w){any_of(*_IN_FAMILY)}(?!\w)", re.IGNORECASE)
 _MOST_PARTS = 5
+_SUFFIX = re.compile(r",?\s(?:Jr|Sr)\.?$")
+_BY_GIVEN_NAME = word_set(
+    "leonardo galileo dante rembrandt napoleon michelangelo raphael titian tycho caravaggio donatello"
+)
 _MOST_PLACES = 20
 _TITLES = word_set(
-    "mr mrs ms miss madame mme sir dame lord lady dr prof professor king queen president prime minister general saint",
-    "emperor captain the",
+    "mr mrs ms miss madame mme sir dame lord lady dr prof professor rev reverend king queen president prime minister",
+    "general saint emperor captain the",
 )
+_HONOURS = word_set("dr prof professor rev reverend sir dame madame")
 PARTICLES = word_set("da de del della der di du la le van von ten ter bin ibn al")
 """What may stand in a name in small letters."""
 _OF_A_PLACE = word_set("da di")
@@ -86,24 +91,29 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     parts = "".join(
         rf"(?:(?i:{part})\s)?" if part in PARTICLES else re.escape(part) for part in family.split()
     )
-    pattern = re.compile(rf"(?<!\w){parts}(?!\w)(?!\s[A-Z]\w)")
+    suffix = _SUFFIX.search(answer)
+    own_suffix = "" if suffix is None else rf"(?!,?\s{suffix[0].strip(' ,.')}(?!\w))"
+    pattern = re.compile(rf"(?<!\w){parts}(?!\w)(?!{own_suffix}\s[A-Z]\w)")
     for found in islice(pattern.finditer(text), _MOST_PLACES):
         start, before = _before(text, found.start())
         own = [word for word in before if word.lower() not in _TITLES]
         if (
-            any(_may_be(own[place:], name) for place in range(len(own)))
+            any(_may_be(own[place:], name) or _is_family(own[place:], name) for place in range(len(own)))
             if own
-            else (with_title if before else is_alone)
+            else (with_title or _HONOURS.issuperset(map(str.lower, before)) if before else is_alone)
         ):
             return folded(text[start : found.end()])
-    if family.partition(" ")[0] in _OF_A_PLACE and folded(text) == folded(name.given):
-        return folded(name.given)
+    given = folded(name.given)
+    if family.partition(" ")[0] in _OF_A_PLACE and folded(text) == given:
+        return given
+    if given in _BY_GIVEN_NAME and re.search(rf"(?<!\w){name.given}(?!\w)(?!\s[A-Z])", text) is not None:
+        return given
     return None
 
 
 def _name(answer: str) -> _Name | None:
     """Return a name in parts; None for what is no name of a person."""
-    parts = answer.split()
+    parts = _SUFFIX.sub("", answer).split()
     if not 2 <= len(parts) <= _MOST_PARTS:
         return None
     if not all(part[:1].isupper() or part in PARTICLES for part in parts) or parts[-1] in PARTICLES:
@@ -131,6 +141,12 @@ def _may_be(words: Sequence[str], name: _Name) -> bool:
         return False
     initials = [part[:1].lower() for part in words[1:]], [part[:1].lower() for part in name.middle]
     return all(one == other for one, other in zip(*initials, strict=False))
+
+
+def _is_family(words: Sequence[str], name: _Name) -> bool:
+    """Return whether words before a family name are middle names right before it: `García` of `García Márquez`."""
+    own = [word.lower() for word in words]
+    return bool(own) and own == [_without_accents(part).lower() for part in name.middle[-len(own) :]]
 
 
 def _is_variant(one: str, other: str) -> bool:

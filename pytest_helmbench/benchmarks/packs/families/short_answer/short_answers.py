@@ -47,6 +47,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import 
     rival_is_asserted,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is_sure_failure, is_sure_pass
+from pytest_helmbench.benchmarks.packs.families.short_answer.equivalents import said_otherwise
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import (
     candidates,
@@ -255,8 +256,10 @@ def _other_form(
     if next(whole_places(text, answer.text), None) is not None:
         return None
     names = [other.written for other in accepted]
-    return said_name(statement, answer.written, names, row.question) or said_in_short(
-        statement, answer.written, row.question
+    return (
+        said_name(statement, answer.written, names, row.question)
+        or said_in_short(statement, answer.written, row.question)
+        or said_otherwise(statement, text, answer.written, row.question)
     )
 
 

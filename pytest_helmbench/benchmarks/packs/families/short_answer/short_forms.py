@@ -9,11 +9,22 @@ import re
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import differs_by_one
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
-from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
 
 __all__ = ["said_in_short"]
 
+_SUFFIX = re.compile(r",?\s(?:Jr|Sr)\.?$")
+_ASKS_FOR_COMPANY = re.compile(
+    rf"(?<!\w){any_of('company companies firm corporation brand manufacturer maker automaker studio')}(?!\w)"
+    r"|(?<!\w)(?:carmaker|publisher|airline|bank|retailer|developer|label)(?!\w)",
+    re.IGNORECASE,
+)
+_OF_MANY = word_set(
+    "general american united international national first new british bank royal north south",
+    "east west standard the global universal western eastern northern southern central pacific atlantic great",
+)
+"""First words of names that many companies share."""
 _ASKS_FOR_TEAM = re.compile(r"(?<!\w)(?:teams?|clubs?|franchises?)(?!\w)", re.IGNORECASE)
 _SMALL = word_set("of the and for in on de la le du des und et y a an to")
 _LONGEST = 8
@@ -37,13 +48,14 @@ def said_in_short(statement: str, answer: str, question: str) -> str | None:
         question: As asked.
     """
     text = folded(statement)
-    core = _core(answer, question) or _unowned(answer)
+    core = _core(answer, question, text) or _unowned(answer)
     if core is not None and next(whole_places(text, core), None) is not None:
         return core
     if _ASKS_FOR_TEAM.search(question) is not None and (name := _nickname(statement, answer)) is not None:
         return name
     return (
-        _initials_said(statement, answer)
+        _company(statement, answer, question)
+        or _initials_said(statement, answer)
         or _words_of_initials(statement, answer)
         or _spaced_otherwise(statement, text, folded(answer))
         or _spelled_otherwise(statement, answer)
@@ -52,13 +64,14 @@ def said_in_short(statement: str, answer: str, question: str) -> str | None:
 
 def _acronym(name: str) -> str:
     """Return the first letters of the words of a name, small words apart; empty where it is no name of several."""
+    name = _SUFFIX.sub("", name)
     parts = [part for part in re.split(r"[\s-]+", name) if part.lower() not in _SMALL]
     if not 2 <= len(parts) <= _LONGEST or not all(part[:1].isupper() for part in parts):
         return ""
     return "".join(part[0] for part in parts)
 
 
-def _core(answer: str, question: str) -> str | None:
+def _core(answer: str, question: str, text: str) -> str | None:
     """Return an answer without the kind of thing that the question asks for; None where it does not name one.
 
     `ocean` may be left out of `Pacific Ocean` where an ocean is asked for, `city` not of `Mexico City` where Mexico is
@@ -80,7 +93,19 @@ def _core(answer: str, question: str) -> str | None:
     while kept and kept[0] in _SMALL:
         kept.pop(0)
     core = " ".join(kept)
-    return core if len(core) >= _SHORTEST_CORE and not core.isdigit() else None
+    is_long = len(core) >= _SHORTEST_CORE or core == text
+    return core if core and is_long and not core.isdigit() else None
+
+
+def _company(statement: str, answer: str, question: str) -> str | None:
+    """Return the first word of a company's name where a statement has no more of it: `Sun` of `Sun Microsystems`."""
+    first, _, rest = answer.partition(" ")
+    if not rest or not first[:1].isupper() or _ASKS_FOR_COMPANY.search(question) is None:
+        return None
+    if first.lower() in _OF_MANY or not first.isalnum() or folded(first) in folded(question):
+        return None
+    found = re.search(rf"(?<![\w-]){re.escape(first)}(?![\w-])(?!\s[A-Z])", statement)
+    return None if found is None else folded(first)
 
 
 def _unowned(answer: str) -> str | None:

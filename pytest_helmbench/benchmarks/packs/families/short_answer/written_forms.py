@@ -105,6 +105,25 @@ _SHORT_COUNTRIES = (
     ("United States", re.compile(r"(?<!\w)(?:USA?(?!\w)|U\.\s?S\.(?:\s?A\.)?)(?!\s?\$)")),
     ("United Kingdom", re.compile(r"(?<!\w)(?:UK(?!\w)|U\.\s?K\.)")),
 )
+_LEGAL_FORM = re.compile(
+    r"(?<=\w),?\s(?:Inc|Ltd|LLC|L\.L\.C|GmbH|plc|PLC|Corp|Co)\b(?:\.(?!\s*[A-Z\n]|\s*$)|\.(?=\s*$))?"
+)
+_TEN_WORDS = ("twent", "thirt", "fort", "fift", "sixt", "sevent", "eight", "ninet")
+_DECADE = re.compile(r"(?:the\s)?(?P<century>1[5-9]|20)\d0'?s")
+_TENS = re.compile(
+    rf"(?<![\w-])(?P<word>{'|'.join(_TEN_WORDS)})ies(?!\w)|(?<![\w,.])['’]?(?P<ten>[1-9])0['’]?s(?!\w)",
+    re.IGNORECASE,
+)
+_SPELT_TWO_WAYS = re.compile(
+    r"i[sz](?:e|ing|at)|[^\W\d_]{3}ou?r(?![a-z]{5})|[bt](?:re|er)s?(?!\w)|en[cs]e|rogram"
+)
+_SPELLINGS = (
+    (re.compile(r"(?<=[^\W\d_]{4})is(?=(?:e[drs]?|ing|ations?|ational)(?!\w))"), "iz"),
+    (re.compile(r"(?<=[^\W\d_]{3})our(?=(?:s|ed|ing|ful|ite|able|less)?(?!\w))"), "or"),
+    (re.compile(r"(?<=[^\W\d_]{2}[bt])re(?=s?(?!\w))"), "er"),
+    (re.compile(r"(?<=efen|ffen|icen)c(?=es?(?!\w))"), "s"),
+    (re.compile(r"(?<=rogram)me(?=s?(?!\w))"), ""),
+)
 _DOLLAR_SIGN = re.compile(r"\\?\$\s?(\d[\d,.]*\d|\d)(?!\d)(?![^$\n]*\$)")
 
 
@@ -119,6 +138,7 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     def alike(text: str) -> str:
         text = with_one_unit(text)
         text = _SUBTITLE.sub("", text) if "or" in text else text
+        text = _LEGAL_FORM.sub("", text) if "," in text or "." in text or "Inc" in text else text
         text = _DOLLARS.sub("$", _SUBSCRIPT.sub("", _SUFFIX.sub(" ", text)))
         for step in steps:
             text = step(text)
@@ -136,6 +156,9 @@ def _steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     if any(map(is_time, answers)):
         times = [answer for answer in answers if is_time(answer)]
         yield with_whole_day_times if all(map(has_half, times)) else with_plain_times
+    decade = next((found for answer in answers if (found := _DECADE.fullmatch(answer)) is not None), None)
+    if decade is not None:
+        yield lambda text: _TENS.sub(lambda found: f"{decade['century']}{_ten(found)}0s", text)
     year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
     if year is not None:
         yield lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text)
@@ -143,6 +166,8 @@ def _steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
 
 def _steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     """Yield what brings nouns, countries and what is numbered into one form."""
+    if any(_SPELT_TWO_WAYS.search(answer) is not None for answer in answers):
+        yield _in_one_spelling
     forms = _other_numbers(answers)
     if forms:
         other = re.compile(rf"(?<!\w){one_of(forms)}(?!\w)", re.IGNORECASE)
@@ -175,6 +200,18 @@ def _steps_of_formulas(answers: Sequence[str]) -> Iterator[Callable[[str], str]]
         yield with_clock_as_minutes
     if any(_is_share(answer) for answer in answers):
         yield lambda text: _ODDS.sub(r"\1/\2", text)
+
+
+def _in_one_spelling(text: str) -> str:
+    """Return a text in one of the spellings that English has: `organisation`, `colour`, `theatre`."""
+    for pattern, written in _SPELLINGS:
+        text = pattern.sub(written, text)
+    return text
+
+
+def _ten(found: re.Match[str]) -> int:
+    """Return which ten years a decade in words or two digits is: 8 for `the eighties`, `the '80s`."""
+    return int(found["ten"]) if found["ten"] else _TEN_WORDS.index(found["word"].casefold()) + 2
 
 
 def _other_numbers(answers: Iterable[str]) -> dict[str, str]:
