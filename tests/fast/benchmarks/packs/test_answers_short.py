@@ -293,3 +293,45 @@ _MAKER = "Which company made it?"
 )
 def test_names_of_people_companies_and_decades(row: tuple[str, str], reply: str, passed: bool) -> None:
     assert found(*row, reply).passed is passed
+
+
+_SHEEP = "How many sheep does she have?", "7"
+_CUP = "How many times did they win the cup?", "2"
+_MOON = "How far is the moon in km?", "384,400 km"
+_PAGES = "How many pages does he read in two weeks?", "140"
+_MAY = "How many days are there from May 1 to June 3?", "33"
+_AGENCY = "Which agency builds the rocket?", "European Space Agency"
+_INKS = "What are the colours of printing ink?", "cyan, magenta and yellow"
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (_SHEEP, "She has 7 sheep and 20 goats.", True),
+        (_SHEEP, "She has 20 sheep and 7 goats.", False),
+        (("How many moons does Venus have?", "0"), "Venus has no moons.", True),
+        (("How many moons does Venus have?", "0"), "It has 2.", False),
+        (("How many moons does Mars have?", "2"), "None.", False),
+        (_CUP, "They won it twice, at home.", True),
+        (_CUP, "They won it once.", False),
+        (_MOON, "About 384,000 kilometres.", True),
+        (_MOON, "About 400,000 kilometres.", False),
+        (_MOON, "384,000 kilometres.", False),
+        (("In what year was it?", "1912"), "About 1910", False),
+        (("What is 123 times 45?", "5535"), "About 5500", False),
+        (("How long is it?", "13.5 miles"), "13 miles 880 yards", True),
+        (("How long is it?", "13.5 miles"), "13 miles 385 yards", False),
+        (("What is the divisor?", "1"), "The divisor is one.", True),
+        (("What is the divisor?", "3"), "The divisor is one.", False),
+        (_PAGES, "Over 2 weeks: 14 days × 10 = 140 pages.", True),
+        (_PAGES, "Over 14 days: 10 × 15 = 150 pages.", False),
+        (_MAY, "May 1 to May 31 is 30 days, plus 3: 33 days.", True),
+        (_MAY, "From May 1 to June 3: 34 days.", False),
+        (_AGENCY, "Europe's builders of rockets, the European Space Agency.", True),
+        (_AGENCY, "The office for space in Paris, the Russian Agency.", False),
+        (_INKS, "CMY: cyan, magenta, yellow", True),
+        (_INKS, "RGB: red, green, blue", False),
+    ],
+)
+def test_numbers_and_lists_in_sentences(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed

@@ -35,6 +35,8 @@ _CONCLUDES = re.compile(
     r"(?<!\w)(?:so|therefore|thus|hence|then|altogether|total|finally|answer|result|gives?|makes?|leaves?"
     r"|actually|rather|instead|correction|pay|left|remain\w*)(?!\w)|[=→≈⇒]"
 )
+_AMOUNT_BEHIND = re.compile(r":\s[$€£]?[\d.,]*\d(?:\s?[^\W\d]+)?[.!]?\s*$")
+"""`..., plus 15 more: 45 days.`"""
 _ASKS_SOMETHING = word_set(
     "what which who whom whose when where why how many much long far old is are was were do does did has have had can",
     "could will would should name give list state find solve calculate compute convert simplify determine answer",
@@ -118,6 +120,8 @@ def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -
         part for part in _joined(_clauses(stated, _NUMBER_CLAUSE_END)) if has_value.search(part) is not None
     ]
     if len(parts) < 2 or _CONCLUDES.search(lowered(statement), len(parts[0])) is not None:
+        return None
+    if _AMOUNT_BEHIND.search(statement) is not None:
         return None
     names = {stem(folded(name)) for name in _NAME_INSIDE.findall(question)}
     shared = [2 * _shared(part, stems - names) + min(1, _shared(part, stems & names)) for part in parts]

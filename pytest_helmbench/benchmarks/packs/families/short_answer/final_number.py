@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_clause
+from pytest_helmbench.benchmarks.packs.families.short_answer.counted import (
+    number_counted,
+    number_in_a_word,
+)
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import without_dates
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
@@ -42,6 +47,10 @@ _TIMES_AS_MUCH = re.compile(r",\s(?:that is|which is|or|i\.e\.)\s[^,;]{0,40}?(?:
 _BARE_END = re.compile(r"\s*(?:[.,;:!)]|\Z)")
 _PART_OF = re.compile(r"(?:of|from|for|than)\s[$€£]?$")
 _BOUND = re.compile(r"(?:[<>≤≥]|≠)\s?=?\s?[-+]?\s?$")
+_HEDGED = re.compile(
+    r"(?:about|approximately|approx\.?|around|roughly|some|nearly|almost|circa|ca\.|~|≈|close to|just (?:over|under))"
+    r"\s?(?:the\s)?[$€£]?\s?$"
+)
 _LEAD = re.compile(
     r"\W*(?:(?:it|that|there|they|he|she)(?:'s|\sis|\sare|\shas|\swas|\swere)\s)?"
     r"(?:(?:about|approximately|approx\.?|around|roughly|some|nearly|almost|exactly|only)\s)?[~≈$€£\s]*"
@@ -97,6 +106,8 @@ class NumberFound:
         unit: Of the number; None for none that is known.
         bound: It stands behind `<`, `>` and the like: it only bounds the value.
         written: As the statement has it, in lower case.
+        about: It is said to be rounded.
+        guess: It is chosen from several, or said without digits.
     """
 
     number: Number | None = None
@@ -105,6 +116,8 @@ class NumberFound:
     unit: Unit | None = None
     bound: bool = False
     written: str = ""
+    about: bool = False
+    guess: bool = False
 
 
 def last_number(statement: str, question: str) -> NumberFound:
@@ -132,7 +145,8 @@ def last_number(statement: str, question: str) -> NumberFound:
         found.pop()
     found = _years(_of_asked_unit(low, found, asked_unit(asked)), asked)
     if not found:
-        return NumberFound()
+        said = number_in_a_word(low, asked)
+        return NumberFound() if said is None else NumberFound(Number((Fraction(said),)), guess=True)
     last = found[-1]
     if len(found) > 1 and _begins_with(low, found[0]):
         last = found[0]
@@ -142,9 +156,10 @@ def last_number(statement: str, question: str) -> NumberFound:
         if not _is_same_twice(low, found[-2], last):
             between = low[found[-2].end : last.start]
             ends = last if _RANGE.fullmatch(between) is not None else None
-            year = None if ends is None else _asked_year(asked, found[-2], last)
-            if year is not None:
-                return NumberFound(year, written=low[year.start : year.end])
+            chosen = None if ends is None else _asked_year(asked, found[-2], last)
+            chosen = chosen or number_counted(low, found, asked)
+            if chosen is not None:
+                return NumberFound(chosen, written=low[chosen.start : chosen.end], guess=True)
             return NumberFound(ends, several=True, other_end=found[-2], unit=unit_of(low, last))
         last = found[-2]
     unit = unit_of(low, last)
@@ -153,7 +168,8 @@ def last_number(statement: str, question: str) -> NumberFound:
     if is_denied(low, last.start, last.end):
         return NumberFound()
     bound = _BOUND.search(low[max(0, last.start - 4) : last.start]) is not None
-    return NumberFound(last, unit=unit, bound=bound, written=low[last.start : last.end])
+    about = _HEDGED.search(low[max(0, last.start - 20) : last.start]) is not None
+    return NumberFound(last, unit=unit, bound=bound, written=low[last.start : last.end], about=about)
 
 
 def _asked_part(whole: str, question: str, asked: str) -> str | None:

@@ -81,6 +81,7 @@ _NUMBERED = re.compile(r"\d{1,2}[.)]\s")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–]|\d{1,2}[.)])[ \t]+(?P<item>\S[^\n]*)", re.MULTILINE)
 _ITEM_HEAD_END = re.compile(r":|\s[-(–—]|[.,;](?=\s|$)")
 _ALIASES = word_set("called known named aka formerly now also or full official officially i.e english short")
+_IS_DESCRIPTION = re.compile(r"\W*(?:[Tt]he|[Aa]n?|[Tt]hat|[Hh]is|[Hh]er|[Ii]ts|\w+'s?)\s(?:\S+\s)*[a-z]\S*$")
 _NO_HEAD = word_set(
     "well so actually indeed today now not again however originally historically officially despite contrary unlike",
     "given according regardless besides",
@@ -187,6 +188,8 @@ def _head(statement: str) -> str:
     if found is None or not _is_bare(found["head"]) or _NO_HEAD.intersection(words(lowered(found["head"]))):
         return statement
     noun = found["noun"]
+    if noun is not None and _IS_DESCRIPTION.match(found["head"]) is not None and noun[:1].isupper():
+        return noun  # `the agency for health, the World Health Organization`
     if noun is not None and any(word in _VERBS for word in words(lowered(noun))):
         return statement
     sentence = found["sentence"]

@@ -103,7 +103,7 @@ def members(text: str, question: str, *, bare: bool = False) -> tuple[str, ...]:
     low = folded(_ASIDE.sub("", text.replace("→", ",")))
     for listed in (low, _LISTED.split(low)[-1]):
         elements = [folded(_NUMBERED.sub("", part)) for part in _SEPARATED.split(listed) if part.strip()]
-        if len(elements) > 1 and all(map(_is_valuelike, elements)):
+        if len(elements) > 1 and ": " not in elements[0] and all(map(_is_valuelike, elements)):
             return tuple(elements) if ordered else tuple(sorted({*elements}))
     return ()
 

@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
-from pytest_helmbench.benchmarks.packs.families.text.units import asked_unit, is_same_amount
+from pytest_helmbench.benchmarks.packs.families.text.units import (
+    Unit,
+    asked_unit,
+    is_convertible,
+    is_same_amount,
+)
 
 __all__ = ["ROUNDED", "is_in_asked_form", "number_met"]
 
 _DECIMALS = re.compile(r"\.(\d+)")
 _LEAST_ROUNDED = 100
 ROUNDED = "numeric_rounded"
+_NEARLY = Fraction(1, 100)
+_YEARS = range(1000, 2200)
 _DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _LOWEST_TERMS = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
 
 
-def number_met(found: NumberFound, answer: Accepted, tolerance: float | None) -> str | None:
-    """Return how a number meets an answer; None when it does not."""
+def number_met(found: NumberFound, answer: Accepted, tolerance: float | None, asked: str) -> str | None:
+    """Return how a number meets an answer; None when it does not.
+
+    Args:
+        found: The number.
+        answer: The accepted answer.
+        tolerance: Of the row; None for none.
+        asked: The question.
+    """
     if found.other_end is not None:
         ends = (
             replace(found, number=one, several=False, other_end=None)
             for one in (found.number, found.other_end)
         )
-        ways = [number_met(end, answer, tolerance) for end in ends]
+        ways = [number_met(end, answer, tolerance, asked) for end in ends]
         is_narrow = found.number is not None and found.number.equals(found.other_end, tolerance or 0.0)
         return ways[0] if is_narrow and all(ways) else None
     number = found.number
@@ -38,7 +53,11 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None) ->
         wanted, unit = answer.amount
         if found.unit.kind == unit.kind:
             if not is_same_amount(number, found.unit, wanted, unit, tolerance or 0.0):
-                is_rounded = tolerance is None and found.unit == unit and _rounds_to(number, answer)
+                same = _in_unit(number, found.unit, unit)
+                is_rounded = tolerance is None and (
+                    (found.unit.system == unit.system and _rounds_to(same, answer))
+                    or (found.about and is_nearly(same, answer, asked))
+                )
                 return ROUNDED if is_rounded else None
             return "numeric_exact" if tolerance is None else "numeric_tolerance"
     if _is_dotted(found, answer):
@@ -49,7 +68,8 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None) ->
         return "numeric_tolerance"
     if any(one is not None and one.equals(number) for one in (answer.number, answer.in_words)):
         return "numeric_exact"
-    return ROUNDED if tolerance is None and _rounds_to(number, answer) else None
+    is_rounded = _rounds_to(number, answer) or (found.about and is_nearly(number, answer, asked))
+    return ROUNDED if tolerance is None and is_rounded else None
 
 
 def _rounds_to(number: Number, answer: Accepted) -> bool:
@@ -63,7 +83,29 @@ def _rounds_to(number: Number, answer: Accepted) -> bool:
     decimals = _DECIMALS.search(answer.written)
     places = 0 if decimals is None else len(decimals[1])
     return said != value and round(said, places) == value and "/" not in answer.written
-    return None
+
+
+def is_nearly(number: Number, answer: Accepted, asked: str) -> bool:
+    """Return whether a number that is said to be rounded is a measured one, rounded to two digits or more.
+
+    What a question wants worked out, and years, are exact.
+    """
+    wanted = answer.number or (answer.amount[0] if answer.amount is not None else None)
+    if wanted is None or any(map(str.isdigit, asked)):
+        return False
+    value, said = wanted.values[0], number.values[0]
+    if abs(value) < _LEAST_ROUNDED or said == value or (answer.amount is None and value in _YEARS):
+        return False
+    digits = len(str(abs(int(said))).rstrip("0"))
+    step = 10 ** max(0, len(str(abs(int(said)))) - max(2, digits))
+    return abs(said - value) <= abs(value) * _NEARLY and abs(said - value) <= Fraction(step, 2)
+
+
+def _in_unit(number: Number, unit: Unit, wanted: Unit) -> Number:
+    """Return a number in another unit of its kind."""
+    if unit == wanted or not is_convertible(unit):
+        return number
+    return replace(number, values=tuple(value * unit.factor / wanted.factor for value in number.values[:1]))
 
 
 def _is_dotted(found: NumberFound, answer: Accepted) -> bool:

@@ -228,9 +228,9 @@ def _met(
             return answer.index, "same_numbers"
         if answer.pi is not None and answer.pi == last_pi(statement):
             return answer.index, "numeric_exact"
-        how = number_met(number, answer, row.tolerance)
+        how = number_met(number, answer, row.tolerance, row.question)
         if how is not None and is_in_asked_form(number, answer, row):
-            return answer.index, how
+            return answer.index, ROUNDED if number.guess else how
         is_text = answer.number is None and answer.pi is None
         name = _other_form(statement, text, answer, accepted, row) if is_text else None
         said = answer if name is None else replace(answer, text=name, written=name.title())

@@ -58,7 +58,8 @@ _ORDINAL_DAY = re.compile(
     re.IGNORECASE,
 )
 _ASKS_FOR_DATE = re.compile(r"(?<!\w)(?:dates?|days?|year|years|when|century|decade|birthday)(?!\w)")
-_ASKS_FOR_DAY = re.compile(r"(?<!\w)(?:dates?|days?|birthday)(?!\w)")
+_ASKS_FOR_DAY = re.compile(r"(?<!\w)(?<!how many )(?:dates?|days?|birthday)(?!\w)")
+_COUNTS_DAYS = "how many days"
 _IN_YEAR = re.compile(
     r"(?<!\w)(?:in|of|since|by|until|from|before|after|during) (?:the year )?[12]\d{3}(?![\w.,]*\d|%)"
     r"(?!\s?(?!(?:the|an?|it|he|she|they|there|was|is|are|were|has|had|and|when|after|with|by|at|to|on|for)\b)[^\W\d])"
@@ -165,6 +166,8 @@ def without_dates(text: str, question: str) -> str:
     if _ASKS_FOR_DAY.search(question) is not None:
         return text
     asks = _ASKS_FOR_DATE.search(question) is not None
+    for pattern in _DAYS if _COUNTS_DAYS in question else ():
+        text = pattern.sub(lambda found: "#" * len(found[0]), text)
     for pattern in _DATES:
         text = pattern.sub(lambda found: found["year"] if asks else "#" * len(found[0]), text)
     return text if asks else _IN_YEAR.sub(lambda found: re.sub(r"\d", "#", found[0]), text)

@@ -31,6 +31,7 @@ _KINDS: tuple[tuple[re.Pattern[str], tuple[int, ...], tuple[str, ...]], ...] = (
     (_parts(_MINUTES, ("d", "seconds?|secs?|s")), (60, 1), ("minutes", "seconds")),
     (_parts(_DAYS, _HOURS, _MINUTES), (1440, 60, 1), ("days", "hours", "minutes")),
     (_parts(("a", "feet|foot|ft|'"), ("b", 'inches|inch|in|"')), (12, 1), ("feet", "inches")),
+    (_parts(("a", "miles?"), ("b", "yards?|yds?")), (1760, 1), ("miles", "yards")),
     (_parts(("a", _KILO + "met(?:er|re)s?|km"), ("b", "met(?:er|re)s?|m")), (1000, 1), ("km", "metres")),
     (_parts(("a", "met(?:er|re)s?|m"), ("b", "centimet(?:er|re)s?|cm")), (100, 1), ("metres", "cm")),
     (_parts(("a", _KILO + "gram(?:me)?s?|kg"), ("b", "gram(?:me)?s?|g")), (1000, 1), ("kg", "grams")),

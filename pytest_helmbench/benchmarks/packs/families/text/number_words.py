@@ -58,6 +58,10 @@ _POINT = re.compile(rf"\s+point(?P<digits>(?:\s+(?:{'|'.join(list(_SMALL)[:10])}
 _PARTS = {word: value for value, word in enumerate(_PART_WORDS, 2)} | {"fourth": 4, "halve": 2}
 _PART = re.compile(rf"[\s-]+(?P<part>{'|'.join(_PARTS)})s?(?!\w)")
 _MINUS = re.compile(r"(?:minus|negative)\s+$")
+_COUNTS = re.compile(
+    r"(?:equals?|equal to|(?<!which )(?:is|are|was|were)|exactly|gives?|leaves?|remainder(?: of)?)\s(?:just |only )?$"
+)
+_ENDS = re.compile(r"\s*(?:[.,;:!)]|$)")
 _PERCENT = re.compile(r"\s?(?:%|per\s?cent\b)")
 
 ORDINAL_WORDS = (
@@ -125,7 +129,7 @@ def number_words(low: str) -> Iterator[Number]:
         value, end = _value(low, found)
         position = end
         alone = found[0] == "one" and end == found.end() and _PART.match(low, end) is None
-        if alone and low[: found.start()].strip(" \"'*("):
+        if alone and low[: found.start()].strip(" \"'*(") and not _is_counted(low, found):
             continue
         start = found.start()
         minus = _MINUS.search(low, max(0, start - 12), start)
@@ -140,6 +144,13 @@ def number_words(low: str) -> Iterator[Number]:
             yield Number((value, value / 100), start, percent.end())
         else:
             yield Number((value,), start, end)
+
+
+def _is_counted(low: str, found: re.Match[str]) -> bool:
+    """Return whether `one` at the end of a clause is a number, not a pronoun: `the remainder equals one.`"""
+    return _ENDS.match(low, found.end()) is not None and (
+        _COUNTS.search(low, max(0, found.start() - 20), found.start()) is not None
+    )
 
 
 def _value(low: str, first: re.Match[str]) -> tuple[Fraction, int]:

@@ -116,6 +116,11 @@ _IN_QUESTION = re.compile(rf"(?<![\w/])(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
 _WANTED = re.compile(
     rf"(?<!\w)(?:in|to|into|as|how many)\s(?:degrees\s)?(?P<unit>{one_of(_NAMED)}){_COMPOUND}"
 )
+_COUNTED = re.compile(
+    r"(?<!\w)how many"
+    r"(?:\s(?!(?:in|on|for|per|of|over|from|to|at|during|is|are|was|were|do|does|did|will|can)\s)[^\W\d]+){1,3}"
+)
+"""`how many pages does he read in four weeks` asks for no weeks."""
 _ASKS_FOR_SHARE = re.compile(
     r"(?<!\w)(?:(?:what|which)\s(?:fraction|share|proportion|percentage|percent|part)|ratio|probability)(?!\w)"
 )
@@ -157,6 +162,9 @@ def asked_unit(question: str) -> Unit | None:
     wanted = {_NAMED[found["unit"]] for found in _WANTED.finditer(question)}
     if len(wanted) == 1:
         return wanted.pop()
+    counted = _COUNTED.search(question)
+    if counted is not None and not any(word in _NAMED for word in counted[0].split()[2:]):
+        return None
     named = {_NAMED[found["unit"]] for found in _IN_QUESTION.finditer(question)}
     return named.pop() if len(named) == 1 else None
 
