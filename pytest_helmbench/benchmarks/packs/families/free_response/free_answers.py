@@ -16,7 +16,7 @@ one. Around that, where the specification is silent:
   words that the prompt has, and a question for yes or no is answered by either, in whatever words.
 * Of a name and a rejected one (or two numbers) the first counts where a clause ends between them; a name behind
   `ahead of`, `unlike` and the like is in another role.
-* Where nothing is met, and there are rejected entries, the words of the reply may lean to one side: `leaning`.
+* Where nothing is met, and there are rejected entries, the reply may lean to one side: `leaning`.
 * What a sentence says that one does not know is not said. An entry's own `No,` denies nothing.
 * A reply that is an accepted entry word for word passes, whatever else could be said about it. What is certain says
   `sure_verdicts`; silence and an echo are, too. All else is a guess; a marking model decides where there is one.
@@ -31,7 +31,8 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice
 
-from pytest_helmbench.benchmarks.packs.families.free_response.leaning import calls_false, nearest_accepted
+from pytest_helmbench.benchmarks.packs.families.free_response.claims import calls_false
+from pytest_helmbench.benchmarks.packs.families.free_response.leaning import nearest_accepted, rubric_of
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
 from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts import (
     begins_with_entry,
@@ -260,8 +261,13 @@ def _nearest(row: FreeRow, said: _Said, accepted: Sequence[_Entry], rejected: Se
     wanted, mine = _polarities(accepted, row.prompt), polarity(said.text, [], row.prompt)
     if len(wanted) == 1 and mine is not None and mine not in wanted:
         return None
-    entries = [entry.stated for entry in accepted], [entry.stated for entry in rejected]
-    return nearest_accepted(said.sentences, *entries, row.prompt)
+    if not rejected:
+        return None
+    sides = [tuple((entry.stated, entry.text) for entry in side) for side in (accepted, rejected)]
+    others = _polarities(rejected, row.prompt)
+    is_told = len(wanted) == 1 and not wanted & others
+    rubric = rubric_of(sides[0], sides[1], row.prompt, next(iter(wanted)) if is_told else None)
+    return nearest_accepted(said.text, said.sentences, rubric)
 
 
 def _said_polarity(said: _Said, prompt: str) -> bool | None:
@@ -269,7 +275,9 @@ def _said_polarity(said: _Said, prompt: str) -> bool | None:
     leading = polarity(said.text, [], prompt)
     if leading is not None or not asks_yes_or_no(prompt):
         return leading
-    return False if calls_false(said.sentences, prompt) else polarity(said.text, said.parts, prompt)
+    return (
+        False if calls_false(said.sentences, free_folded(prompt)) else polarity(said.text, said.parts, prompt)
+    )
 
 
 def _polarities(entries: Sequence[_Entry], prompt: str) -> set[bool]:

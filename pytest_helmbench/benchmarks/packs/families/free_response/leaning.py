@@ -1,273 +1,341 @@
-"""Paraphrases in free replies, and errors that they refute: the side of a rubric that their words lean to.
+"""Paraphrases in free replies, and errors that they refute: the side of a rubric that a reply leans to, as a score.
 
-Every word of an entry has a sign: whether its clause says or denies it. A word of the reply speaks for the accepted
-entries where they have it with the same sign, or the rejected ones with the other one, as in a myth that is called one;
-against them the other way round. Words of both sides say little, those of the prompt half as much as others. A reply
-leans to the accepted entries when what speaks for them outweighs the rest, and the words of one of them, or those that
-refute a rejected one, are mostly there.
+Every word of an entry has a sign: whether its clause says or denies it. A word of the reply, or another one of its
+meaning, speaks for the accepted entries where they have it with the same sign, or the rejected ones with the other one,
+as in a myth that is called one; against them the other way round. Words of both sides say little, those of the prompt
+less than half as much as others. Beside the words it counts whether the reply denies something, where the accepted
+entries do and the rejected ones do not. `WEIGHTS` were fitted to labelled replies, by logistic regression in which a
+wrong reply that is accepted weighs half as much again as a right one that fails. A reply leans to the accepted entries
+when its score is above 0 and nothing of what `_is_ruled_out` names speaks against it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
+from math import tanh
 
+from pytest_helmbench.benchmarks.packs.families.free_response.claims import Claim, Word, claims
+from pytest_helmbench.benchmarks.packs.families.free_response.stance import (
+    contrasts,
+    declines,
+    denies,
+    is_denial,
+    lead,
+    says_too,
+)
 from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
     Unit,
     contradicts,
     free_folded,
-    is_numeric,
     tokens,
     unit,
 )
-from pytest_helmbench.benchmarks.packs.families.text.denial import keeps_distance
-from pytest_helmbench.benchmarks.packs.families.text.stems import stem
-from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
-from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS
+from pytest_helmbench.benchmarks.packs.families.text.meanings import is_shared, meaning, root
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["calls_false", "nearest_accepted"]
+__all__ = ["Rubric", "nearest_accepted", "rubric_of", "signs_of"]
 
-_CLAUSE_END = re.compile(
-    r"[,;:()]\s?|\s-\s|\.\s|\s(?:but|while|whereas|although|though|however|yet|because|since|so|and)\s"
-)
-_CALLED_FALSE = re.compile(
-    r"(?<!\w)(?:is|are|was|were|been|has|have)\s(?:(?!not\s)\w+\s){0,3}?"
-    + any_of(
-        "myth myths legend legends misconception misconceptions debunked disproved disproven refuted false untrue",
-        "not_true trope wrong incorrect exaggerated exaggeration fiction nonsense unfounded hoax superstition",
-    )
-    + r"(?!\w)"
-)
-_SMALL = FUNCTION_WORDS | word_set(
-    "his her hers them us me my our their its one ones such some any all much many more most less few only just also",
-    "very really actually simply usually generally often sometimes always quite rather even still too well there here",
-    "get gets got getting make makes made making cause causes caused causing go goes going thing things something",
-    "anything people person someone somebody anyone need say time length volume mass speed percent up out off per",
-    "itself themselves yourself ever",
-)
-"""Words that any sentence may have, and kinds of units: those of two entries say nothing of what they share."""
-
-_LACKS = re.compile(r"(?!regardless|unless|nevertheless|nonetheless)\w{3,}less")
-_PART_ENDS = (";", ":", " - ")
-
-_LEAST_WEIGHT = 0.8
-_LEAST_COVERED = 0.5
-_SEVERAL_WEIGHT = 2.0
-_LEAST_OF_SEVERAL = 0.34
-_FROM_PROMPT = 0.5
+_SAME_MEANING = 0.7
+_FROM_PROMPT = 0.4
+_MOST_WEIGHT = 3.0
+_LEAST_FIRST = 0.3
+_ONE_SIDED = 0.8
 _FEWEST_WORDS = 2
-_MOST_CLAUSES = 400
-_LONGEST_MEMBER = 2
+_MOST_OF_IT = 0.6
+_FEWEST_BESIDE_ONE = 4
+_MOST_BESIDE_ONE = 40
+"""A reply of fewer or more words, of which an entry has one, is no paraphrase."""
+_QUANTITIES = frozenset(map(root, word_set("all many more most less few fewer only every")))
+_FAINT = frozenset(
+    map(
+        root,
+        word_set(
+            "second minute hour day week month year while way part place kind type sort amount level case today now",
+            "number lot bit look find found see say tell come keep put take",
+        ),
+    )
+)
+"""Words that many a sentence has: they count as much as those of the prompt."""
+
+WEIGHTS = {
+    "speaks_for": 1.8,
+    "balance": 0.3,
+    "first": 1.2,
+    "covered": 1.1,
+    "leads_as_accepted": 2.8,
+    "denies_as_accepted": 3.2,
+    "contrasts": 1.3,
+    "denies_alone": -0.5,
+    "number_of_rejected": -1.0,
+    "constant": -2.1,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
-    """A clause.
-
-    Args:
-        words: Stems of its words, and whether it says them (1) or denies them (-1).
-        unit: Its tokens.
-        is_far: It is only reported, or called false.
-    """
-
-    words: frozenset[tuple[str, int]]
-    unit: Unit
-    is_far: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Stand:
+class _Entry:
     """An entry.
 
     Args:
-        words: Its stems with their signs.
+        signs: Sign of each of its roots and meanings.
+        own: Meanings that the prompt has not.
         unit: All of it as tokens.
-        accepted: 1; rejected: -1.
+        is_short: It has a single word that counts, such as a name.
     """
 
-    words: frozenset[tuple[str, int]]
+    signs: dict[str, int]
+    own: frozenset[str]
     unit: Unit
-    accepted: int
+    is_short: bool
 
 
-def nearest_accepted(
-    sentences: Sequence[str], accepted: Sequence[str], rejected: Sequence[str], prompt: str
-) -> int | None:
-    """Return the accepted entry that a reply says most of, where its words lean to those; None where they do not.
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """Entries and prompt, ready for many replies.
 
     Args:
-        sentences: Of the reply, folded, without a `no,` that answers the prompt.
-        accepted: Folded, likewise.
-        rejected: Folded, likewise.
-        prompt: As the model sees it.
+        accepted: Entries.
+        rejected: Entries.
+        asked: Roots and meanings of the prompt.
+        denial: How much more the accepted entries deny than the rejected ones, from -1 to 1.
+        lead: The same by their first words.
+        known: Roots and meanings of any entry.
+        numbers: Those of rejected entries alone.
+        matter: Roots and meanings of prompt and entries.
+        may_decline: An accepted entry says that one does not know.
     """
-    if not rejected:
-        return None
-    stands = [_stand(text, 1) for text in accepted] + [_stand(text, -1) for text in rejected]
-    asked, said = _stems(prompt), [*_claims(sentences)]
-    met = _weights(said, stands, asked)
-    total = sum(met.values())
-    if total < _LEAST_WEIGHT:
-        return None
-    far = frozenset(word for _, claim in said if claim.is_far for word in claim.words)
-    is_said = {pair for pair, weight in met.items() if weight > 0}
-    covered = [
-        _covered(stand, is_said, asked, () if total >= _SEVERAL_WEIGHT else stands, far) for stand in stands
+
+    accepted: tuple[_Entry, ...]
+    rejected: tuple[_Entry, ...]
+    asked: frozenset[str]
+    denial: float
+    lead: float
+    known: frozenset[str]
+    numbers: frozenset[str]
+    matter: frozenset[str]
+    may_decline: bool
+
+
+@dataclass(slots=True)
+class _Met:
+    """What the words of a reply have met.
+
+    Args:
+        said: Per entry, accepted ones first: its meanings that the reply says.
+        denied: Those that it denies.
+        words: Words that count for accepted entries, but those of the prompt.
+        weights: For the accepted entries, against them.
+        first: The balance of the first clause that says enough.
+        denies: A clause denies something of the matter, and no word that the accepted entries alone say.
+    """
+
+    said: list[set[str]]
+    denied: list[set[str]]
+    words: set[str]
+    weights: list[float]
+    first: float | None = None
+    denies: bool = False
+
+
+@lru_cache(maxsize=1024)
+def rubric_of(
+    accepted: tuple[tuple[str, str], ...],
+    rejected: tuple[tuple[str, str], ...],
+    prompt: str,
+    wanted: bool | None,
+) -> Rubric:
+    """Return a rubric.
+
+    Args:
+        accepted: Folded entries: without a `no,` that answers the prompt, and whole.
+        rejected: Likewise.
+        prompt: As the model sees it.
+        wanted: What a question for yes or no is answered with; None for other questions.
+    """
+    asked = frozenset(
+        name for token in tokens(free_folded(prompt)) for name in (root(token), meaning(token)[0])
+    )
+    sides = [[_entry(stated, asked) for stated, _ in side] for side in (accepted, rejected)]
+    denial = [
+        sum(" " in text and denies(text, claims([stated])) for stated, text in side) / len(side)
+        for side in (accepted, rejected)
     ]
-    against = {pair for pair, weight in met.items() if weight < 0}
-    if any(_is_all_said(stand, against, asked) for stand in stands if stand.accepted < 0):
-        return None
-    if max(covered) < (_LEAST_COVERED if total < _SEVERAL_WEIGHT else _LEAST_OF_SEVERAL):
-        return None
-    best = covered[: len(accepted)]
-    return best.index(max(best))
+    leads = [any(lead(text) < 0 for _, text in side) for side in (accepted, rejected)]
+    balance = denial[0] - denial[1] if wanted is None else 1.0 - 2.0 * wanted
+    known = frozenset(name for side in sides for entry in side for name in entry.signs)
+    numbers = [{number for entry in side for number in entry.unit.numbers} for side in sides]
+    return Rubric(
+        tuple(sides[0]),
+        tuple(sides[1]),
+        asked,
+        balance,
+        1.0 if leads == [True, False] else balance,
+        known,
+        frozenset(numbers[1] - numbers[0]),
+        known | asked,
+        any(declines(text) for _, text in accepted),
+    )
 
 
-def calls_false(sentences: Sequence[str], prompt: str) -> bool:
-    """Return whether a reply calls false what a prompt asks about: `The ten percent claim is a myth.`
+def nearest_accepted(text: str, sentences: Sequence[str], rubric: Rubric) -> int | None:
+    """Return the accepted entry that a reply says most of, where it leans to those; None where it does not.
 
     Args:
-        sentences: Of the reply, folded.
-        prompt: As the model sees it.
+        text: All of the reply, folded.
+        sentences: Its sentences, without a `no,` that answers the prompt.
+        rubric: What it is held to.
     """
-    asked = _stems(prompt)
-    for sentence in sentences:
-        start, end = _refuted(sentence)
-        shared = asked & {stem(token) for token in tokens(sentence[start:end])}
-        if len(shared) >= _FEWEST_WORDS or any(map(is_numeric, shared)):
+    claimed = [*claims(sentences)]
+    met = _met(claimed, rubric)
+    found = _signs(text, claimed, met, rubric)
+    if found is None or sum(WEIGHTS[name] * value for name, value in found.items()) <= 0:
+        return None
+    covered = _covered(met, rubric)
+    return covered.index(max(covered))
+
+
+def signs_of(text: str, sentences: Sequence[str], rubric: Rubric) -> dict[str, float] | None:
+    """Return what the score of a reply is made of; None where it is ruled out, whatever the score."""
+    claimed = [*claims(sentences)]
+    return _signs(text, claimed, _met(claimed, rubric), rubric)
+
+
+def _signs(text: str, claimed: Sequence[Claim], met: _Met, rubric: Rubric) -> dict[str, float] | None:
+    if (declines(text) and not rubric.may_decline) or _is_ruled_out(met, rubric):
+        return None
+    speaks_for, against = met.weights
+    covered = _covered(met, rubric)
+    first = lead(text)
+    denied = first < 0 if first else met.denies or says_too(text)
+    if len(met.words) == 1 and max(covered) < 1 and not denied:
+        size = sum(len(claim.words) for claim in claimed)
+        if not _FEWEST_BESIDE_ONE <= size <= _MOST_BESIDE_ONE:
+            return None
+    numbers = {number for claim in claimed for number in claim.unit.numbers}
+    return {
+        "speaks_for": min(speaks_for, _MOST_WEIGHT),
+        "balance": tanh(speaks_for - against),
+        "first": met.first or 0.0,
+        "covered": max(covered),
+        "leads_as_accepted": -first * rubric.lead,
+        "denies_as_accepted": max(rubric.lead, 0.0) * denied,
+        "contrasts": float(contrasts(text)),
+        "denies_alone": float(denied and rubric.denial == 0),
+        "number_of_rejected": float(not rubric.numbers.isdisjoint(numbers)),
+        "constant": 1.0,
+    }
+
+
+def _is_ruled_out(met: _Met, rubric: Rubric) -> bool:
+    """Return whether a reply says all of a rejected entry's own words, or denies all of an accepted one's.
+
+    Not where it says most of another accepted entry: that most are harmless is that few are dangerous.
+    """
+    count, is_said = len(rubric.accepted), max(_covered(met, rubric)) > _MOST_OF_IT
+    entries = zip((*rubric.accepted, *rubric.rejected), met.said, met.denied, strict=True)
+    for index, (entry, said, denied) in enumerate(entries):
+        if index < count and is_said:
+            continue
+        against = denied if index < count else said
+        if len(entry.own) >= _FEWEST_WORDS and entry.own <= against:
             return True
     return False
 
 
-def _weights(
-    said: Iterable[tuple[Unit, _Claim]], stands: Sequence[_Stand], asked: frozenset[str]
-) -> dict[tuple[str, int], float]:
-    """Return how much each word of a reply, with its sign, speaks for the accepted entries.
+def _covered(met: _Met, rubric: Rubric) -> list[float]:
+    """Return which part of each accepted entry's own words a reply says; nothing of an entry of one word."""
+    return [
+        len(entry.own & said) / len(entry.own) if entry.own and not entry.is_short else 0.0
+        for entry, said in zip(rubric.accepted, met.said, strict=False)
+    ]
 
-    Nothing is said of an entry by a clause that contradicts it, or for one by a sentence that does.
-    """
-    met = dict[tuple[str, int], float]()
-    held: tuple[Unit | None, list[_Stand]] = None, []
-    for sentence, claim in said:
-        if held[0] is not sentence:
-            open_ones = (one for one in stands if one.accepted < 0 or not contradicts(sentence, one.unit))
-            held = sentence, [*open_ones]
-        new = [pair for pair in claim.words if pair not in met]
-        near = [stand for stand in held[1] if new and not contradicts(claim.unit, stand.unit)]
-        for word, sign in new:
-            share = _FROM_PROMPT if word in asked else 1.0
-            met[word, sign] = share * _evidence(near, word, sign)
+
+def _met(claimed: Sequence[Claim], rubric: Rubric) -> _Met:
+    entries = (*rubric.accepted, *rubric.rejected)
+    met = _Met([set() for _ in entries], [set() for _ in entries], set(), [0.0, 0.0])
+    seen = set[tuple[str, int]]()
+    sentence: Unit | None = None
+    agreeing: list[bool] = []
+    for claim in claimed:
+        before = tuple(met.weights)
+        balances = [0.0]
+        if claim.sentence is not sentence:
+            sentence = claim.sentence
+            agreeing = [
+                not entry.is_short and not contradicts(sentence, entry.unit) for entry in rubric.accepted
+            ]
+        is_open = _open_entries(claim, rubric, agreeing)
+        for word in sorted(claim.words, key=_by_root):
+            name = word.root if word.root in rubric.known else word.meaning
+            if name in rubric.known and (name, word.sign) not in seen:
+                seen.add((name, word.sign))
+                balances.append(_weigh(met, rubric, word, name, is_open, claim.share))
+        gained = [now - then for now, then in zip(met.weights, before, strict=True)]
+        is_contrary = min(balances) <= -_ONE_SIDED and max(balances) < _ONE_SIDED
+        if not is_contrary and is_denial(claim, rubric.matter):
+            met.denies = True
+        if met.first is None and sum(gained) > _LEAST_FIRST:
+            met.first = tanh(gained[0] - gained[1])
     return met
 
 
-def _evidence(stands: Sequence[_Stand], word: str, sign: int) -> float:
-    """Return how much a word speaks for the accepted entries, from -1 to 1."""
-    share = dict.fromkeys((1, -1), 0.0)
-    for side in (1, -1):
-        entries = [stand.words for stand in stands if stand.accepted == side]
-        for own in (1, -1):
-            held = sum((word, own * sign) in words for words in entries)
-            share[side * own] += held / len(entries) if entries else 0.0
-    both = share[1] + share[-1]
-    return (share[1] - share[-1]) / both if both else 0.0
-
-
-def _is_all_said(stand: _Stand, said: Collection[tuple[str, int]], asked: frozenset[str]) -> bool:
-    """Return whether a reply says all of a rejected entry's own words."""
-    own = [pair for pair in stand.words if pair[0] not in asked]
-    return len(own) >= _FEWEST_WORDS and all(pair in said for pair in own)
-
-
-def _covered(
-    stand: _Stand,
-    said: Collection[tuple[str, int]],
-    asked: frozenset[str],
-    stands: Sequence[_Stand],
-    far: Collection[tuple[str, int]],
-) -> float:
-    """Return which part of an entry's own words a reply says, or denies of a rejected one; 0 without its numbers.
-
-    One word of several is too little, unless several entries of its side have it, or the reply calls it an error.
+def _open_entries(claim: Claim, rubric: Rubric, agreeing: Sequence[bool]) -> list[bool]:
+    """Return which entries a clause may say something of: none that it contradicts.
 
     Args:
-        stand: The entry.
-        said: Words that speak for the accepted entries.
-        asked: Words of the prompt.
-        stands: All entries; none where one word is enough.
-        far: Words that the reply reports without saying them.
+        claim: The clause.
+        rubric: The entries.
+        agreeing: Which accepted ones its sentence does not contradict.
     """
-    own = [(word, sign) for word, sign in stand.words if word not in asked]
-    if len(stand.words) < _FEWEST_WORDS or not own:
+    accepted = zip(rubric.accepted, agreeing, strict=True)
+    return [agrees and not contradicts(claim.unit, entry.unit) for entry, agrees in accepted] + [
+        not contradicts(claim.unit, entry.unit) for entry in rubric.rejected
+    ]
+
+
+def _weigh(
+    met: _Met, rubric: Rubric, word: Word, name: str, is_open: Collection[bool], share: float
+) -> float:
+    """Add what a word of a clause says, and return how one-sided it is, from -1 to 1."""
+    count = len(rubric.accepted)
+    speaks = [0.0, 0.0]
+    for index, (entry, is_free) in enumerate(zip((*rubric.accepted, *rubric.rejected), is_open, strict=True)):
+        agrees = entry.signs.get(name, 0) * word.sign
+        if not agrees or not is_free:
+            continue
+        (met.said if agrees > 0 else met.denied)[index].add(word.meaning)
+        is_accepted = index < count
+        speaks[(agrees > 0) != is_accepted] += 1 / (count if is_accepted else len(rubric.rejected))
+    total = sum(speaks)
+    if not total:
         return 0.0
-    found = [(word, sign) for word, sign in own if (word, sign * stand.accepted) in said]
-    if any(is_numeric(word) and (word, sign) not in found for word, sign in own):
-        return 0.0
-    if len(found) == 1 < len(own) and stands:
-        beside = [other for other in stands if other.accepted == stand.accepted and other is not stand]
-        word, sign = found[0]
-        is_error = stand.accepted < 0 and (word, -sign) in far
-        if not is_error and not any(found[0] in other.words for other in beside):
-            return 0.0
-    return len(found) / len(own)
+    weight = share * (1.0 if name == word.root else _SAME_MEANING)
+    if word.root in rubric.asked or word.meaning in rubric.asked or word.root in _FAINT:
+        weight *= _FROM_PROMPT
+    elif speaks[0] > speaks[1]:
+        met.words.add(word.meaning)
+    balance = (speaks[0] - speaks[1]) / total
+    met.weights[balance < 0] += weight * abs(balance)
+    return balance
+
+
+def _by_root(word: Word) -> str:
+    return word.root
 
 
 @lru_cache(maxsize=2048)
-def _stand(entry: str, accepted: int) -> _Stand:
-    signed = (word for _, claim in _claims([entry]) for word in claim.words)
-    return _Stand(frozenset(signed), unit(entry), accepted)
-
-
-def _claims(sentences: Sequence[str]) -> Iterator[tuple[Unit, _Claim]]:
-    """Yield the clauses of some sentences, each with all of its sentence."""
-    left = _MOST_CLAUSES
-    for sentence in sentences:
-        whole, refuted = unit(sentence), _refuted(sentence)
-        before = 1
-        for start, clause in _clauses(sentence):
-            left -= 1
-            if left < 0:
-                return
-            text = _CALLED_FALSE.sub(" ", clause)
-            said, is_far = unit(text), keeps_distance(text)
-            denied = said.denials - is_far
-            is_far = is_far or refuted[0] <= start < refuted[1]
-            own = _own(said.order)
-            if len(own) > _LONGEST_MEMBER or denied or is_far:  # else a member: `do not stop, drop and roll`
-                before = 1 if (denied + is_far) % 2 == 0 else -1
-            signed = frozenset((word, sign * before) for word, sign in own)
-            yield whole, _Claim(signed, said, is_far)
-
-
-def _refuted(sentence: str) -> tuple[int, int]:
-    """Return which part of a sentence is called false in it."""
-    found = _CALLED_FALSE.search(sentence)
-    if found is None:
-        return 0, 0
-    return max(sentence.rfind(end, 0, found.start()) for end in _PART_ENDS) + 1, found.end()
-
-
-def _clauses(sentence: str) -> Iterator[tuple[int, str]]:
-    """Yield where each clause begins, and the clause."""
-    start = 0
-    for found in _CLAUSE_END.finditer(sentence):
-        if sentence[start : found.start()].strip():
-            yield start, sentence[start : found.start()]
-        start = found.end()
-    if sentence[start:].strip():
-        yield start, sentence[start:]
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, tokens(free_folded(text))))
-
-
-def _own(order: Sequence[str]) -> set[tuple[str, int]]:
-    """Return the words that count, with a sign each: `harmless` denies `harm`."""
-    words = (token for token in order if token != "not" and token not in _SMALL)
-    return {
-        (stem(word[:-4]), -1) if _LACKS.fullmatch(word) is not None else (stem(word), 1)
+def _entry(text: str, asked: frozenset[str]) -> _Entry:
+    words = [word for claim in claims([text]) for word in claim.words]
+    signs = dict[str, int]()
+    for word in words:
+        signs.setdefault(word.root, word.sign)
+        signs.setdefault(word.meaning, word.sign)
+    own = frozenset(
+        word.meaning
         for word in words
-        if len(word) > 1 or word.isdigit()
-    }
+        if word.meaning not in asked and word.root not in asked and word.root not in _QUANTITIES
+    )
+    names = {word.meaning for word in words}
+    is_told = " " in text and any(map(is_shared, names))
+    return _Entry(signs, own, unit(text), len(names) < _FEWEST_WORDS and not is_told)

@@ -191,7 +191,8 @@ def contradicts(said: Unit, wanted: Unit) -> bool:
     if all(periods) and not periods[0] & periods[1]:
         return True
     missing, added = wanted.tokens - said.tokens, said.tokens - wanted.tokens
-    if any(not _OPPOSITES.get(word, frozenset()).isdisjoint(added) for word in missing):
+    is_same_sense = said.denials % 2 == wanted.denials % 2
+    if is_same_sense and any(not _OPPOSITES.get(word, frozenset()).isdisjoint(added) for word in missing):
         return True
     return said.passive == wanted.passive and _is_turned(said.order, wanted.order)
 
