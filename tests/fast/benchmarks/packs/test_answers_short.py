@@ -335,3 +335,41 @@ _INKS = "What are the colours of printing ink?", "cyan, magenta and yellow"
 )
 def test_numbers_and_lists_in_sentences(row: tuple[str, str], reply: str, passed: bool) -> None:
     assert found(*row, reply).passed is passed
+
+
+_WATER = "Does water conduct sound?", "yes"
+_SANG = "Who sang the title song?", "Anna Holm"
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (_WATER, "Technically, yes - better than air.", True),
+        (_WATER, "Correct - sound travels in it.", True),
+        (_WATER, "Strictly speaking, no.", False),
+        (("do whales have lungs", "yes"), "All of them do.", True),
+        (("do whales have lungs", "yes"), "None of them do.", False),
+        (("is the mine still open", "no"), "Not since 1998.", True),
+        (("was the poet born in spain", "no"), "The poet was born in Peru.", True),
+        (("was the poet born in spain", "yes"), "The poet was born in Peru.", False),
+        (("Who patented the pump?", "Otto Karl Lund"), "Lund did, in 1876.", True),
+        (("Who patented the pump?", "Otto Karl Lund"), "Eva Berg patented it; Lund improved it.", False),
+        (_SANG, "It was sung by Berit Lund. Anna Holm sang another one.", False),
+        (_SANG, "It was sung by Anna Holm. Berit Lund sang another one.", True),
+        (_SANG, "Berit Lund, together with Anna Holm.", False),
+        (_SANG, "Anna Holm, together with her band.", True),
+        (("Which metal has 79 protons?", "gold"), "Platinum, right before gold.", False),
+        (_BONE, "The femur, or thighbone.", True),
+        (_BONE, "The femur or the tibia.", False),
+        (("How long does it take?", "about 8 minutes"), "Roughly eight minutes.", True),
+        (("How long does it take?", "about 8 minutes"), "Roughly eight hours.", False),
+        (("Which state is it in?", "Texas"), "TX", True),
+        (("Which state is it in?", "Texas"), "TN", False),
+        (("Where does it rank?", "second"), "No. 2", True),
+        (("In which century was it?", "17th century"), "In the mid-1600s.", True),
+        (("In which century was it?", "17th century"), "In the 1700s.", False),
+        (("How many are left?", "4"), "He eats 2, so 6 remain; after one more meal he has 4.", True),
+    ],
+)
+def test_statements_as_models_put_them(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed

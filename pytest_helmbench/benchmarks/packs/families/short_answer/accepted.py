@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -17,6 +18,9 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import folded
 from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Accepted", "prepared"]
+
+
+_HEDGE = re.compile(r"(?:about|approximately|approx\.?|around|roughly|circa|ca\.|~|≈)\s?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,9 @@ def prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callab
         row: What was asked.
         alike: What brings answers and replies into one form.
     """
+    if isinstance(answer, str) and (hedge := _HEDGE.match(answer)) is not None:
+        rest = answer[hedge.end() :]
+        answer = rest if from_value(rest) is not None or quantity(rest) is not None else answer
     number = from_value(answer)
     near = number
     written = alike(str(answer))

@@ -53,8 +53,9 @@ _LIKE = {"left": {"remain", "keep"}, "old": {"ag", "aged"}}
 """What else answers a question with one of these words."""
 _NAME_INSIDE = re.compile(r"(?<=[\w,;:]\s)[A-ZÀ-Þ][^\W\d_]+")
 _BEFORE_ANSWER = re.compile(
-    r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|behind|beating|over|rather\sthan|instead\sof)\s"
+    r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|before|behind|beating|over|rather\sthan|instead\sof)\s"
     r"(?:only\s|the\s|by\s)*$"
+    r"|,\s(?:then|(?:together\s|along\s)?with(?:\s[\w'-]+){0,3}?(?:\s(?:in|of|by|to|for))?)\s(?:the\s)?$"
 )
 _OBJECT_OF = re.compile(
     rf"(?<!\w)(?P<verb>{any_of('beat beats defeated defeating edged replaced replacing succeeded succeeding preceded')}"
@@ -72,6 +73,12 @@ _RECONSIDERS = re.compile(
     rf"(?<!\w){any_of('actually no not but wait rather correct correction answer sorry however known called')}(?!\w)"
 )
 _HEAD_END = re.compile(r",\s|;\s|\s-\s|\s\(|\s(?:in|for|by|at|with|of)\s")
+_IT_IS = re.compile(
+    r"\W*(?:[Ii]t|[Tt]hat|[Tt]his|[Tt]hey|[Hh]e|[Ss]he)(?:'s|\s(?:is|was|were))\s(?:\w+\s)?(?:by\s|in\s)(?:the\s)?"
+    r"(?P<name>[A-ZÀ-Þ]\w+)"
+)
+"""`It was painted by Raphael.`"""
+_BEGINS_WITH_NAME = re.compile(r"\W*(?P<name>[A-ZÀ-Þ]\w+)\s(?:[A-ZÀ-Þ]\w+\s)*[a-z]+(?!\w)")
 _NO_RIVAL = word_set("yes no sure ok okay well hmm great right correct hello hi certainly thanks")
 _NAME = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
 _ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s", re.IGNORECASE)
@@ -79,7 +86,9 @@ _TURNS = re.compile(
     r"\W*(?:but\s|actually,?\s|in fact,?\s|really\s)+(?:it|that)(?:\s(?:is|was)|'s)\s(?:actually\s|really\s)?"
 )
 _SHORT = re.compile(
-    r"(?:it|they|he|she|that|this|there)\s(?:is|are|was|were|do|does|did|can|could|has|have|will|would)(?:n't|\snot)?"
+    r"(?:\w+ly,?\s)?"
+    r"(?:(?:most|all|almost all|nearly all|many|none)(?:\sof\s(?:them|these|it|those))?"
+    r"|it|they|he|she|that|this|there)\s(?:is|are|was|were|do|does|did|can|could|has|have|will|would)(?:n't|\snot)?"
     r"|(?:it|that)'s\snot|(?:they|it|that|he|she)\s(?:can't|cannot|won't)"
 )
 _DESCRIBES = re.compile(
@@ -87,6 +96,7 @@ _DESCRIBES = re.compile(
 )
 _RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
 _LONG_WORD = 6
+_LAST_PLACE = re.compile(r"(?<!\w)(?P<before>in|by|from)\s(?:the\s)?(?P<name>[^\W\d]+)$")
 _IS_DENIED = re.compile(r"\s*(?:and\s)?not\s(?:by|in|from|on|at|of)?\s*")
 _INFERS = re.compile(r"\s*(?:so|therefore|thus|hence)\s")
 _THAN = re.compile(r"\sthan\s")
@@ -155,10 +165,18 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
             with_answer = max(with_answer, shared)
         elif with_answer >= 0 and _TURNS.match(lowered(part)) is not None and _names(part, known):
             return True
-        elif _asserts(part) and _names(part, known):
+        elif _names(part, known) and (
+            _asserts(part) or (own and with_answer < 0 and _is_about_name(part, known))
+        ):
             first = first and with_answer < 0
             with_rival = max(with_rival, shared)
     return with_rival > max(with_answer, 0) or (first and with_rival == with_answer >= _LEAST_SHARED)
+
+
+def _is_about_name(part: str, known: str) -> bool:
+    """Return whether a clause begins with a name that the question does not have, and goes on."""
+    found = _BEGINS_WITH_NAME.match(part)
+    return found is not None and found["name"].lower() in _names(part, known)
 
 
 def _asserts(part: str) -> bool:
@@ -206,6 +224,9 @@ def opens_with_rival(statement: str, answer: str, question: str) -> bool:
     rest = " ".join(parts[1:])
     if not rest or _RECONSIDERS.search(lowered(rest)) is not None:
         return False
+    named = _IT_IS.match(parts[0])
+    if named is not None and named["name"].lower() not in words(folded(question)):
+        return not (next(whole_places(folded(parts[0]), answer), None) or _says_of_it(rest, answer, question))
     head = _HEAD_END.split(parts[0], maxsplit=1)[0]
     first, behind = words(head), folded(rest)
     if not 0 < len(first) <= _LONGEST_NAME or not all(
@@ -266,7 +287,22 @@ def polarity(statement: str, question: str) -> bool | None:
         return None
     if concluded is not None:
         return denials(lowered(concluded)) % 2 == 0
+    if _says_another_place(statement, question):
+        return False
     return (denials(lowered(best[1])) % 2 == 0) is not _is_turned(best[1], question)
+
+
+def _says_another_place(statement: str, question: str) -> bool:
+    """Return whether a statement has another name behind the word before the question's last: `in Austria`."""
+    last = _LAST_PLACE.search(question.strip(" ?.!"))
+    if last is None or folded(last["name"]) in words(folded(statement)):
+        return False
+    other = re.search(rf"(?<!\w){last['before']}\s(?:the\s)?(?P<name>[A-ZÀ-Þ]\w+)", statement)
+    return (
+        other is not None
+        and folded(other["name"]) not in words(folded(question))
+        and not denials(lowered(statement))
+    )
 
 
 def _is_like(one: str, other: str) -> bool:

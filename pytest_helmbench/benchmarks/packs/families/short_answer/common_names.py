@@ -10,7 +10,15 @@ from functools import lru_cache
 
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
 
-__all__ = ["countries_of", "elements_of", "formulas_of", "peoples_of", "symbol_of", "synonyms_of"]
+__all__ = [
+    "countries_of",
+    "elements_of",
+    "formulas_of",
+    "peoples_of",
+    "state_code_of",
+    "symbol_of",
+    "synonyms_of",
+]
 
 _SYNONYMS = """
 chickpea/chick pea/garbanzo/garbanzo bean; eggplant/aubergine; zucchini/courgette; coriander/cilantro; maize/corn
@@ -80,6 +88,14 @@ tungsten:W osmium:Os iridium:Ir platinum:Pt gold:Au mercury:Hg thallium:Tl lead:
 astatine:At radon:Rn francium:Fr radium:Ra actinium:Ac thorium:Th uranium:U neptunium:Np plutonium:Pu americium:Am
 curium:Cm einsteinium:Es fermium:Fm nobelium:No
 """
+_STATES = """
+alabama:AL alaska:AK arizona:AZ arkansas:AR california:CA colorado:CO connecticut:CT delaware:DE florida:FL
+georgia:GA hawaii:HI idaho:ID illinois:IL indiana:IN iowa:IA kansas:KS kentucky:KY louisiana:LA maine:ME
+maryland:MD massachusetts:MA michigan:MI minnesota:MN mississippi:MS missouri:MO montana:MT nebraska:NE nevada:NV
+new_hampshire:NH new_jersey:NJ new_mexico:NM new_york:NY north_carolina:NC north_dakota:ND ohio:OH oklahoma:OK
+oregon:OR pennsylvania:PA rhode_island:RI south_carolina:SC south_dakota:SD tennessee:TN texas:TX utah:UT
+vermont:VT virginia:VA washington:WA west_virginia:WV wisconsin:WI wyoming:WY
+"""
 _FORMULAS = """
 water/H2O; carbon dioxide/CO2; carbon monoxide/CO; oxygen/O2; nitrogen/N2; hydrogen/H2; ozone/O3; chlorine/Cl2
 methane/CH4; ammonia/NH3; sodium chloride/NaCl; hydrochloric acid/HCl; sulfuric acid/sulphuric acid/H2SO4
@@ -118,6 +134,11 @@ def _symbols() -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=1)
+def _state_codes() -> Mapping[str, str]:
+    return dict(entry.replace("_", " ").split(":") for entry in _STATES.split())
+
+
+@lru_cache(maxsize=1)
 def _compounds() -> Mapping[str, tuple[str, ...]]:
     return {name: group for group in _groups(_FORMULAS) for name in group}
 
@@ -142,6 +163,11 @@ def countries_of(people: str) -> tuple[str, ...]:
 def symbol_of(name: str) -> str | None:
     """Return the chemical symbol of an element."""
     return _symbols().get(name)
+
+
+def state_code_of(state: str) -> str | None:
+    """Return the two letters of a state of the United States."""
+    return _state_codes().get(state)
 
 
 def elements_of(symbol: str) -> tuple[str, ...]:

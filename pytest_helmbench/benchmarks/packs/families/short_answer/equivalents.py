@@ -13,13 +13,14 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.common_names import
     elements_of,
     formulas_of,
     peoples_of,
+    state_code_of,
     symbol_of,
     synonyms_of,
 )
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places
 
-__all__ = ["said_otherwise"]
+__all__ = ["said_otherwise", "same_names"]
 
 _ASKS_FOR_WORD = re.compile(
     rf"(?<!\w){any_of('symbol formula abbreviation acronym stand_for stands_for spell spelled')}(?!\w)"
@@ -33,6 +34,11 @@ _ASKS_FOR_COUNTRY = re.compile(
 )
 """Whoever asks for a language is not answered by a country."""
 _FROM = re.compile(r"(?:(?<!\w)(?:from|citizen of|native of|in)\s(?:the\s)?|\A)$")
+
+
+def same_names(name: str) -> tuple[str, ...]:
+    """Return what else a folded answer may be called beside it: `the femur, or thigh bone`."""
+    return (*synonyms_of(name), *formulas_of(name))
 
 
 def said_otherwise(statement: str, text: str, answer: str, question: str) -> str | None:
@@ -60,7 +66,7 @@ def _others(statement: str, text: str, answer: str, question: str) -> Iterator[s
     name = folded(answer)
     yield from synonyms_of(name)
     yield from formulas_of(name)
-    symbol = symbol_of(name)
+    symbol = symbol_of(name) or state_code_of(name)
     if symbol is not None and statement.strip(" .*()") == symbol:
         yield folded(symbol)
     yield from elements_of(answer.strip())

@@ -316,6 +316,8 @@ def _essence(text: str) -> str:
 def _explanation(low: str, start: int) -> re.Match[str] | None:
     """Return where what explains a number begins; `per` in `60 miles per hour` does not."""
     for found in _EXPLANATION.finditer(low, start):
+        if low[found.start() - 1] == ";":
+            continue  # it explains what follows
         if found[0].strip() != "per" or _UNIT_BEFORE.search(low, 0, found.start()) is None:
             return found
     return None

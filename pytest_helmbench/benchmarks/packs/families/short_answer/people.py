@@ -29,6 +29,11 @@ _IN_FAMILY = (
 _ASKS_IN_FAMILY = re.compile(rf"(?<!\w){any_of(*_IN_FAMILY)}(?!\w)", re.IGNORECASE)
 _MOST_PARTS = 5
 _SUFFIX = re.compile(r",?\s(?:Jr|Sr)\.?$")
+_SHARED = word_set(
+    "shelley adams bush roosevelt johnson harrison bach strauss bronte curie dumas bernoulli darwin huxley wright",
+    "kennedy gandhi rockefeller carnegie brown smith jones williams davis miller wilson moore taylor anderson",
+)
+"""Families with several members that a middle name tells apart."""
 _BY_GIVEN_NAME = word_set(
     "leonardo galileo dante rembrandt napoleon michelangelo raphael titian tycho caravaggio donatello"
 )
@@ -83,7 +88,8 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
         return None
     text, family = _without_accents(statement), _without_accents(name.family)
     others = [other for other in map(_name, accepted) if other is not None and other.family == name.family]
-    with_title = not any(other.middle for other in others) and folded(family) not in folded(question)
+    is_shared = folded(family) in _SHARED and any(other.middle for other in others)
+    with_title = not is_shared and folded(family) not in folded(question)
     with_title = with_title and asks_for_person(question)
     is_alone = with_title and _ASKS_IN_FAMILY.search(question) is None
     if folded(text) == folded(f"{name.family} {name.given}"):

@@ -47,7 +47,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import 
     rival_is_asserted,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is_sure_failure, is_sure_pass
-from pytest_helmbench.benchmarks.packs.families.short_answer.equivalents import said_otherwise
+from pytest_helmbench.benchmarks.packs.families.short_answer.equivalents import said_otherwise, same_names
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import (
     candidates,
@@ -265,7 +265,8 @@ def _other_form(
 
 def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted], row: ShortRow) -> bool:
     """Return whether a statement names values beside an accepted one, or says of another what the question asks."""
-    texts = [*{answer.text, *(other.text for other in accepted)}]
+    same = (other for one in (answer, *accepted) for other in same_names(one.text))
+    texts = [*{answer.text, *(other.text for other in accepted), *same}]
     if is_expression(answer.written):
         statement = statement[statement.rfind("=") + 1 :]
     return (

@@ -108,6 +108,11 @@ _SHORT_COUNTRIES = (
 _LEGAL_FORM = re.compile(
     r"(?<=\w),?\s(?:Inc|Ltd|LLC|L\.L\.C|GmbH|plc|PLC|Corp|Co)\b(?:\.(?!\s*[A-Z\n]|\s*$)|\.(?=\s*$))?"
 )
+_HUNDREDS = re.compile(r"(?:(?:mid|early|late|early to mid)[- ])?(?<![\d.,])(\d{1,2})00s(?!\w)")
+_FIRST_NUMBERS = ("one", "two", "three", "four", "five")
+_RANK = re.compile(
+    rf"(?:(?<!\w)(?:number|no\.?)\s|#)(\d{{1,3}}|{'|'.join(_FIRST_NUMBERS)})(?!\w)", re.IGNORECASE
+)
 _TEN_WORDS = ("twent", "thirt", "fort", "fift", "sixt", "sevent", "eight", "ninet")
 _DECADE = re.compile(r"(?:the\s)?(?P<century>1[5-9]|20)\d0'?s")
 _TENS = re.compile(
@@ -178,7 +183,9 @@ def _steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     if any(_NUMERAL.search(answer) is not None for answer in answers):
         yield lambda text: _REGNAL.sub(_numeral, text)
     elif any(map(has_ordinal, answers)):
-        yield with_plain_ordinals
+        if any("century" in answer for answer in answers):
+            yield lambda text: _HUNDREDS.sub(lambda found: f"{int(found[1]) + 1}th century", text)
+        yield lambda text: with_plain_ordinals(_RANK.sub(_rank, text))
     if any(_NUMBERED_NAME.search(answer) or _HAS_NUMBERED_NAME.fullmatch(answer) for answer in answers):
         yield lambda text: _NUMBERED_NAME.sub(
             lambda found: f"{found['name']} {_ROMAN[found['numeral']]}", text
@@ -207,6 +214,11 @@ def _in_one_spelling(text: str) -> str:
     for pattern, written in _SPELLINGS:
         text = pattern.sub(written, text)
     return text
+
+
+def _rank(found: re.Match[str]) -> str:
+    place = found[1].casefold()
+    return f"{place if place.isdigit() else _FIRST_NUMBERS.index(place) + 1}th"
 
 
 def _ten(found: re.Match[str]) -> int:

@@ -7,8 +7,13 @@ import re
 __all__ = ["leading_yes_or_no"]
 
 _SAYS_YES_OR_NO = re.compile(
-    r"(?:(?P<yes>yes|yep|yeah|(?:absolutely|definitely|certainly|of course)(?!\snot)|indeed)"
-    r"|(?P<no>no|nope|nah|not (?:really|at all|quite|exactly)"
+    r"(?:(?:\w+ly|well|in fact|strictly speaking|in short|technically speaking|hmm|ah|oh),? )?"
+    r"(?:(?P<yes>yes|yep|yeah|(?:absolutely|definitely|certainly|of course)(?!\snot)|indeed|correct|true|right"
+    r"|exactly|affirmative"
+    r"|(?:that|this|it)(?:'s| is) (?:(?:quite|absolutely|indeed|entirely) )?(?:right|correct|true))"
+    r"|(?P<no>no|nope|nah|not (?:really|at all|quite|exactly|any ?more|any longer)"
+    r"|not since [\w ]{1,20}|never|incorrect|false|wrong"
+    r"|by no means|far from it|on the contrary|quite the opposite|no longer|negative"
     r"|(?:(?:almost|quite|most) )?(?:absolutely|definitely|certainly|of course|probably) not"
     r"|(?:that|this|it)(?:'s| is) (?:(?:just|only|actually|really|a|an|the|widespread|popular|common|old|urban) )*"
     r"(?:myth|legend|misconception|false|not true|untrue)"
