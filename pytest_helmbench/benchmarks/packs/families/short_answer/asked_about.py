@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import says_opposite
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import PARTICLES, asks_for_person
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
@@ -64,6 +65,8 @@ _OBJECT_OF = re.compile(
 _ASKS_FOR_LOSER = re.compile(
     r"(?<!\w)(?:los[et]\w*|beaten|defeated|runners?-up|second|opponents?|rivals?|against|both)(?!\w)"
 )
+_EXCEEDS = re.compile(r"(?:is|are|was|were)\s(?:\w+\s)?(?:\w+er|more\s\w+|less\s\w+)\sthan\s(?:the\s)?$")
+_ASKS_FOR_MOST = re.compile(r"(?<!\w)(?:\w{2,}est|most|least|best|worst)(?!\w)")
 _RELATED_TO = re.compile(r",\s(?:(?:an?|the)\s)?(?:[\w'-]+\s){1,3}(?:of|to)\s(?:the\s)?$")
 """`Irène Joliot-Curie, daughter of`: where a person is asked for, the one named first is meant."""
 _RELATED_BY_PLACE = re.compile(r",\s(?:[\w'.-]+\s){1,4}(?:to|from)\s(?:the\s)?$")
@@ -72,7 +75,9 @@ _LONGEST_NAME = 5
 _RECONSIDERS = re.compile(
     rf"(?<!\w){any_of('actually no not but wait rather correct correction answer sorry however known called')}(?!\w)"
 )
-_HEAD_END = re.compile(r",\s|;\s|\s-\s|\s\(|\s(?:in|for|by|at|with|of)\s")
+_HEAD_END = re.compile(
+    r",\s|;\s|\s-\s|\s\(|\s(?:in|for|by|at|with|of)\s|\s(?:was|is|did|does)(?=\W*$)|\s\w+\s(?:it|this|that)(?!\w)"
+)
 _IT_IS = re.compile(
     r"\W*(?:[Ii]t|[Tt]hat|[Tt]his|[Tt]hey|[Hh]e|[Ss]he)(?:'s|\s(?:is|was|were))\s(?:\w+\s)?(?:by\s|in\s)(?:the\s)?"
     r"(?P<name>[A-ZÀ-Þ]\w+)"
@@ -89,7 +94,8 @@ _SHORT = re.compile(
     r"(?:\w+ly,?\s)?"
     r"(?:(?:most|all|almost all|nearly all|many|none)(?:\sof\s(?:them|these|it|those))?"
     r"|it|they|he|she|that|this|there)\s(?:is|are|was|were|do|does|did|can|could|has|have|will|would)(?:n't|\snot)?"
-    r"|(?:it|that)'s\snot|(?:they|it|that|he|she)\s(?:can't|cannot|won't)"
+    r"(?:\s(?:because|since|as)\s.*)?"
+    r"|(?:it|that)'s\snot|(?:they|it|that|he|she)\s(?:can't|cannot|won't)(?:\s(?:because|since|as)\s.*)?"
 )
 _DESCRIBES = re.compile(
     r"\s*(?:and\s)?(?:it|he|she|they|this|that)(?:'s|\s(?:is|was|are|were|has|had))\s(?:also\s)?(?:an?|the|one|\w+ed)\s"
@@ -129,6 +135,9 @@ def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -
     parts = [
         part for part in _joined(_clauses(stated, _NUMBER_CLAUSE_END)) if has_value.search(part) is not None
     ]
+    main = [part for part in parts if _SUBORDINATE.match(part) is None]
+    if len(parts) > len(main) == 1:
+        return main[0]
     if len(parts) < 2 or _CONCLUDES.search(lowered(statement), len(parts[0])) is not None:
         return None
     if _AMOUNT_BEHIND.search(statement) is not None:
@@ -193,6 +202,8 @@ def comes_second(statement: str, answer: str, question: str) -> bool:
         behind = _RANKED_BEHIND.search(text, max(0, start - 40), start)
         if behind is not None and _ASKS_FOR_NEXT.search(known) is None and text[: behind.start()].strip():
             continue
+        if _is_exceeded(text, start, known):
+            continue
         found = _BEFORE_ANSWER.search(text, max(0, start - 40), start)
         if found is None:
             found = _verb_before(text, start, question)
@@ -205,6 +216,18 @@ def comes_second(statement: str, answer: str, question: str) -> bool:
         if not any(name in lead for name in _names(statement, known)):
             return False
     return True
+
+
+def _is_exceeded(text: str, start: int, known: str) -> bool:
+    """Return whether something else is said to be more than a value, where what is most is asked for."""
+    found = _EXCEEDS.search(text, max(0, start - 40), start)
+    is_most = _ASKS_FOR_MOST.search(known) is not None and " than " not in known
+    return (
+        found is not None
+        and is_most
+        and denials(text[: found.start()]) == 0
+        and bool(text[: found.start()].strip())
+    )
 
 
 def _verb_before(text: str, start: int, question: str) -> re.Match[str] | None:
@@ -284,12 +307,15 @@ def polarity(statement: str, question: str) -> bool | None:
             best = max(best, (max(1, _shared(part, stems)), part))
             concluded = part if _INFERS.match(lowered(part)) is not None else concluded
     if best[0] < 1:
-        return None
+        against = next((part for part in _clauses(statement) if says_opposite(part, asked)), None)
+        return None if against is None else denials(lowered(against)) % 2 == 1
     if concluded is not None:
         return denials(lowered(concluded)) % 2 == 0
     if _says_another_place(statement, question):
         return False
-    return (denials(lowered(best[1])) % 2 == 0) is not _is_turned(best[1], question)
+    return (denials(lowered(best[1])) % 2 == 0) is not (
+        _is_turned(best[1], question) or says_opposite(best[1], asked)
+    )
 
 
 def _says_another_place(statement: str, question: str) -> bool:

@@ -41,10 +41,11 @@ soviet union/ussr/union of soviet socialist republics; iran/persia; thailand/sia
 united kingdom/uk/great britain/britain; united states/usa/america/united states of america; sri lanka/ceylon
 democratic republic of the congo/drc/dr congo/congo kinshasa; china/prc/people's republic of china
 cape verde/cabo verde; persian/farsi; spanish/castilian; mandarin/mandarin chinese/chinese
-pound sterling/british pound/pound/sterling; renminbi/yuan/chinese yuan/rmb; orca/killer whale
-cougar/puma/mountain lion; reindeer/caribou; mount everest/everest/sagarmatha/chomolungma; kyiv/kiev; mumbai/bombay
-kolkata/calcutta; beijing/peking; ho chi minh city/saigon; new york city/nyc/new york; washington dc/washington
-xi'an/xian; saint petersburg/st petersburg; world war i/first world war/wwi/ww1/world war one/the great war
+pound sterling/british pound/pound/sterling/gbp; yen/japanese yen/jpy; euro/eur; us dollar/usd; swiss franc/chf
+renminbi/yuan/chinese yuan/rmb/cny; indian rupee/rupee/inr; orca/killer whale; cougar/puma/mountain lion
+reindeer/caribou; mount everest/everest/sagarmatha/chomolungma; kyiv/kiev; mumbai/bombay; kolkata/calcutta
+beijing/peking; ho chi minh city/saigon; new york city/nyc/new york; washington dc/washington; xi'an/xian
+saint petersburg/st petersburg; world war i/first world war/wwi/ww1/world war one/the great war
 world war ii/second world war/wwii/ww2/world war two; aluminium/aluminum; sulphur/sulfur; caesium/cesium
 light year/lightyear; per cent/percent; tyre/tire; grey/gray
 """

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import asks_for_person
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
 from pytest_helmbench.benchmarks.packs.families.text.regions import is_region, lies_elsewhere
@@ -45,6 +46,7 @@ _OR_AFTER = re.compile(
     r"\s*,?\s*(?:or|oder|ou|или|或)\s*(?!(?:simply|rather|more|in other|else|so|just|less)\b)(?P<other>\S+)"
 )
 _OR_BEFORE = re.compile(r"(?P<other>\S+)\s*,?\s*(?:\bor|\boder|\bou|\bили|或)\s*(?:the\s|an?\s)?$")
+_BETWEEN = re.compile(rf"\Abetween\s(?:the\s)?(?:{_MASK}\sand\s|[^.,;]{{1,40}}\sand\s(?:the\s)?{_MASK})")
 _HEDGE = re.compile(rf"(?<!\w){any_of('could might may possibly perhaps maybe')}(?!\w)")
 
 _FILLER = word_set(
@@ -66,6 +68,8 @@ _ALIAS = re.compile(
     r",?\s(?:or|known as|called)\s[^,;]{1,40}?\sin\s(?:english|german|french|spanish|italian|latin|greek|russian"
     r"|chinese|japanese|arabic|dutch|polish|portuguese|hebrew|hindi|turkish|korean|full|short)(?!\w)"
 )
+_EPITHET = re.compile(r"[Tt]he\s\w+(?:\s\w+)?\s(?:of|in)\s")
+"""`The Bard of Avon, ...`"""
 _ORDERED = re.compile(
     r"(?<!\w)(?:order|ordered|sort|sorted|sequence|rank|ranked|respectively|first|last|next|steps?|ascending|descending)(?!\w)"
 )
@@ -240,6 +244,8 @@ def names_several(statement: str, answer: str, accepted: Sequence[str], question
                 and _describes(element, statement, accepted, asked, is_name=is_name)
             )
         ]
+        if len(elements) == 2 and elements[1] == _MASK and asks_for_person(question):
+            others = [one for one in others if _EPITHET.match(statement) is None]
         if others and not _is_address(elements, asked):
             in_question = any(next(whole_places(question, answer), None) is not None for answer in accepted)
             return in_question or len(others) > 1 or not _qualifies(masked, others[0], asked)
@@ -330,6 +336,8 @@ def _has_alternative(masked: str) -> bool:
     after = _OR_AFTER.match(masked, place + 1)
     before = _OR_BEFORE.search(masked, max(0, place - 60), place)
     if any(found is not None and _MASK not in found["other"] for found in (after, before)):
+        return True
+    if _BETWEEN.search(masked) is not None:
         return True
     guesses = [sentence for sentence in sentences(masked) if _HEDGE.search(sentence) is not None]
     return len({_MASK in sentence for sentence in guesses}) > 1

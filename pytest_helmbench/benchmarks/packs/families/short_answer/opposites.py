@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
 
-__all__ = ["is_said_of_opposite"]
+__all__ = ["is_said_of_opposite", "says_opposite"]
 
 _MOST_CLAUSES = 60
 _CLAUSE_END = re.compile(
@@ -46,16 +46,39 @@ _PAIRS = (
     ("left", "right"),
     ("above", "below"),
     ("born birthplace", "died death buried"),
+    ("safe harmless edible", "dangerous unsafe toxic poisonous harmful inedible"),
+    ("legal allowed permitted", "illegal unlawful banned prohibited forbidden"),
+    ("alive living", "dead extinct"),
+    ("same identical", "different"),
+    ("possible", "impossible"),
+    ("visible", "invisible"),
+    ("renewable", "finite nonrenewable"),
+    ("rational", "irrational"),
+    ("prime", "composite"),
+    ("even", "odd"),
+    ("true", "false"),
+    ("open", "closed shut"),
 )
+_ONE_WAY = (("second", "first third"), ("third", "first second"))
+_ALL_PAIRS = (*_PAIRS, *(pair[::-1] for pair in _PAIRS), *_ONE_WAY)
 _OPPOSITES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
     {
         word: (own, other)
-        for pair in _PAIRS
-        for one, another in (pair, pair[::-1])
+        for one, another in _ALL_PAIRS
         for own, other in [(frozenset(map(stem, one.split())), frozenset(map(stem, another.split())))]
         for word in own
     }
 )
+
+
+def says_opposite(clause: str, asked: Collection[str]) -> bool:
+    """Return whether a clause says the opposite of one of some words of a question: `he lost` of `win`."""
+    said = {stem(word) for word in words(lowered(clause))}
+    stems = {stem(word) for word in asked}
+    return any(
+        said & other and not said & own and not stems & other
+        for own, other in (_OPPOSITES[one] for one in stems & _OPPOSITES.keys())
+    )
 
 
 def is_said_of_opposite(statement: str, answer: str, question: str) -> bool:

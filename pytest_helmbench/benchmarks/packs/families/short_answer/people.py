@@ -28,6 +28,7 @@ _IN_FAMILY = (
 )
 _ASKS_IN_FAMILY = re.compile(rf"(?<!\w){any_of(*_IN_FAMILY)}(?!\w)", re.IGNORECASE)
 _MOST_PARTS = 5
+_LONGEST_LOWER = 30
 _SUFFIX = re.compile(r",?\s(?:Jr|Sr)\.?$")
 _SHARED = word_set(
     "shelley adams bush roosevelt johnson harrison bach strauss bronte curie dumas bernoulli darwin huxley wright",
@@ -86,6 +87,7 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     name = _name(answer)
     if name is None:
         return None
+    statement = statement.title() if len(statement) <= _LONGEST_LOWER and statement.islower() else statement
     text, family = _without_accents(statement), _without_accents(name.family)
     others = [other for other in map(_name, accepted) if other is not None and other.family == name.family]
     is_shared = folded(family) in _SHARED and any(other.middle for other in others)

@@ -108,6 +108,13 @@ _QUESTIONED = re.compile(
 """A question that the reply asks and then goes on, not to affirm it."""
 _PICTURES = re.compile("[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
 _POSSESSIVE = re.compile(r"'s\s(?P<owned>\w+)")
+_ASKS_FOR_MAKER = re.compile(
+    r"(?<!\w)(?:wrote|written|writer|author|compos\w+|paint\w+|direct\w+|sculpt\w+)(?!\w)"
+)
+_RELATIVES = word_set(
+    "wife husband son daughter brother sister father mother friend rival contemporary contemporaries successor teacher",
+    "predecessor student pupil assistant mentor colleague partner cousin nephew uncle death lover",
+)
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
 _OTHER_WORDS = {
     "nope": "no",
@@ -329,7 +336,9 @@ def _says(statement: str, text: str, answer: Accepted, accepted: Sequence[Accept
 def _owns_another(text: str, end: int, question: str) -> bool:
     """Return whether a value is named as the owner of something else than the question's: `Lincoln's successor`."""
     found = _POSSESSIVE.match(text, end)
-    return found is not None and found["owned"] not in question and "whose" not in question
+    if found is None or found["owned"] in question or "whose" in question:
+        return False
+    return found["owned"] in _RELATIVES or _ASKS_FOR_MAKER.search(question) is None
 
 
 def _is_abbreviation(statement: str, answer: Accepted) -> bool:

@@ -13,7 +13,7 @@ _SAYS_YES_OR_NO = re.compile(
     r"|(?:that|this|it)(?:'s| is) (?:(?:quite|absolutely|indeed|entirely) )?(?:right|correct|true))"
     r"|(?P<no>no|nope|nah|not (?:really|at all|quite|exactly|any ?more|any longer)"
     r"|not since [\w ]{1,20}|never|incorrect|false|wrong"
-    r"|by no means|far from it|on the contrary|quite the opposite|no longer|negative"
+    r"|by no means|far from it|impossible|on the contrary|quite the opposite|no longer|negative"
     r"|(?:(?:almost|quite|most) )?(?:absolutely|definitely|certainly|of course|probably) not"
     r"|(?:that|this|it)(?:'s| is) (?:(?:just|only|actually|really|a|an|the|widespread|popular|common|old|urban) )*"
     r"(?:myth|legend|misconception|false|not true|untrue)"
