@@ -59,6 +59,9 @@ def test_a_reply_denies_what_it_is_asked_in_many_words() -> None:
         "Despite what the date on the lid suggests, no.": True,
         "Contrary to popular belief, it does not.": True,
         "This is a widespread tale.": True,
+        "There is no known case of that.": True,
+        "The notion is wrong and was spread by grocers.": True,
+        "Not while the lid is on.": True,
         "It does, so eat it soon.": False,
         "Sure, like any other food.": False,
         "No other sweet is so old.": False,
@@ -130,6 +133,31 @@ def test_what_is_called_false_ends_where_the_claim_is_named() -> None:
         "A carp dies within one year, so the idea of old carp is false.": False,
     }
     assert failures(row, replies) == []
+
+
+def test_what_used_to_be_is_not_said() -> None:
+    row = (
+        "How many bells hang in the tower?",
+        ("Four bells hang in the tower.", "Four, since one was sold."),
+        ("Five bells hang in the tower.", "Six."),
+    )
+    replies = {
+        "It used to be five, but one was sold, so four bells are left.": True,
+        "There used to be four, but now five bells hang there.": False,
+        "Five bells, and it was always so.": False,
+    }
+    assert failures(row, replies) == []
+
+
+def test_a_rejected_entry_in_its_own_words_is_not_outweighed() -> None:
+    row = (
+        "Are snails immune to frost?",
+        ("No, snails can freeze.", "Frozen ones have been found in many gardens."),
+        ("Yes, snails never freeze.", "Snail slime protects against frost."),
+    )
+    assert not judged(row, "Snails don't freeze, thanks to their slime.").passed
+    assert not judged(row, "Not one snail ever freezes.").passed
+    assert judged(row, "In hard winters they do freeze, so no.").passed
 
 
 def test_an_aim_that_is_denied_denies_nothing() -> None:

@@ -42,6 +42,7 @@ _REPORTED = re.compile(
     r"|(?<!\w)(?:the|this|that)\s(?:\w+\s){0,4}?(?:story|tale|rumor|rumour|proverb|saying|notion|idea|claim|belief)"
     r"\s(?:that|was|is|has|comes|came|goes|dates)(?!\w)"
     r"|(?<!\w)(?:despite|in spite of|contrary to|whatever)\s"
+    r"|(?<!\w)(?:it|that|there|this|they) used to(?!\w)"
     r"|(?<!\w)(?:was|were) (?:once |long )?(?:believed|thought|assumed|supposed)(?!\w)"
     r"|(?<!\w)(?:seem|seems|appear|appears|look|looks|feel|feels)\s(?:like|as if|as though|so|that)(?!\w)"
 )

@@ -31,16 +31,15 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice
 
-from pytest_helmbench.benchmarks.packs.families.free_response.claims import calls_false
 from pytest_helmbench.benchmarks.packs.families.free_response.leaning import nearest_accepted, rubric_of
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
+from pytest_helmbench.benchmarks.packs.families.free_response.stance import said_polarity
 from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts import (
     begins_with_entry,
     is_misquoted,
 )
 from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
     Unit,
-    asks_yes_or_no,
     contradicts,
     f1,
     free_folded,
@@ -73,6 +72,8 @@ _OTHER_ROLE = re.compile(
 )
 _OTHER_ROLE_OR_FROM = re.compile(rf"(?<!\w)from\s$|{_OTHER_ROLE.pattern}")
 _ROLE_REACH = 20
+_OWN_WORDS = 0.8
+"""F1 from which a reply says a rejected entry in its own words."""
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
 _ENDS_ANSWER = ("", ",", ".", ";", ":", "!", "-")
 _ANSWERS_QUESTION = re.compile(
@@ -173,7 +174,8 @@ def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> 
     told = _by_the_prompt(row, said, accepted, rejected) if refused is None else None
     if told is not None:
         matched, strategy = (matched, strategy or told[1]) if matched is not None else told
-    if held[1] is None and (strategy is None or refused is not None):
+    is_worded = rejected_f1 >= _OWN_WORDS and rejected_f1 > accepted_f1
+    if held[1] is None and not is_worded and (strategy is None or refused is not None):
         nearest = _nearest(row, said, accepted, rejected)
         if nearest is not None:
             matched, refused, strategy = nearest, None, "nearest"
@@ -245,7 +247,7 @@ def _by_the_prompt(
         if own and any(_is_elliptic(part, entry.unit, own) for part in said.parts):
             return index, "elliptic"
     wanted, others = _polarities(accepted, row.prompt), _polarities(rejected, row.prompt)
-    mine = _said_polarity(said, row.prompt)
+    mine = said_polarity(said.text, said.sentences, said.parts, row.prompt)
     if len(wanted) != 1 or wanted & others or mine is None:
         return None
     return (0, "polarity") if mine in wanted else None
@@ -268,16 +270,6 @@ def _nearest(row: FreeRow, said: _Said, accepted: Sequence[_Entry], rejected: Se
     is_told = len(wanted) == 1 and not wanted & others
     rubric = rubric_of(sides[0], sides[1], row.prompt, next(iter(wanted)) if is_told else None)
     return nearest_accepted(said.text, said.sentences, rubric)
-
-
-def _said_polarity(said: _Said, prompt: str) -> bool | None:
-    """Return what a reply says to a question for yes or no; None where it says neither, or the prompt asks for none."""
-    leading = polarity(said.text, [], prompt)
-    if leading is not None or not asks_yes_or_no(prompt):
-        return leading
-    return (
-        False if calls_false(said.sentences, free_folded(prompt)) else polarity(said.text, said.parts, prompt)
-    )
 
 
 def _polarities(entries: Sequence[_Entry], prompt: str) -> set[bool]:

@@ -44,7 +44,7 @@ _LEAST_FIRST = 0.3
 _ONE_SIDED = 0.8
 _FEWEST_WORDS = 2
 _MOST_OF_IT = 0.6
-_FEWEST_BESIDE_ONE = 4
+_FEWEST_BESIDE_ONE = 3
 _MOST_BESIDE_ONE = 40
 """A reply of fewer or more words, of which an entry has one, is no paraphrase."""
 _QUANTITIES = frozenset(map(root, word_set("all many more most less few fewer only every")))
@@ -66,9 +66,9 @@ WEIGHTS = {
     "covered": 1.1,
     "leads_as_accepted": 2.8,
     "denies_as_accepted": 3.2,
-    "contrasts": 1.3,
+    "contrasts": 1.4,
     "denies_alone": -0.5,
-    "number_of_rejected": -1.0,
+    "number_of_rejected": -0.7,
     "constant": -2.1,
 }
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
-from pytest_helmbench.benchmarks.packs.families.free_response.claims import Claim
+from pytest_helmbench.benchmarks.packs.families.free_response.claims import Claim, calls_false
+from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
+    Unit,
+    asks_yes_or_no,
+    free_folded,
+    polarity,
+)
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 
-__all__ = ["contrasts", "declines", "denies", "is_denial", "lead", "says_too"]
+__all__ = ["contrasts", "declines", "denies", "is_denial", "lead", "said_polarity", "says_too"]
 
 _BEFORE = (
     r"(?:(?:well|actually|in fact|on the contrary|please|despite [^,.;]{3,60}|contrary to [^,.;]{3,60}|"
@@ -23,12 +29,24 @@ _SUBJECT = r"(?:it|they|he|she|you|we|i|that|this|there|doing so|these|those)"
 _END = r"(?=\s*[,.;:!-]|\s(?:since|as|because|at all|and|but|in|for|if|when|on|to)(?!\w)|$)"
 _MYTH = (
     r"(?:myth|legend|misconception|superstition|tale|false|untrue|hoax|nonsense|pseudoscience|fiction|trope|rumor|"
-    r"folklore|exaggeration|something (?:people|parents|they) (?:say|tell))"
+    r"folklore|exaggeration|wrong|incorrect|mistaken|inaccurate|not true|"
+    r"something (?:people|parents|they) (?:say|tell))"
+)
+_CLAIM_IS = (
+    r"(?:(?:the|this|that) )?(?:\w+ )?(?:claim|idea|story|belief|notion|rumor|saying|statement|theory) "
+    r"(?:is|was|has been)"
+)
+_NO_GROUND = (
+    r"(?:there(?:'s| is| are| was| were| has been| have been)|i know of) (?:no|not any|hardly any|little|nothing) "
+    r"(?:(?:\w+ )?(?:evidence|proof|cases?|records?|reports?|link|connection|signs?|basis|truth|way|reason|need|"
+    r"grounds?|such|harm|danger|risk|difference)(?!\w)|to it)"
 )
 _LEAD = re.compile(
     rf"{_BEFORE}(?:"
-    rf"(?P<no>no(?!\w)(?!\s(?:doubt|one|other|comment)\b)|nope|nah|not(?!\s(?:only|just|sure)\b)|far from it|hardly|"
+    rf"(?P<no>no(?!\w)(?!\s(?:doubt|one|other|comment)\b)|nope|nah|not(?!\s(?:only|just|sure|one|a|any)\b)|"
+    rf"far from it|hardly|"
     rf"(?:that|this|it)(?:'s| is) (?:\w+ ){{0,4}}?{_MYTH}(?!\sthat)|"
+    rf"{_CLAIM_IS} (?:\w+ ){{0,3}}?{_MYTH}|{_NO_GROUND}|"
     rf"none|zero|0|never|neither|nothing|avoid|do not{_END}|"
     rf"{_SUBJECT}(?:'s|'re|\s{_AUXILIARY})?\s(?:{_ADVERB}\s)?{_AUXILIARY}?\s?not(?:\s{_ADVERB})?{_END})(?!\w)"
     rf"|(?P<yes>(?:it|that)(?:'s| is) (?:\w+ ){{0,3}}?{_MYTH} that (?:\w+ ){{1,4}}?not|"
@@ -37,7 +55,7 @@ _LEAD = re.compile(
 )
 _CONTRASTS = re.compile(
     r"(?<!\w)(?:despite|in spite of|contrary to|actually|in fact|in reality|instead|myth|popular belief|just seems|"
-    r"only (?:seems|looks|appears|feels))(?!\w)"
+    r"only (?:seems|looks|appears|feels)|made (?:it|that|this) up|propaganda|urban legend)(?!\w)"
 )
 _TOO = re.compile(r"(?<!\w)too \w+ (?:to|for)(?!\w)")
 _DECLINES = re.compile(
@@ -104,3 +122,21 @@ def contrasts(text: str) -> bool:
 def declines(text: str) -> bool:
     """Return whether a folded text refuses to answer, or sends the reader to somebody else."""
     return _DECLINES.search(text) is not None
+
+
+def said_polarity(text: str, sentences: Sequence[str], parts: Sequence[Unit], prompt: str) -> bool | None:
+    """Return what a reply says to a question for yes or no; None where it says neither, or the prompt asks for none.
+
+    Args:
+        text: All of it, folded.
+        sentences: Folded, without a `no,` that answers the prompt.
+        parts: Its sentences and clauses.
+        prompt: As the model sees it.
+    """
+    leading = polarity(text, [], prompt)
+    if leading is not None or not asks_yes_or_no(prompt):
+        return leading
+    first = lead(text)
+    if first:
+        return first > 0
+    return False if calls_false(sentences, free_folded(prompt)) else polarity(text, parts, prompt)
