@@ -38,11 +38,19 @@ _KINDS: tuple[tuple[re.Pattern[str], tuple[int, ...], tuple[str, ...]], ...] = (
     (_parts(("a", "dollars?|euros?"), ("b", "cents?")), (100, 1), ("dollars", "cents")),
     (_parts(("a", "pounds?|lbs?"), ("b", "ounces?|oz")), (16, 1), ("pounds", "ounces")),
 )
+_UNITS = r"days?|d|hours?|hrs?|h|minutes?|mins?|m|feet|foot|ft|'|miles?|dollars?|euros?|pounds?|lbs?|km|kg"
+_FIRST = re.compile(
+    rf"(?<![\w.,]){_VALUE}\s?-?(?:{_UNITS}|kilo(?:met(?:er|re)|gram(?:me)?)s?|met(?:er|re)s?)(?!\w)",
+    re.IGNORECASE,
+)
+"""What every one of them begins with, so that one look rules out them all."""
 _CLOCK = re.compile(r"\s*(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)\s?(?:hours|hrs|h)?\.?\s*", re.IGNORECASE)
 
 
 def with_one_unit(text: str) -> str:
     """Return a text whose amounts in several units are in the smallest that each of them has."""
+    if _FIRST.search(text) is None:
+        return text
     for pattern, factors, names in _KINDS:
         text = pattern.sub(partial(_joined, factors=factors, names=names), text)
     return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, MARK_END, plain
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, any_of, word_set
@@ -28,6 +29,7 @@ FUNCTION_WORDS = word_set(
 )
 """Words that make a sentence of values: a line without any is a value, or a list of them."""
 
+_LONGEST_KEPT = 400
 _EDGE = " \t\r\n\"'.,;:!?*"
 _MARKS = re.compile(f"[{MARK}{MARK_END}]")
 _ACCENTED_LATIN = re.compile("([a-z])[\u0300-\u036f]+")
@@ -62,6 +64,16 @@ def folded(text: str) -> str:
     Case, accents of Latin letters, white space (also before a unit), a leading article, punctuation at the ends,
     hyphens between words, dots of initials and separators of thousands make no difference.
     """
+    return _folded_before(text) if len(text) <= _LONGEST_KEPT else _folded(text)
+
+
+@lru_cache(maxsize=2048)
+def _folded_before(text: str) -> str:
+    """Return a short text folded: a row's question and answers are for every reply."""
+    return _folded(text)
+
+
+def _folded(text: str) -> str:
     text = unmarked(plain(text)).casefold()
     if not text.isascii():
         text = unicodedata.normalize("NFC", _ACCENTED_LATIN.sub(r"\1", unicodedata.normalize("NFD", text)))
