@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import says_opposite
+from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import (
+    says_another,
+    says_opposite,
+)
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import PARTICLES, asks_for_person
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
@@ -54,13 +57,14 @@ _LIKE = {"left": {"remain", "keep"}, "old": {"ag", "aged"}}
 """What else answers a question with one of these words."""
 _NAME_INSIDE = re.compile(r"(?<=[\w,;:]\s)[A-ZÀ-Þ][^\W\d_]+")
 _BEFORE_ANSWER = re.compile(
-    r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|before|behind|beating|over|rather\sthan|instead\sof)\s"
+    r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|before|since|behind|beating|over|rather\sthan|instead\sof)\s"
     r"(?:only\s|the\s|by\s)*$"
     r"|,\s(?:then|(?:together\s|along\s)?with(?:\s[\w'-]+){0,3}?(?:\s(?:in|of|by|to|for))?)\s(?:the\s)?$"
 )
 _OBJECT_OF = re.compile(
     rf"(?<!\w)(?P<verb>{any_of('beat beats defeated defeating edged replaced replacing succeeded succeeding preceded')}"
-    r"|(?:(?:inspired|taught|mentored|influenced|commissioned) by)|in front of|alongside|against)\s(?:the\s)?$"
+    r"|(?:(?:inspired|taught|mentored|influenced|commissioned|succeeded|replaced) by)"
+    r"|in front of|alongside|against)\s(?:the\s)?$"
 )
 _ASKS_FOR_LOSER = re.compile(
     r"(?<!\w)(?:los[et]\w*|beaten|defeated|runners?-up|second|opponents?|rivals?|against|both)(?!\w)"
@@ -102,7 +106,6 @@ _DESCRIBES = re.compile(
 )
 _RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
 _LONG_WORD = 6
-_LAST_PLACE = re.compile(r"(?<!\w)(?P<before>in|by|from)\s(?:the\s)?(?P<name>[^\W\d]+)$")
 _IS_DENIED = re.compile(r"\s*(?:and\s)?not\s(?:by|in|from|on|at|of)?\s*")
 _INFERS = re.compile(r"\s*(?:so|therefore|thus|hence)\s")
 _THAN = re.compile(r"\sthan\s")
@@ -235,7 +238,7 @@ def _verb_before(text: str, start: int, question: str) -> re.Match[str] | None:
     found = _OBJECT_OF.search(text, max(0, start - 40), start)
     if found is None or _ASKS_FOR_LOSER.search(lowered(question)) is not None:
         return None
-    return None if stem(found["verb"]) in asked_stems(question) else found
+    return None if stem(found["verb"].split()[0]) in asked_stems(question) else found
 
 
 def opens_with_rival(statement: str, answer: str, question: str) -> bool:
@@ -311,23 +314,10 @@ def polarity(statement: str, question: str) -> bool | None:
         return None if against is None else denials(lowered(against)) % 2 == 1
     if concluded is not None:
         return denials(lowered(concluded)) % 2 == 0
-    if _says_another_place(statement, question):
+    if says_another(statement, question):
         return False
     return (denials(lowered(best[1])) % 2 == 0) is not (
         _is_turned(best[1], question) or says_opposite(best[1], asked)
-    )
-
-
-def _says_another_place(statement: str, question: str) -> bool:
-    """Return whether a statement has another name behind the word before the question's last: `in Austria`."""
-    last = _LAST_PLACE.search(question.strip(" ?.!"))
-    if last is None or folded(last["name"]) in words(folded(statement)):
-        return False
-    other = re.search(rf"(?<!\w){last['before']}\s(?:the\s)?(?P<name>[A-ZÀ-Þ]\w+)", statement)
-    return (
-        other is not None
-        and folded(other["name"]) not in words(folded(question))
-        and not denials(lowered(statement))
     )
 
 

@@ -34,7 +34,8 @@ _EXPLANATION = re.compile(
         "because since when where if after before given due using at_a out_of per compared versus rather_than",
         "instead_of not so_that including as for weil porque parce_que потому",
     )
-    + r"\s|\swhich\s(?!(?:is|equals|means|makes|gives|simplifies|reduces|rounds|comes|converts|becomes"
+    + r"\s|\sof\s(?:the|those|these|her|his|their)\s(?=\d)"
+    r"|\swhich\s(?!(?:is|equals|means|makes|gives|simplifies|reduces|rounds|comes|converts|becomes"
     r"|corresponds|amounts|works|translates|adds)\s)"
     r"|,\s(?!(?:mak|giv|bring|leav|yield|result|total|equal|reach|be|gett|produc|includ|mean|com)\w*ing\s)"
     r"(?:\w{2,12}ing|unlike)\s"

@@ -8,12 +8,16 @@ from itertools import islice
 from types import MappingProxyType
 
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.denial import denials
+from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
+from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
 
-__all__ = ["is_said_of_opposite", "says_opposite"]
+__all__ = ["is_said_of_opposite", "says_another", "says_opposite"]
 
 _MOST_CLAUSES = 60
+_LAST_PLACE = re.compile(r"(?<!\w)(?P<before>in|by|from)\s(?:the\s)?(?P<name>[^\W\d]+)$")
 _CLAUSE_END = re.compile(
     r"[;:!?\n]\s*|\.(?=\s|$)|,\s|\s(?:-|and|but|while|whereas|although|though|however|yet)\s", re.IGNORECASE
 )
@@ -79,6 +83,25 @@ def says_opposite(clause: str, asked: Collection[str]) -> bool:
         said & other and not said & own and not stems & other
         for own, other in (_OPPOSITES[one] for one in stems & _OPPOSITES.keys())
     )
+
+
+def says_another(statement: str, question: str) -> bool:
+    """Return whether a statement has another number, or name behind the word before the question's last one.
+
+    `They have six legs` and `He was born in Peru` say no to eight legs and to Spain.
+    """
+    low, asked = lowered(statement), lowered(question)
+    if denials(low):
+        return False
+    given = {one.values[0] for one in (*numbers(asked), *number_words(asked))}
+    said = {one.values[0] for one in (*numbers(low), *number_words(low))}
+    if given and said:
+        return not given & said
+    last = _LAST_PLACE.search(question.strip(" ?.!"))
+    if last is None or folded(last["name"]) in words(folded(statement)):
+        return False
+    other = re.search(rf"(?<!\w){last['before']}\s(?:the\s)?(?P<name>[A-ZÀ-Þ]\w+)", statement)
+    return other is not None and folded(other["name"]) not in words(folded(question))
 
 
 def is_said_of_opposite(statement: str, answer: str, question: str) -> bool:

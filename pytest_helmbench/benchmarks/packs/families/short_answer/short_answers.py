@@ -107,7 +107,7 @@ _QUESTIONED = re.compile(
 )
 """A question that the reply asks and then goes on, not to affirm it."""
 _PICTURES = re.compile("[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
-_POSSESSIVE = re.compile(r"'s\s(?P<owned>\w+)")
+_POSSESSIVE = re.compile(r"'s\s(?P<owned>\w+)(?:\s\w+){0,2}")
 _ASKS_FOR_MAKER = re.compile(
     r"(?<!\w)(?:wrote|written|writer|author|compos\w+|paint\w+|direct\w+|sculpt\w+)(?!\w)"
 )
@@ -206,8 +206,9 @@ def _is_echo(statement: str, row: ShortRow, accepted: Sequence[Accepted]) -> boo
         return True
     length = len(words(text))
     question = folded(row.question)
+    verb, _, rest = question.partition(" ")
     if text == question or (length > 3 and text in question):
-        return True
+        return not (text == rest and verb in ("do", "does", "did", "can", "could", "will", "would"))
     longest = max(len(words(answer.text)) for answer in accepted)
     if length <= max(_LONGEST_QUOTE, 2 * longest):
         return False
@@ -338,7 +339,7 @@ def _owns_another(text: str, end: int, question: str) -> bool:
     found = _POSSESSIVE.match(text, end)
     if found is None or found["owned"] in question or "whose" in question:
         return False
-    return found["owned"] in _RELATIVES or _ASKS_FOR_MAKER.search(question) is None
+    return not _RELATIVES.isdisjoint(words(found[0])) or _ASKS_FOR_MAKER.search(question) is None
 
 
 def _is_abbreviation(statement: str, answer: Accepted) -> bool:
