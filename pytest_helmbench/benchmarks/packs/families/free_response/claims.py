@@ -97,6 +97,7 @@ _PHRASES = tuple(
         (r"half of", "50 percent of"),
     )
 )
+_ANY_PHRASE = re.compile("|".join(pattern.pattern for pattern, _ in _PHRASES))
 _PART_ENDS = (";", ":", " - ")
 _FEWEST_WORDS = 2
 _MOST_CLAUSES = 400
@@ -213,6 +214,8 @@ def _clauses(sentence: str) -> Iterator[tuple[int, str]]:
 
 def _with_one_verb(sentence: str) -> str:
     """Return a sentence with one word for verbs of several, and for phrases that mean one word."""
+    if _ANY_PHRASE.search(sentence) is None:
+        return sentence
     for pattern, word in _PHRASES:
         sentence = pattern.sub(word, sentence)
     return sentence

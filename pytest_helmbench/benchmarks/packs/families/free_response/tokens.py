@@ -190,10 +190,11 @@ def contradicts(said: Unit, wanted: Unit) -> bool:
     periods = [{word for word in one if word.startswith("per_")} for one in (words, others)]
     if all(periods) and not periods[0] & periods[1]:
         return True
-    missing, added = wanted.tokens - said.tokens, said.tokens - wanted.tokens
-    is_same_sense = said.denials % 2 == wanted.denials % 2
-    if is_same_sense and any(not _OPPOSITES.get(word, frozenset()).isdisjoint(added) for word in missing):
-        return True
+    if said.denials % 2 == wanted.denials % 2:
+        missing = (word for word in others & _OPPOSITES.keys() if wanted.tokens[word] > said.tokens[word])
+        opposites = {opposite for word in missing for opposite in _OPPOSITES[word]}
+        if any(said.tokens[word] > wanted.tokens[word] for word in opposites & words):
+            return True
     return said.passive == wanted.passive and _is_turned(said.order, wanted.order)
 
 
