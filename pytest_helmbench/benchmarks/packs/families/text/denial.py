@@ -31,7 +31,7 @@ _NO_NEGATION_AT_ALL = any_of(
 )
 _NO_NEGATION = re.compile(rf"(?<!\w){_NO_NEGATION_AT_ALL}(?!\w)|不仅|不只")
 _CLAUSE_START = re.compile(
-    r"[,;:!?\n，。；]|\.(?=\s|$)"
+    r"[,;:!?\n，。；]|\s-\s|\.(?=\s|$)"
     r"|(?<!anything)(?<!anyone)(?<!anybody)(?<!everything)(?<!nothing)(?<!all)\sbut\s(?:rather\s)?"
     r"|\s(?:sondern|sino|mais|а|но)\s|而是"
 )
