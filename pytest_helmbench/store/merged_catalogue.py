@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 
-__all__ = ["copy_benchmark", "forget_maps", "make_maps"]
+__all__ = ["contradiction", "copy_benchmark", "forget_maps", "make_maps"]
 
 _MAPS = ("scenario_ids", "condition_ids", "user_context_ids", "perturbation_ids")
 _LINKED = (
     ("conditions", "scenario_conditions", "condition_id", "difficulty"),
     ("user_contexts", "scenario_user_contexts", "user_context_id", "severity"),
 )
+_WEIGHED = (
+    *((table, weight) for table, _, _, weight in _LINKED),
+    ("perturbations", "severity"),
+    ("scenarios", "family"),
+    ("scenarios", "evaluation"),
+)
+"""What decides scores and rules; shards of one benchmark say the same of it."""
 _TEXT = (
     "(SELECT ours.id FROM shard.texts AS theirs JOIN main.texts AS ours ON ours.hash = theirs.hash"
     " WHERE theirs.id = part.text_id)"
@@ -31,6 +38,22 @@ def forget_maps(conn: sqlite3.Connection) -> None:
     """Forget which row is which: another file has other numbers."""
     for name in _MAPS:
         conn.execute(f"DELETE FROM temp.{name}")
+
+
+def contradiction(conn: sqlite3.Connection) -> str:
+    """Return what a shard's file says otherwise of the benchmark than the merged one; empty for nothing.
+
+    Args:
+        conn: As for `copy_benchmark`, which has been called.
+    """
+    for table, weight in _WEIGHED:
+        odd = conn.execute(
+            f"SELECT known.full_code FROM temp.{table[:-1]}_ids AS map JOIN shard.{table} AS part ON part.id = map.old"
+            f" JOIN main.{table} AS known ON known.id = map.new WHERE known.{weight} IS NOT part.{weight} LIMIT 1"
+        ).fetchone()
+        if odd is not None:
+            return f"the {weight} of {odd[0]}"
+    return ""
 
 
 def copy_benchmark(conn: sqlite3.Connection, old: int) -> int:

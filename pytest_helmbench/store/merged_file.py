@@ -12,10 +12,11 @@ from pytest_helmbench.store.broken_cases import write_broken
 from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.database_file import open_database, transaction
 from pytest_helmbench.store.fault import StoreError, store_error
-from pytest_helmbench.store.merged_catalogue import copy_benchmark, forget_maps, make_maps
+from pytest_helmbench.store.merged_catalogue import contradiction, copy_benchmark, forget_maps, make_maps
 from pytest_helmbench.store.merged_values import check_values
 from pytest_helmbench.store.plans import write_plan
 from pytest_helmbench.store.run_rows import RunTotals, write_totals
+from pytest_helmbench.store.shard_claims import UNCHANGED
 from pytest_helmbench.store.shard_files import ShardRun, read_only_uri
 
 __all__ = ["MergedFile", "MergedRun", "Pick"]
@@ -132,6 +133,8 @@ class MergedFile:
             picks = [pick for session in sessions for pick in session]
             for benchmark_id in dict.fromkeys(pick.run.benchmark_id for pick in picks):
                 copy_benchmark(self._conn, benchmark_id)
+            if odd := contradiction(self._conn):
+                raise StoreError(path, f"{odd} is another one than in the other shards", UNCHANGED)
             self._take_runs(picks)
             self._copy_replies(offsets)
             for session in sessions:

@@ -16,6 +16,11 @@ _FITTING = {
     "BLOB": "'blob', 'text', 'null'",
 }
 _LARGEST_ID = 2**53  # behind it there is no room for what a session adds
+_MOST = {
+    **dict.fromkeys(("cost_usd", "reserved_usd", "latency_ms"), 10**12),
+    **dict.fromkeys((f"{of}_tokens" for of in ("prompt", "completion", "cached", "reasoning")), 10**12),
+}
+"""The most that one row may say of what was used, by column; never less than nothing: it would be spent again."""
 _KNOWN = (
     ("results", "outcome IN ('passed', 'failed', 'error', 'skipped')"),
     (
@@ -24,7 +29,6 @@ _KNOWN = (
     ),
     ("evaluations", "passed IN (0, 1) AND credit BETWEEN 0 AND 1"),
     ("evaluations", "parse IS NULL OR parse IN ('strict', 'recovered', 'guessed')"),
-    ("calls", "cost_usd IS NULL OR abs(cost_usd) < 1e12"),
     ("calls", "from_cache IN (0, 1) AND unanswered IN (0, 1) AND estimated IN (0, 1)"),
     ("scenarios", "json_valid(evaluation)"),
 )
@@ -45,8 +49,10 @@ def check_values(conn: sqlite3.Connection, path: Path) -> None:
     for table in tables:
         columns = conn.execute("SELECT name, type FROM pragma_table_info(?, 'main')", (table,)).fetchall()
         odd = " OR ".join(f"typeof({name}) NOT IN ({_FITTING[kind]})" for name, kind in columns)
+        odd += "".join(f" OR abs({name}) = 9e999" for name, kind in columns if kind == "REAL")
+        odd += "".join(f" OR {name} < 0 OR {name} > {_MOST[name]}" for name, _ in columns if name in _MOST)
         if ("id", "INTEGER") in columns:
-            odd += f" OR id > {_LARGEST_ID}"
+            odd += f" OR id NOT BETWEEN 1 AND {_LARGEST_ID}"
         _refuse(conn, table, odd, path)
     for table, fits in _KNOWN:
         _refuse(conn, table, f"NOT ({fits})", path)

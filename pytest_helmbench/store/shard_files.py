@@ -19,6 +19,7 @@ from pytest_helmbench.store.leases import LEASE_S, holder_of
 from pytest_helmbench.store.named_rows import columns_of, named_rows
 from pytest_helmbench.store.newest_form import migration_names
 from pytest_helmbench.store.run_rows import seconds_since_epoch
+from pytest_helmbench.store.shard_claims import UNCHANGED, check_forms, check_share
 
 __all__ = ["MALFORMED", "ShardFile", "ShardRun", "read_only_uri", "read_shard_file"]
 
@@ -35,7 +36,6 @@ MALFORMED = (
 """What comes of values that no version of ours has written."""
 
 _LONGEST_PLAN = 2**30
-_HINT = "give the files that the shards have written, as they are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,12 @@ def read_shard_file(path: Path, now_s: float | None = None) -> ShardFile:
                 hint = f"what a killed session has written is in {path.name}-wal: copy it along"
                 raise StoreError(path, "it holds no run", hint)
             runs = tuple(_runs(conn))
+            for run in runs:
+                _check_share(conn, path, run)
             held_by = _holder(conn, runs, time.time() if now_s is None else now_s)
         except MALFORMED as error:
             raise StoreError(
-                path, f"its record of shards cannot be read ({type(error).__name__})", _HINT
+                path, f"its record of shards cannot be read ({type(error).__name__})", UNCHANGED
             ) from error
     return ShardFile(path, runs, bool(newest[0]), held_by)
 
@@ -139,7 +141,7 @@ def read_shard_file(path: Path, now_s: float | None = None) -> ShardFile:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
-        raise StoreError(path, "it is no file" if path.exists() else "there is no such file", _HINT)
+        raise StoreError(path, "it is no file" if path.exists() else "there is no such file", UNCHANGED)
     try:
         with contextlib.closing(sqlite3.connect(read_only_uri(path), uri=True, timeout=30)) as conn:
             conn.execute("PRAGMA trusted_schema = OFF")
@@ -156,12 +158,7 @@ def _check_tables(conn: sqlite3.Connection, path: Path) -> None:
     Raises:
         StoreError: It is not.
     """
-    odd = conn.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'trigger' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"
-        " OR (type = 'view' AND substr(name, 1, 2) <> 'v_')"
-    ).fetchone()
-    if odd is not None:
-        raise StoreError(path, f"it holds {odd[0]!r}, which no results file has", _HINT)
+    check_forms(conn, path)
     if "shard" not in columns_of(conn, "evaluation_runs"):
         hint = "give the files of sessions with --helmbench-shard"
         raise StoreError(path, "it holds no run of a shard", hint)
@@ -229,6 +226,12 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
             settings=settings,
             plugin_version=_text(row["plugin_version"]),
         )
+
+
+def _check_share(conn: sqlite3.Connection, path: Path, run: ShardRun) -> None:
+    query = "SELECT DISTINCT code FROM results WHERE run_id = ?"
+    judged = [_text(code) for (code,) in conn.execute(query, (run.run_id,))]
+    check_share(path, (run.shard, run.by, run.llm[0]), run.codes, run.whole, judged)
 
 
 def _holder(conn: sqlite3.Connection, runs: tuple[ShardRun, ...], now_s: float) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commands import helmbench
 from provider import Provider
-from trees import category, clear_environment, run_tree, write_tree
+from trees import category, clear_environment, rows, run_tree, write_tree
 
 
 def _sql(statement: str, *values: object) -> Callable[[Path], None]:
@@ -26,6 +26,19 @@ def _sql(statement: str, *values: object) -> Callable[[Path], None]:
 
 def _shard(json: str) -> Callable[[Path], None]:
     return _sql("UPDATE evaluation_runs SET shard = ?", json)
+
+
+def _stand_in(db: Path, table: str, kind: str) -> None:
+    """Let a view stand where a table is asked for, under a name of its type that only SQLite reads."""
+    with closing(sqlite3.connect(db)) as conn, conn:
+        for statement in (
+            "PRAGMA legacy_alter_table = ON",
+            f"ALTER TABLE {table} RENAME TO other",
+            f"CREATE VIEW {table} AS SELECT * FROM other",
+            "PRAGMA writable_schema = ON",
+        ):
+            conn.execute(statement)
+        conn.execute("UPDATE sqlite_master SET type = ? WHERE name = ?", (kind, table))
 
 
 _CASES: dict[str, Callable[[Path], object]] = {
@@ -60,6 +73,16 @@ _CASES: dict[str, Callable[[Path], object]] = {
     "newer version": _sql(
         "INSERT INTO _sqlite_migrations (migration_set, name) VALUES ('helmbench', 'keep_magic')"
     ),
+    "view by another type": lambda db: _stand_in(db, "results", "View"),
+    "computed column": _sql("ALTER TABLE calls ADD COLUMN odd AS (zeroblob(900000000))"),
+    "endless latency": _sql("UPDATE results SET latency_ms = 9e999"),
+    "endless cost of a result": _sql("UPDATE results SET cost_usd = -9e999"),
+    "negative cost": _sql("UPDATE calls SET cost_usd = -5.0"),
+    "negative number": _sql("UPDATE results SET id = -5 WHERE id = 1"),
+    "tokens without end": _sql("UPDATE calls SET prompt_tokens = 9223372036854775807"),
+    "result of a case that it has not planned": _sql("UPDATE results SET code = 'P9' WHERE id = 1"),
+    "case that is not in the plan of all": _sql("UPDATE plans SET whole = ?", zlib.compress(b"P1\nP2")),
+    "case of another share": _shard('{"index":1,"of":8,"by":"hash","scope":"whole","tests":4,"broken":[]}'),
     "sample that cannot be read": _sql(
         "INSERT INTO samples VALUES (1, '0.2', 1, 4, 4, ?)", zlib.compress(b"1/0 P1-B1-S1-C1-PT1")
     ),
@@ -95,6 +118,40 @@ def test_what_no_shard_has_written_is_refused_in_a_sentence(
             (pytester.path / file).unlink()
 
     assert wrong == [], wrong
+
+
+def test_a_shard_decides_nothing_about_cases_of_another(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clear_environment(monkeypatch)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK", "CALM"] * 4)})
+    for number in (1, 2):
+        run_tree(pytester, f"--helmbench-shard={number}/2", url=provider.url)
+    one, two = (pytester.path / f"helmbench-{number}of2.db" for number in (1, 2))
+    honest = one.read_bytes()
+    ((code, *_), *_) = rows(two, "SELECT code FROM results")
+
+    _sql("UPDATE results SET code = ?, completed_at = '2000' WHERE id = 1", code)(one)
+    done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
+    assert (done.returncode, f"it holds a result of {code}, which is not in its plan" in done.stderr) == (
+        2,
+        True,
+    )
+
+    one.write_bytes(honest)
+    ((whole,),) = rows(one, "SELECT whole FROM plans")
+    _sql("UPDATE plans SET codes = ?", whole)(one)
+    done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
+    assert (done.returncode, "which is not in shard 1 of 2" in done.stderr) == (2, True), done.stderr
+
+    one.write_bytes(honest)
+    _sql("UPDATE perturbations SET severity = 900000")(one)
+    done = helmbench(pytester.path, "merge", one, two, "-o", "m.db")
+    assert (done.returncode, "the severity of P1-B1-S1-PT1 is another one than in" in done.stderr) == (
+        2,
+        True,
+    )
+    assert not (pytester.path / "m.db").exists()
 
 
 def test_names_from_a_shard_do_not_steer_the_terminal(
