@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pytest_helmbench.benchmarks.kind_record import own_exports
-from pytest_helmbench.cli.output import CommandError, complain, db_option, write_file
+from pytest_helmbench.cli.output import CommandError, complain, db_option, say_whole, write_file
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportError, ExportWish
 from pytest_helmbench.reports.formats import EXPORTS
@@ -97,7 +97,7 @@ def _print(found: Exported) -> None:
     if content is None:
         raise CommandError("this takes several files\n  hint: name a folder with -o")
     if isinstance(content, str):
-        sys.stdout.write(content)
+        say_whole(content.removesuffix("\n"))
     elif sys.stdout.isatty():
         raise CommandError("this is no text for a terminal\n  hint: name a file with -o")
     else:

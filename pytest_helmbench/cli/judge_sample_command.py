@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from pytest_helmbench.cli.output import CommandError, complain, db_option, write_file
+from pytest_helmbench.cli.output import CommandError, complain, db_option, say_whole, write_file
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.reports.cards import prompt_lines
@@ -59,7 +58,7 @@ def command(run: str, labels: int, by: str, seed: int, output: Path | None, db: 
     rows = [replace(_row(row, texts[row.key[:2]], criteria), draws=times) for row, times in draws.items()]
     text = label_file(rows, lines_of_json=output is not None and output.suffix == ".jsonl")
     if output is None:
-        sys.stdout.write(text)
+        say_whole(text.removesuffix("\n"))
         return
     write_file(output, text)
     passes = sum(row.passed for row in known)

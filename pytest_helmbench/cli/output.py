@@ -53,9 +53,14 @@ def say(*lines: str) -> None:
         click.echo(quoted(line))
 
 
-def say_whole(text: str) -> None:
-    """Print a text of a form of its own, such as Markdown or JSON, to stdout, without control characters."""
-    click.echo(scrub(text))
+def say_whole(text: str, *, is_page: bool = False) -> None:
+    """Print a text of a form of its own, such as Markdown or CSV, to stdout, as `say` does.
+
+    Args:
+        text: Without the break at its end.
+        is_page: It is a page for a browser, where such commands stand for something else.
+    """
+    click.echo(scrub(text) if is_page else quoted(text))
 
 
 def say_json(value: object) -> None:

@@ -60,7 +60,7 @@ class ReportOutput:
         if file is None and is_page and (self.opens or sys.stdout.isatty()):
             file = Path("report-with-texts.html" if self.texts.any else "report.html")
         if file is None:
-            say_whole(text.removesuffix("\n"))
+            say_whole(text.removesuffix("\n"), is_page=is_page)
             return
         write_file(file, text)
         complain(f"{name} in {file}{size_note(text)}")

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OBSERVED_LIMIT", "REDACTED", "excerpt", "quoted", "scrub", "without_surrogates", "without_tokens"]
+__all__ = [
+    "OBSERVED_LIMIT",
+    "REDACTED",
+    "excerpt",
+    "quoted",
+    "quoted_json",
+    "scrub",
+    "without_surrogates",
+    "without_tokens",
+]
 
 REDACTED = "<redacted>"
 """What stands for a hidden value wherever people look."""
@@ -49,6 +58,14 @@ def quoted(text: str) -> str:
     return "".join(
         f"| {line}" if line.lstrip().startswith("::") else line for line in text.splitlines(keepends=True)
     )
+
+
+def quoted_json(text: str) -> str:
+    """Return JSON that says the same and holds nothing which a log of a CI takes for a command: `#\\u0023[`.
+
+    A line of it never begins with `::`, since texts stand in quotation marks.
+    """
+    return _COMMAND.sub(r"#\\u0023", text)
 
 
 def excerpt(text: str, limit: int = 300) -> str:

@@ -11,6 +11,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.sample import Sample
+from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.reports.cards import EVALUATION_FIELDS, run_record, sent_messages
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
@@ -274,4 +275,4 @@ def _number(value: Fraction | None) -> float | None:
 
 def json_report(reports: Sequence[RunReport], *, with_text: bool) -> str:
     """Return the report as text; ASCII, so that no terminal or parser minds what replies hold."""
-    return json.dumps(report_document(reports, with_text=with_text), indent=1) + "\n"
+    return quoted_json(json.dumps(report_document(reports, with_text=with_text), indent=1)) + "\n"

@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.store.judged_replies import JudgedCase
 
@@ -47,7 +48,7 @@ def _run_text(run: ComparedRun) -> str:
     cases = ",\n".join(
         f"{json.dumps(code)}: {json.dumps(_case(case, numbers))}" for code, case in sorted(run.cases.items())
     )
-    return f'{opened}, "cases": {{\n{cases}\n}}}}'
+    return quoted_json(f'{opened}, "cases": {{\n{cases}\n}}}}')
 
 
 def _case(case: JudgedCase, numbers: Mapping[str, int]) -> list[object]:
