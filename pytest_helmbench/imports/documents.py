@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_ISREG
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.imports.foreign_run import ImportFileError
 
-__all__ = ["entries", "number", "objects", "read_json", "read_lines", "text", "time_text", "whole"]
+__all__ = [
+    "amount",
+    "check_file",
+    "check_size",
+    "entries",
+    "number",
+    "objects",
+    "read_json",
+    "read_lines",
+    "text",
+    "time_text",
+    "whole",
+]
 
 _MOST_BYTES = 1 << 30
+_MOST = 10**15
 
 
 def read_json(path: Path) -> JsonObject:
@@ -42,11 +55,38 @@ def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
             yield line, found
 
 
-def _content(path: Path) -> str:
+def check_file(path: Path) -> None:
+    """See that a file can be read in bounded time and memory: no device, no pipe, no address, none too large.
+
+    Raises:
+        ImportFileError: It cannot.
+    """
     try:
-        size = path.stat().st_size
-        if size > _MOST_BYTES:
-            raise ImportFileError(f"{path}: {size:,} bytes; results of up to {_MOST_BYTES:,} are read")
+        about = path.stat()
+    except (OSError, ValueError) as error:
+        raise ImportFileError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
+    if not S_ISREG(about.st_mode):
+        raise ImportFileError(f"{path}: no file\n  hint: name a file of results")
+    check_size(path, about.st_size)
+
+
+def check_size(path: Path, size: int) -> None:
+    """See that a file is not too large, or what is packed in it.
+
+    Args:
+        path: The file.
+        size: In bytes.
+
+    Raises:
+        ImportFileError: It is.
+    """
+    if size > _MOST_BYTES:
+        raise ImportFileError(f"{path}: {size:,} bytes; results of up to {_MOST_BYTES:,} are read")
+
+
+def _content(path: Path) -> str:
+    check_file(path)
+    try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ImportFileError(f"{path}: cannot be read: {error.strerror}") from error
@@ -80,16 +120,25 @@ def text(value: JsonValue) -> str:
 
 
 def number(value: JsonValue) -> float | None:
-    """Return a finite number; None for anything else, truth values too."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """Return a number of up to 10¹⁵ on either side of 0; None for anything else, truth values too.
+
+    So a float holds it, and so does the sum of millions.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST <= value <= _MOST:
         return None
     return float(value)
 
 
+def amount(value: JsonValue) -> float | None:
+    """Return a number that is not below 0; None for anything else."""
+    found = number(value)
+    return None if found is None or found < 0 else found
+
+
 def whole(value: JsonValue) -> int | None:
     """Return a count; None for anything else."""
-    found = number(value)
-    return None if found is None or found < 0 else int(found)
+    found = amount(value)
+    return None if found is None else int(found)
 
 
 def time_text(value: JsonValue, otherwise: float) -> str:

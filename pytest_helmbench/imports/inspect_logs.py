@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, Score
 
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.imports.documents import time_text
+from pytest_helmbench.imports.documents import amount, check_file, check_size, time_text, whole
 from pytest_helmbench.imports.foreign_run import ForeignCase, ForeignRun, ImportFileError
 
 __all__ = ["inspect_run"]
@@ -23,6 +24,7 @@ def inspect_run(path: Path) -> ForeignRun:
     Raises:
         ImportFileError: It is no log, or holds no samples.
     """
+    _check_packed(path)
     try:
         log: EvalLog = read_eval_log(str(path))
     except Exception as error:
@@ -45,6 +47,23 @@ def inspect_run(path: Path) -> ForeignRun:
     )
 
 
+def _check_packed(path: Path) -> None:
+    """See that a log is a file, and not too large when it is unpacked.
+
+    Raises:
+        ImportFileError: It is none, or too large.
+    """
+    check_file(path)
+    if not is_zipfile(path):
+        return
+    try:
+        with ZipFile(path) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+    except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise ImportFileError(f"{path}: Inspect cannot read it: {error}") from error
+    check_size(path, size)
+
+
 def _cases(samples: list[EvalSample]) -> Iterator[ForeignCase]:
     for sample in samples:
         scorer, score = next(iter((sample.scores or {}).items()), ("", None))
@@ -53,18 +72,18 @@ def _cases(samples: list[EvalSample]) -> Iterator[ForeignCase]:
         costs = [usage.total_cost for usage in usages]
         yield ForeignCase(
             code=str(sample.id),
-            repetition=sample.epoch,
+            repetition=max(1, sample.epoch),
             passed=passed,
             reason="" if passed is not None else "sample_error" if sample.error is not None else "no_verdict",
             rule=scorer or "inspect",
             expected=sample.target if isinstance(sample.target, str) else ", ".join(sample.target),
             observed="" if score is None else score.answer or "",
             usage=Usage(
-                prompt_tokens=sum(usage.input_tokens for usage in usages) if usages else None,
-                completion_tokens=sum(usage.output_tokens for usage in usages) if usages else None,
-                cost_usd=sum(cost or 0.0 for cost in costs) if usages and None not in costs else None,
+                prompt_tokens=whole(sum(usage.input_tokens for usage in usages)) if usages else None,
+                completion_tokens=whole(sum(usage.output_tokens for usage in usages)) if usages else None,
+                cost_usd=amount(sum(cost or 0.0 for cost in costs)) if usages and None not in costs else None,
             ),
-            latency_ms=None if sample.total_time is None else 1000 * sample.total_time,
+            latency_ms=None if sample.total_time is None else amount(1000 * sample.total_time),
         )
 
 

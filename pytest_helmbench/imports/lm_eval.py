@@ -31,8 +31,8 @@ def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
     began = time_text(document.get("date"), path.stat().st_mtime)
     found = 0
     for task, version in entries(document.get("versions")).items():
-        samples = path.with_name(f"samples_{task}_{at}.jsonl")
-        if not samples.is_file():
+        samples = _beside(path, f"samples_{task}_{at}.jsonl")
+        if samples is None:
             continue
         by_filter: dict[str, list[ForeignCase]] = {}
         for line, sample in read_lines(samples):
@@ -53,6 +53,16 @@ def lm_eval_runs(path: Path, document: JsonObject) -> Iterator[ForeignRun]:
         raise ImportFileError(
             f"{path}: no samples beside it (samples_TASK_{at}.jsonl)\n  hint: lm_eval writes them with --log_samples"
         )
+
+
+def _beside(path: Path, name: str) -> Path | None:
+    """Return a file in the folder of another one; None for none, also where it is a link out of that folder."""
+    try:
+        found = path.with_name(name)
+        is_beside = found.is_file() and found.resolve().parent == path.resolve().parent
+    except (OSError, ValueError):  # no name of a file
+        return None
+    return found if is_beside else None
 
 
 def _case(sample: JsonObject, place: str) -> ForeignCase:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.imports.documents import entries, number, objects, text, time_text, whole
+from pytest_helmbench.imports.documents import amount, entries, objects, text, time_text, whole
 from pytest_helmbench.imports.foreign_run import ForeignCase, ForeignRun, ImportFileError
 
 __all__ = ["is_promptfoo", "promptfoo_runs"]
@@ -85,7 +85,7 @@ def _case(row: JsonObject, code: str, repetition: int) -> ForeignCase:
         observed=text(response.get("output")),
         groups={"prompt": code.partition("-")[0]},
         usage=Usage(
-            whole(tokens.get("prompt")), whole(tokens.get("completion")), cost_usd=number(row.get("cost"))
+            whole(tokens.get("prompt")), whole(tokens.get("completion")), cost_usd=amount(row.get("cost"))
         ),
-        latency_ms=number(row.get("latencyMs")),
+        latency_ms=amount(row.get("latencyMs")),
     )

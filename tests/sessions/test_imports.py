@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -213,3 +215,54 @@ def test_hostile_values_are_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "\x1b" not in said
     assert len(said.splitlines()) == 1
     assert rows(tmp_path / "helmbench.db", "SELECT outcome, cost_usd FROM results") == [("passed", None)]
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1e300", "-1e300", str(2**63), "-5", "NaN", "-Infinity"])
+def test_numbers_that_nothing_costs_or_takes_are_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: str
+) -> None:
+    path = _promptfoo(tmp_path / "out.json", {"a": [True] * 4})
+    text = path.read_text().replace('"cost": 0.001', f'"cost": {number}')
+    path.write_text(
+        text.replace('"prompt": 10', f'"prompt": {number}').replace(
+            '"latencyMs": 27', f'"latencyMs": {number}'
+        )
+    )
+
+    _import(capsys, "out.json")
+
+    columns = "SELECT DISTINCT cost_usd, prompt_tokens, latency_ms FROM results"
+    assert rows(tmp_path / "helmbench.db", columns) == [(None, None, None)]
+    assert main(["report", "1", "--format", "html", "-o", "page.html"]) == 0
+
+
+def test_nothing_but_files_of_the_folder_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "endless.json").symlink_to("/dev/zero")
+    (tmp_path / "secret.jsonl").write_text('{"doc_id": 1, "metrics": ["m"], "m": 1, "target": "secret"}')
+    linked = _lm_eval(tmp_path / "linked", [])
+    samples = tmp_path / "linked" / f"samples_sums_{_TIME}.jsonl"
+    samples.unlink()
+    samples.symlink_to(tmp_path / "secret.jsonl")
+    led = _lm_eval(tmp_path / "led", [])
+    document = json.loads(led.read_text())
+    led.write_text(json.dumps({**document, "versions": {"/../../secret": 1, "x" * 5000: 1, "\0": 1}}))
+
+    assert main(["import", "pipe.json", "endless.json", str(linked), str(led)]) == 2
+    said = capsys.readouterr().err
+    assert "pipe.json: no file\n" in said
+    assert "endless.json: no file\n" in said
+    assert said.count("no samples beside it") == 2
+    assert not (tmp_path / "helmbench.db").exists()
+
+
+def test_a_log_that_unpacks_to_gigabytes_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("inspect_ai.log", reason="the extra `inspect` is not installed")
+    with zipfile.ZipFile(tmp_path / "log.eval", "w", zipfile.ZIP_DEFLATED) as packed:
+        for number in range(3):
+            packed.writestr(f"samples/{number}.json", b" " * (360 << 20))
+
+    assert main(["import", "log.eval"]) == 2
+    assert "log.eval: 1,132,462,080 bytes; results of up to 1,073,741,824 are read" in capsys.readouterr().err
