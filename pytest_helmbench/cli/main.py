@@ -13,7 +13,9 @@ import click
 
 from pytest_helmbench.cli.output import RESULTS_FILE, CommandError, complain
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.store.damaged_values import UNUSABLE
 from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.reading import damage_told
 
 __all__ = ["main"]
 
@@ -75,12 +77,10 @@ class _Commands(click.Group):
         """
         try:
             return super().invoke(context)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        except UNUSABLE:
             path = context.meta.get(RESULTS_FILE)
             if path is None:
                 raise
-            from pytest_helmbench.store.damaged_values import damage_told  # only where something is wrong
-
             with damage_told(path):
                 raise
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.run_report import RunReport, run_report
-from pytest_helmbench.store.damaged_values import damage_told
 from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.reading import damage_told
 
 __all__ = ["session_reports", "write_report_files"]
 

@@ -16,7 +16,8 @@ from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.trust import is_of_a_benchmark
 from pytest_helmbench.store.cells import as_json
-from pytest_helmbench.store.damaged_values import RESUMED, damage_of
+from pytest_helmbench.store.damaged_values import RESUMED
+from pytest_helmbench.store.reading import damage_of
 from pytest_helmbench.store.recorded_runs import (
     CaseKey,
     RecordedCase,
@@ -96,9 +97,7 @@ def as_continued(settings: Settings) -> Settings:
         ResumeError: There is none, and none is to be started.
         StoreError: The file cannot be read, or holds what no session has written.
     """
-    if not settings.resume:
-        return settings
-    damage = damage_of(settings.db, RESUMED) if settings.db.is_file() else None
+    damage = damage_of(settings.db, RESUMED)
     if damage is not None:
         raise damage
     runs = unfinished_runs(settings.db, settings.resume_run)

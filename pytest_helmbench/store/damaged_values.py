@@ -6,7 +6,6 @@ its work, so the file is searched when something in it could not be used.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
@@ -14,12 +13,16 @@ from pathlib import Path
 
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.store.fault import StoreError
-from pytest_helmbench.store.reading import reading
 
-__all__ = ["RESUMED", "damage_of", "damage_told"]
+__all__ = ["RESUMED", "RUNS", "UNUSABLE", "damage_in"]
 
 RESUMED = ("evaluation_runs", "leases", "results", "scenarios")
 """The tables that a session reads before it goes on."""
+RUNS = ("evaluation_runs",)
+"""The table of which a new session reads what others have left."""
+
+UNUSABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a stored value raises that is not what it should be."""
 
 _MOST = 10
 _FITTING = {
@@ -42,18 +45,15 @@ _TIMES = "started_at", "completed_at", "received_at"
 _KNOWN = {("results", "outcome"): tuple(Verdict)}
 
 
-def damage_of(path: Path, tables: Collection[str] = ()) -> StoreError | None:
+def damage_in(conn: sqlite3.Connection, path: Path, tables: Collection[str] = ()) -> StoreError | None:
     """Return what is wrong with the values of a results file, the first ten by row and column; None for a sound one.
 
     Args:
+        conn: To the file.
         path: Of the file.
         tables: Where to look; all of them when empty.
-
-    Raises:
-        StoreError: The file cannot be read at all.
     """
-    with reading(path) as conn:
-        found = list(itertools.islice(_wrong_values(conn, tables), _MOST + 1))
+    found = list(itertools.islice(_wrong_values(conn, tables), _MOST + 1))
     if not found:
         return None
     more = "; and more" if len(found) > _MOST else ""
@@ -62,22 +62,6 @@ def damage_of(path: Path, tables: Collection[str] = ()) -> StoreError | None:
         f"it holds what pytest-helmbench has not written: {'; '.join(found[:_MOST])}{more}",
         "take back what has changed the file by hand, or use a copy from before",
     )
-
-
-@contextlib.contextmanager
-def damage_told(path: Path) -> Iterator[None]:
-    """Tell of a damaged results file where whoever reads it stumbles over a value.
-
-    Raises:
-        StoreError: The file is damaged. Any other error goes on as it is: it is a fault of ours.
-    """
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        damage = damage_of(path) if path.is_file() else None
-        if damage is None:
-            raise
-        raise damage from error
 
 
 def _wrong_values(conn: sqlite3.Connection, tables: Collection[str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_helmbench.store.damaged_values import RUNS, damage_in
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.newest_form import applied_migrations, create_newest, migration_names
 
@@ -118,7 +119,7 @@ def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     """Open a results file for one writer, create it or bring it to the newest form.
 
     Raises:
-        StoreError: Its form is newer than this version.
+        StoreError: Its form is newer than this version, or it holds runs that no session has written.
         sqlite3.Error: It cannot be used.
     """
     # The connection is made here, so that its errors are the caller's, and used by the writer only.
@@ -152,3 +153,6 @@ def _bring_to_newest_form(conn: sqlite3.Connection, path: Path) -> None:
         from pytest_helmbench.store.schema import migrate  # only files of older versions
 
         migrate(conn)
+    damage = damage_in(conn, path, RUNS)
+    if damage is not None:
+        raise damage  # what reads it at the end of a session would find out when all is paid

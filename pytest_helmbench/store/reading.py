@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from pytest_helmbench.store.fault import StoreError, store_error
+from pytest_helmbench.store.damaged_values import UNUSABLE, damage_in
+from pytest_helmbench.store.fault import StoreError, is_of_a_value, store_error
 
-__all__ = ["has_table", "opened", "reading", "with_known_forgeries", "with_known_judges", "with_known_models"]
+__all__ = [
+    "UNUSABLE",
+    "has_table",
+    "opened",
+    "reading",
+    "with_known_forgeries",
+    "with_known_judges",
+    "with_known_models",
+]
 
 
 @contextlib.contextmanager
@@ -17,13 +26,20 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a results file to read it.
 
     Raises:
-        StoreError: The file is missing or no results file.
+        StoreError: The file is missing or no results file, or holds a value that no session has written.
     """
     with contextlib.closing(opened(path)) as conn:
         try:
             yield conn
-        except sqlite3.Error as error:
-            raise store_error(path, error) from error
+        except (sqlite3.Error, *UNUSABLE) as error:
+            if isinstance(error, sqlite3.Error) and not is_of_a_value(error):
+                raise store_error(path, error) from error
+            damage = damage_in(conn, path)
+            if damage is None and isinstance(error, sqlite3.Error):
+                damage = store_error(path, error)
+            if damage is None:
+                raise  # a fault of ours
+            raise damage from error
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -45,6 +61,38 @@ def opened(path: Path) -> sqlite3.Connection:
         conn.close()
         raise store_error(path, error) from error
     return conn
+
+
+def damage_of(path: Path, tables: Collection[str] = ()) -> StoreError | None:
+    """Return what is wrong with the values of a results file, the first ten by row and column; None for a sound one.
+
+    Args:
+        path: Of the file; one that is not there is sound.
+        tables: Where to look; all of them when empty.
+
+    Raises:
+        StoreError: The file cannot be read at all.
+    """
+    if not path.is_file():
+        return None
+    with reading(path) as conn:
+        return damage_in(conn, path, tables)
+
+
+@contextlib.contextmanager
+def damage_told(path: Path) -> Iterator[None]:
+    """Tell of a damaged results file where whoever reads it stumbles over a value.
+
+    Raises:
+        StoreError: The file is damaged. Any other error goes on as it is: it is a fault of ours.
+    """
+    try:
+        yield
+    except UNUSABLE as error:
+        damage = damage_of(path)
+        if damage is None:
+            raise
+        raise damage from error
 
 
 def has_table(conn: sqlite3.Connection, name: str) -> bool:

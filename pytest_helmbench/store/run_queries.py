@@ -155,7 +155,7 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
             return None
         counts = conn.execute(_OUTCOMES, (row["id"],)).fetchall()
         status = _status(row, leases_of(conn))
-    settings: dict[str, JsonValue] = json.loads(str(row["settings"]))
+        settings: dict[str, JsonValue] = dict(json.loads(str(row["settings"])))
     return made_of(
         RunDetail,
         row,

@@ -12,7 +12,7 @@ import pytest
 from commands import captured, helmbench
 from inner_pytest import forked_pytest
 
-from pytest_helmbench.store.damaged_values import damage_of
+from pytest_helmbench.store.reading import damage_of
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,7 @@ def _put(database: Path, where: str, value: object) -> None:
             "no time",
             ("export", "last", "--format", "inspect", "-o", "log.eval"),
         ),
+        ("evaluation_runs.settings", "{no", "no JSON object", ("costs",)),
         ("requests.body", b"\xff", "no JSON object", ("rescore", "last")),
     ],
 )
@@ -97,14 +98,13 @@ def test_a_fault_of_ours_keeps_its_traceback(
         captured(capsys, "score", "last", "--db", database)
 
 
-def test_a_session_does_not_go_on_from_it(database: Path, recorded: Path) -> None:
-    _put(database, "results.score", "high")
+@pytest.mark.parametrize("more", [("--helmbench-resume",), ("--helmbench-baseline=1",), ()])
+def test_a_session_asks_nothing_beside_it(database: Path, recorded: Path, more: tuple[str, ...]) -> None:
     _put(database, "evaluation_runs.settings", "{no")
     benchmark = recorded.parent / "benchmark"
     model = ("--helmbench-model=baseline/lexical", f"--helmbench-db={database}")
-    command = [*forked_pytest(), "-q", "-p", "no:cacheprovider", str(benchmark), *model, "--helmbench-resume"]
+    command = [*forked_pytest(), "-q", "-p", "no:cacheprovider", str(benchmark), *model, *more]
     done = subprocess.run(command, cwd=recorded.parent, check=False, capture_output=True, text=True)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
     assert "evaluation_runs.settings of row 1 is no JSON object" in done.stderr
-    assert "results.score of row 1 is no real" in done.stderr
     assert "INTERNALERROR" not in done.stdout + done.stderr
