@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from fractions import Fraction
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -152,6 +153,21 @@ def _unique_items(
             yield ValidationError("items are not unique")
 
 
+def _multiple_of(
+    validator: Draft202012Validator, wanted: JsonValue, instance: JsonValue, schema: JsonObject
+) -> Iterator[ValidationError]:
+    _check_time()
+    try:
+        yield from Draft202012Validator.VALIDATORS["multipleOf"](validator, wanted, instance, schema)
+    except OverflowError:  # no float holds it, so what it is a multiple of is told by whole numbers
+        if (
+            not isinstance(instance, int)
+            or not isinstance(wanted, int | float)
+            or instance % Fraction(str(wanted))
+        ):
+            yield ValidationError("a number is no multiple")
+
+
 def _comparable(value: JsonValue) -> JsonValue:
     """Return a value in the form that equal values share: 1.0 as 1."""
     if isinstance(value, float) and value.is_integer():
@@ -170,6 +186,7 @@ _BOUNDED: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
+        "multipleOf": _multiple_of,
         "uniqueItems": _unique_items,
     },
 )

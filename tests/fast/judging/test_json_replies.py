@@ -168,6 +168,16 @@ def test_a_reference_to_elsewhere_is_named_and_never_fetched(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.parametrize(("number", "holds"), [("1" + "0" * 400, True), ("1" + "0" * 399 + "1", False)])
+def test_a_number_beyond_floats_is_no_way_out_of_a_verdict(number: str, holds: bool) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer", "multipleOf": 2.5}},
+        "required": ["a"],
+    }
+    assert (read(f'{{"a": {number}}}', schema=schema).reason is None) is holds
+
+
 MEGABYTES = {
     "braces": "{" * 2_000_000,
     "keys": '{"' * 1_000_000,

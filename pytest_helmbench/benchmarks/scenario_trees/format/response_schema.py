@@ -14,6 +14,7 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
 from pytest_helmbench.benchmarks.scenario_trees.format.schema_walk import (
+    REFERENCES,
     names_in,
     resolved,
     subschemas,
@@ -144,12 +145,15 @@ def _schema_faults(schema: JsonObject, lines: Mapping[Place, int], outer: Place)
         message, _, hint = str(error).partition("\n  hint: ")
         yield Fault(lines.get(outer[:1], 1), message, hint)
     for place, part in subschemas(dict(schema), outer):
-        target = part.get("$ref")
-        if target is not None and resolved(schema, target) is None:
-            message = f"$ref {target!r} leads nowhere in this file"
-            yield Fault(
-                lines.get((*place, "$ref")), message, "refer to a part of the same file: #/$defs/name"
-            )
+        for key in REFERENCES:
+            target = part.get(key)
+            if target is not None and resolved(schema, target) is None:
+                message = f"{key} {_cut(repr(target))} leads nowhere in this file"
+                hint = "refer to a part of the same file: #/$defs/name"
+                yield Fault(lines.get((*place, key)), message, hint)
+        if "$id" in part and place != outer:
+            message = "$id inside of a schema: references in it would lead elsewhere"
+            yield Fault(lines.get((*place, "$id")), message, "leave it out")
 
 
 def _strictness(inner: JsonObject, lines: Mapping[Place, int], outer: Place) -> tuple[bool, list[Fault]]:

@@ -8,13 +8,29 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.files.json_fields import a_mapping, texts
 from pytest_helmbench.files.yaml_text import Place
 
-__all__ = ["BRANCHES", "names_in", "resolved", "subschemas", "types_of"]
+__all__ = ["BRANCHES", "REFERENCES", "names_in", "resolved", "subschemas", "types_of"]
 
 BRANCHES = ("anyOf", "oneOf", "allOf")
 """Keys of alternatives."""
 
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_SINGLES = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+"""Keys that lead to another schema."""
+
+_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+_SINGLES = (
+    "items",
+    "additionalItems",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "contentSchema",
+    "propertyNames",
+)
 _LISTS = (*BRANCHES, "prefixItems")
 
 
@@ -57,7 +73,11 @@ def resolved(root: JsonObject, target: JsonValue) -> JsonObject | None:
     if target == "#":
         return root
     if not target.startswith("#/"):
-        named = (part for _, part in subschemas(dict(root), ()) if part.get("$anchor") == target[1:])
+        named = (
+            part
+            for _, part in subschemas(dict(root), ())
+            if target[1:] in (part.get("$anchor"), part.get("$dynamicAnchor"))
+        )
         return next(named, None)
     found: JsonValue = dict(root)
     for step in target[2:].split("/"):

@@ -162,3 +162,28 @@ def test_a_schema_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
     load(tmp_path, FIT)
     (folder / "S1.json").write_text('{"not":' * 5000 + "{}" + "}" * 5000)
     assert messages(load_tree(tmp_path)) == ["the response schema is nested too deeply to be read"]
+
+
+_NOWHERE = "https://example.invalid/other.json"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"$dynamicRef": f"{_NOWHERE}#x"}, f"$dynamicRef '{_NOWHERE}#x' leads nowhere in this file"),
+        ({"unevaluatedProperties": {"$ref": _NOWHERE}}, f"$ref '{_NOWHERE}' leads nowhere in this file"),
+        (
+            {"properties": {**FIT["properties"], "a": {"$id": _NOWHERE, "$ref": "#/$defs/item"}}},
+            "$id inside of a schema: references in it would lead elsewhere",
+        ),
+    ],
+)
+def test_no_keyword_leads_out_of_the_file(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    found = messages(load(tmp_path, {**FIT, **changed}))
+    assert [message for message in found if message == said] == [said], found
+
+
+def test_a_dynamic_reference_within_the_file_is_read(tmp_path: Path) -> None:
+    defs = {"item": {"$dynamicAnchor": "one", "type": "string"}}
+    inner = {**FIT["properties"], "items": {"type": "array", "items": {"$dynamicRef": "#one"}}}
+    assert dict(load(tmp_path, {**FIT, "properties": inner, "$defs": defs}).problems) == {}
