@@ -10,6 +10,7 @@ from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = [
+    "CANNOT_BE_HELD",
     "AttemptUsage",
     "BudgetSpentError",
     "Ending",
@@ -22,6 +23,9 @@ __all__ = [
     "RefusedError",
     "SessionLimits",
 ]
+
+CANNOT_BE_HELD = "--helmbench-max-cost cannot be held"
+"""How the sentence begins that ends a session for want of a price."""
 
 
 class RefusedError(HelmbenchError):

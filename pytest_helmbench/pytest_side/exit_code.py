@@ -70,8 +70,8 @@ class ExitRule:
             self._coordinator.note(line)
         if unjudged_failures and self._gates.asked:
             self._coordinator.note(
-                f"no gate forgives the {unjudged_failures} failed that are no judged case"
-                " (errors, broken files, Python tests): the session ends 1"
+                f"{unjudged_failures} ended without a verdict on the model (errors, broken files, Python tests):"
+                " whatever the gate says, the session ends with 1"
             )
         if fallen_short or not report.holds or unjudged_failures:
             return _FAILED if fallen_short or not report.holds or status == _FAILED else status

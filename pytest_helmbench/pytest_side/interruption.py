@@ -180,8 +180,10 @@ def _say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
         return
     calls = "1 call" if in_flight == 1 else f"{in_flight} calls"
     reporter.ensure_newline()
+    if config.get_terminal_writer().width_of_current_line:  # pytest's letters with -q are no line to it
+        reporter.write("\n")
     reporter.write_line(
-        f"helmbench: {calls} on the wire may be paid: waiting up to {INTERRUPT_GRACE_S:g} s for the replies"
+        f"helmbench: {calls} on the wire may be billed: waiting up to {INTERRUPT_GRACE_S:g} s for the replies"
         " (Ctrl-C again ends at once)",
         flush=True,
     )

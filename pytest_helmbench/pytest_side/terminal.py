@@ -16,6 +16,7 @@ from pytest_helmbench.pytest_side.announcement import run_price
 from pytest_helmbench.pytest_side.ci import in_ci
 from pytest_helmbench.pytest_side.exit_code import planned_names, run_names, scores_by_name
 from pytest_helmbench.pytest_side.junit_view import junit_writer
+from pytest_helmbench.reports.cautions import stand_in_text
 from pytest_helmbench.reports.panel_tables import panel_sentence
 from pytest_helmbench.reports.score_lines import score_lines
 from pytest_helmbench.reports.session_texts import (
@@ -56,7 +57,8 @@ def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> li
         return [*_sample_lines(coordinator), *coordinator.notes]  # it ended before anything could be asked
     lines = _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, verbose=verbose)
     if broken:
-        lines.append(f"{broken} broken file{'s' if broken > 1 else ''}: none of their cases ran (see ERRORS)")
+        whose = "files or rows: none of their cases" if broken > 1 else "file or row: none of its cases"
+        lines.append(f"{broken} broken {whose} ran (see ERRORS)")
     lines += _warning_lines(coordinator)
     lines += coordinator.notes
     return [*lines, coordinator.goes_on] if coordinator.goes_on else lines
@@ -179,7 +181,7 @@ def _judge_lines(plan: Plan, coordinator: Coordinator) -> list[str]:
     lines = [f"{names[run_id]}: {panel_sentence(panel)}" for run_id, panel in panels if panel is not None]
     lines += [f"warning: {model} judged its own replies" for model, judge in judged if judge == model]
     lines += [
-        f"{model}: {calls} answers of {judge} stand in for a judge: not a judgement"
+        f"{model}: {stand_in_text(calls, judge)}"
         for (model, judge), calls in judged.items()
         if judge.startswith("baseline/")
     ]

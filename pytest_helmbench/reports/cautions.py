@@ -8,13 +8,19 @@ from pytest_helmbench.reports.score_lines import score_notes
 from pytest_helmbench.reports.session_texts import judging_lines
 from pytest_helmbench.session.run_report import RunReport
 
-__all__ = ["cautions"]
+__all__ = ["cautions", "stand_in_text"]
 
 _ENDINGS = {
     "running": "the run was still going when this was written",
     "interrupted": "the run was interrupted",
     "partial": "not every planned case was judged",
 }
+
+
+def stand_in_text(answers: int, judge: str) -> str:
+    """Return that answers of a floor model were taken for a judge's."""
+    stand = "answer of {} stands" if answers == 1 else "answers of {} stand"
+    return f"{answers} {stand.format(judge)} in for a judge: not a judgement"
 
 
 def cautions(report: RunReport) -> tuple[str, ...]:
@@ -31,7 +37,7 @@ def _cautions(report: RunReport) -> Iterator[str]:
     if report.judgements and run.model in report.judges:
         yield f"{run.model} judged its own replies"
     if report.judgements and report.judge.startswith("baseline/"):
-        yield f"{report.judgements} answers of {report.judge} stand in for a judge: not a judgement"
+        yield stand_in_text(report.judgements, report.judge)
     if report.words is not None:
         yield from report.words.cautions
     if report.score is None:
@@ -47,4 +53,5 @@ def _cautions(report: RunReport) -> Iterator[str]:
     for line in judging_lines({run.model: report.counts}):
         yield line.removeprefix(f"{run.model}: ")
     if report.counts.unknown_costs:
-        yield f"the cost of {report.counts.unknown_costs} calls is unknown"
+        calls = "1 call" if report.counts.unknown_costs == 1 else f"{report.counts.unknown_costs} calls"
+        yield f"the cost of {calls} is unknown"

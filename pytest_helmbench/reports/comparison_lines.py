@@ -102,8 +102,8 @@ def _notes(found: RunComparison) -> Iterator[str]:
         if found.rows_by_other_rules:
             rows = "row was" if found.rows_by_other_rules == 1 else "rows were"
             parts.append(
-                f"{found.rows_by_other_rules} {rows} judged by other rules (`helmbench rescore` judges the older run"
-                " by those of now)"
+                f"{found.rows_by_other_rules} {rows} judged by other rules or another judge (`helmbench rescore` judges"
+                " the older run by the rules of now, not by another judge)"
             )
         yield ", ".join(parts)
     if found.alpha != ALPHA:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
 from pytest_helmbench.reports.tables import share, table
+from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.corrected_rate import CorrectedRate
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
@@ -148,6 +149,8 @@ def _verdict_line(run: RunGates) -> str:
     parts = [_gate_line(run.name, verdict) for verdict in run.verdicts]
     if run.comparison is not None:
         parts += comparison_lines(run.comparison, run.name)[: _verdicts(run.comparison)]
+        if run.worse and run.comparison.verdict is Verdict.INCONCLUSIVE:
+            parts.append("the gate does not hold: what is inconclusive fails (--helmbench-inconclusive=fail)")
     if not run.covered:
         coverage = share(run.score.total.coverage)
         parts.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")

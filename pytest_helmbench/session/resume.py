@@ -195,7 +195,8 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
     if differences:
         raise ResumeError(
             "the unfinished session was another one: " + "; ".join(differences) + "\n"
-            "  hint: give the same options, or leave --helmbench-resume out for a fresh run"
+            "  hint: give the same options, name an older session by a run of it (--helmbench-resume-run=N, `helmbench"
+            " runs` lists them), or leave --helmbench-resume out for a fresh run"
         )
     runs = {key: run.run_id for key, run in matches.items()}
     kinds = {plan.key: plan.kind for plan in planned}

@@ -69,7 +69,7 @@ def test_each_broken_file_is_one_error_with_all_its_problems_and_the_rest_runs(
         "benchmark/scenarios/P1-B2-S2/S2.md::P1-B2-S2",
         "benchmark/scenarios/P2-B1-S1/S1.json::P2-B1-S1",
     ]
-    result.stdout.fnmatch_lines(["4 broken files: none of their cases ran (see ERRORS)"])
+    result.stdout.fnmatch_lines(["4 broken files or rows: none of their cases ran (see ERRORS)"])
     assert "Traceback" not in shown + result.stderr.str()
     assert "pytest_helmbench" not in shown
 

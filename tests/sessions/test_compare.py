@@ -136,6 +136,7 @@ def test_a_session_that_is_worse_than_its_baseline_fails_and_says_by_how_much(
         url=provider.url,
     )
     assert strict.ret == _FAILED
+    assert strict.outlines[-1].endswith("what is inconclusive fails (--helmbench-inconclusive=fail)")
 
 
 def test_a_drop_that_is_allowed_and_a_part_that_may_not_drop(

@@ -253,7 +253,8 @@ def test_a_budget_that_cannot_be_held_stops_the_session_after_one_call(
     result.stdout.fnmatch_lines(
         [
             "--helmbench-max-cost cannot be held: test/good has no known price and its reply names no cost",
-            "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or leave*",
+            "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start*",
+            "7 of 8 cases are not judged: once the model has a price, go on with the same command and*",
         ]
     )
 
@@ -267,6 +268,6 @@ def test_a_floor_model_is_free_and_its_judge_is_no_judge(pytester: pytest.Pytest
     result.stdout.fnmatch_lines(
         [
             "helmbench: baseline/lexical: 1 case, 2 calls (32 at a time), free; results in helmbench.db",
-            "baseline/lexical: 1 answers of baseline/first stand in for a judge: not a judgement",
+            "baseline/lexical: 1 answer of baseline/first stands in for a judge: not a judgement",
         ]
     )

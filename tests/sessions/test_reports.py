@@ -168,7 +168,7 @@ def _markdown_holds(text: str) -> None:
     assert "> - not every planned case was judged" in text
     assert re.search(r"> - partial: between [\d.]+ % and [\d.]+ %, were the unjudged rows", text)
     assert "> - the interval rests on 10 perturbations" not in text
-    assert "> - the cost of 1 calls is unknown" in text
+    assert "> - the cost of 1 call is unknown" in text
     assert r"| **P1 Keeps \*people\* safe \| always** |" in text
     assert "| P1-B1 Sees &lt;danger&gt; |" in text
     assert "an answer that flags everything scores" in text

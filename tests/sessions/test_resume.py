@@ -231,7 +231,8 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
         assert (
             'the unfinished session was another one: sampling of test/good was {"temperature": 0.5}, now {};'
             " judge of test/good was test/judge, now test/strict\n"
-            "  hint: give the same options, or leave --helmbench-resume out for a fresh run"
+            "  hint: give the same options, name an older session by a run of it (--helmbench-resume-run=N, `helmbench"
+            " runs` lists them), or leave --helmbench-resume out for a fresh run"
         ) in result.stderr.str() + result.stdout.str()
     assert provider.count == 0
     database = pytester.path / "helmbench.db"

@@ -70,7 +70,7 @@ def _seconds_to_the_summary(
     time.sleep(0.2)
     started = time.monotonic()
     session.interrupt(everybody=everybody)
-    awaited = f"helmbench: {_CONCURRENCY} calls on the wire may be paid: waiting up to 5 s for the replies"
+    awaited = f"helmbench: {_CONCURRENCY} calls on the wire may be billed: waiting up to 5 s for the replies"
     until(lambda: awaited in session.text, "it says what it waits for")
     if times == 2:
         time.sleep(0.3)

@@ -20,7 +20,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
 _INTRODUCTION = """\
 # Options
 
-What helmbench adds to `pytest --help`: {count} options, all named `--helmbench-…`, and the ini key of each. This page
+What helmbench adds to `pytest --help`: {count} settings: options, all named `--helmbench-…`,
+each with its ini key, and a few that are ini keys alone. This page
 is made from their declaration in `pytest_helmbench/options.py` and `core/kind_options.py`.
 
 * **The command line wins**, pytest's `addopts` and `PYTEST_ADDOPTS` included; then comes the ini key, then the default.

@@ -279,8 +279,8 @@ def test_a_budget_that_cannot_be_held_ends_the_session_with_the_way_out() -> Non
     asyncio.run(check())
     assert said == [
         "--helmbench-max-cost cannot be held: m has no known price and its reply names no cost\n"
-        "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or leave"
-        " --helmbench-max-cost out"
+        "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start anew"
+        " without --helmbench-max-cost"
     ]
 
 
@@ -336,8 +336,8 @@ def test_a_budget_without_a_price_is_given_up_when_calls_go_unanswered() -> None
     asyncio.run(check())
     assert said == [
         "--helmbench-max-cost cannot be held: m has no known price, and 3 calls were sent and not answered\n"
-        "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or leave"
-        " --helmbench-max-cost out"
+        "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start anew"
+        " without --helmbench-max-cost"
     ]
 
 

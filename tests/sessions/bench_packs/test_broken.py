@@ -155,7 +155,9 @@ def test_a_broken_pack_is_one_error_and_its_neighbours_run(
         "packs/unread/benchlocal.pack.json:4: manifest: this is no valid JSON: expecting ',' delimiter",
     ):
         assert line in printed, line
-    result.stdout.fnmatch_lines([f"{len(sentences) + 2} broken files: none of their cases ran (see ERRORS)"])
+    result.stdout.fnmatch_lines(
+        [f"{len(sentences) + 2} broken files or rows: none of their cases ran (see ERRORS)"]
+    )
     assert node_processes(pytester.path) == []
 
 

@@ -105,7 +105,7 @@ def test_a_second_ctrl_c_stops_at_once_and_keeps_what_came(
     _is_under_way(provider, database)
 
     session.interrupt(everybody=True)
-    until(lambda: "calls on the wire may be paid" in session.text, "it says what it waits for")
+    until(lambda: "calls on the wire may be billed" in session.text, "it says what it waits for")
     time.sleep(0.3)
     started = time.monotonic()
     session.interrupt(everybody=True)

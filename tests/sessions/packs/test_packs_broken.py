@@ -57,7 +57,7 @@ def test_broken_rows_error_with_all_that_is_wrong_and_stop_no_other(
         "benchmark/tasks.jsonl:6: id: 'one' is the id of another row (first in line 1)\n  hint: rename one of them",
         "benchmark/tasks.jsonl:9: metadata: this is text, not an object",
         "benchmark/tasks.jsonl:9: input.choices: the list is empty",
-        "6 broken files: none of their cases ran (see ERRORS)",
+        "6 broken files or rows: none of their cases ran (see ERRORS)",
     ):
         assert text in shown
     assert "Traceback" not in shown
@@ -105,7 +105,7 @@ nmae: x
         "ERROR benchmark/packs/bad/tasks.jsonl::line-2 - ",
         "PASSED benchmark/packs/good/tasks.jsonl::two[test/good]",
         "warning: manifest.yaml:3: manifest: unknown key 'farbe'",
-        "2 broken files: none of their cases ran (see ERRORS)",
+        "2 broken files or rows: none of their cases ran (see ERRORS)",
     ):
         assert text in shown
     assert result.ret == pytest.ExitCode.TESTS_FAILED
