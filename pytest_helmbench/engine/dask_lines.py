@@ -55,15 +55,20 @@ class LineListener:
             asked = self._asked = Queue(self._lines.name, client=self._client)
             while not self._closed:
                 frame = asked.get()
-                with suppress(ValueError, KeyError, TypeError):  # it is none of ours
+                with suppress(
+                    ValueError, KeyError, TypeError, ArithmeticError, RecursionError
+                ):  # it is none of ours
                     self._take(frame)
         except Exception:  # noqa: BLE001 - whatever a lost connection raises: those who asked over it begin anew
             return
 
     def _take(self, frame: bytes) -> None:
+        if not isinstance(frame, bytes):
+            raise TypeError("frame")
         head, _, message = frame.partition(b"\n")
         told = json.loads(head)
         back, number = str(told["back"]), int(told["number"])
+        number.to_bytes(_NUMBER_BYTES)
         if back not in self._back:
             self._back[back] = Queue(back, client=self._client)
         if message:

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
+from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.format_schema import FormatSchema
 from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.source import Fault, listed
@@ -148,7 +149,7 @@ def _unknown_keys(document: Document, error: ValidationError) -> Iterator[Fault]
             inside = f" in {_label(place)}" if place and isinstance(place[-1], str) else ""
             yield Fault(
                 document.line(*place, key),
-                f"unknown key {key!r}{inside}",
+                f"unknown key {named(key)}{inside}",
                 listed(key, known, "known keys" if len(known) > 1 else "the only key"),
             )
 

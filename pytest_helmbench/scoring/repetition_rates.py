@@ -14,6 +14,9 @@ from pytest_helmbench.scoring.rows import Row
 __all__ = ["FlakyCase", "RepetitionRates", "repetition_rates"]
 
 
+_MOST_K = 1_000  # the numbers of ways to choose more take time without end, in results of other tools too
+
+
 @dataclass(frozen=True, slots=True)
 class FlakyCase:
     """A case that passed in some repetitions and failed in others."""
@@ -30,7 +33,7 @@ class RepetitionRates:
     Args:
         cases: Those with two judged repetitions or more.
         flaky: Of them, in natural order.
-        pass_at: pass@k for k = 1, 2, …: the chance that one of k replies passes.
+        pass_at: pass@k for k = 1, 2, … up to 1,000: the chance that one of k replies passes.
         pass_hat: pass^k likewise: the chance that all k replies pass.
     """
 
@@ -65,7 +68,7 @@ def repetition_rates(rows: Iterable[tuple[str, Row]]) -> RepetitionRates | None:
         if 0 < passed < count
     ]
     at, hat = [], []
-    for k in range(1, most + 1):
+    for k in range(1, min(most, _MOST_K) + 1):
         known = [(passed, count) for passed, count in counts.values() if count >= k]
         at.append(_mean(1 - Fraction(comb(count - passed, k), comb(count, k)) for passed, count in known))
         hat.append(_mean(Fraction(comb(passed, k), comb(count, k)) for passed, count in known))

@@ -55,6 +55,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.weighting import Scoring
+from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.json_fields import a_text
 from pytest_helmbench.files.source import Fault, Findings, Reader, listed
 from pytest_helmbench.files.validation import validate
@@ -293,7 +294,7 @@ def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
     for key in document.names():
         if key not in known:
             hint = listed(key, known, "known keys")
-            yield Fault(document.line(key), f"unknown key {key!r}", hint, usable=True)
+            yield Fault(document.line(key), f"unknown key {named(key)}", hint, usable=True)
         elif multi and key == "evaluation":
             message = "evaluation means nothing in a multi-criteria scenario"
             hint = "remove it: CR1.md, CR2.md, … say what passes"
