@@ -54,3 +54,31 @@ def test_what_a_clause_says_of_the_answer(row: tuple[str, str], reply: str, pass
         "short_answer", {"question": question}, {"accepted_answers": [answer]}, reply, parity=False
     )
     assert found.passed is passed
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "reply"),
+    [
+        (
+            "Does ice float on water?",
+            "yes",
+            "Ice is a solid, and solids are heavy. So no, it sinks below water.",
+        ),
+        (
+            "Do cats see better in the dark than people?",
+            "yes",
+            "Their eyes are small. Hence no, they see worse.",
+        ),
+        (
+            "Is the moon larger than the earth?",
+            "no",
+            "It looks large in the sky. Therefore yes, it is larger.",
+        ),
+    ],
+)
+def test_what_a_reply_comes_to_is_not_read_from_its_other_words(
+    question: str, answer: str, reply: str
+) -> None:
+    row = {"question": question}
+    other = {"accepted_answers": [answer, "true" if answer == "yes" else "false"]}
+    assert not evaluate_answer("short_answer", row, other, reply, parity=False).passed

@@ -291,6 +291,8 @@ def _is_said_of_it(statement: str, text: str, answer: Accepted, row: ShortRow) -
     said = words(text)
     if answer.text not in ("yes", "no") or _YES_AND_NO.intersection((*said[:1], *said[-1:])):
         return False
+    if _CONCLUDED.search(text):
+        return False  # it says it, after all
     return polarity(statement, row.question) is (answer.text == "yes")
 
 
