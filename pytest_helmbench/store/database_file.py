@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_helmbench.store.damaged_values import RUNS, damage_in
-from pytest_helmbench.store.fault import StoreError
+from pytest_helmbench.store.fault import StoreError, is_locked
 from pytest_helmbench.store.newest_form import applied_migrations, create_newest, migration_names
 
 __all__ = ["FilePlace", "open_database", "transaction"]
@@ -127,13 +128,27 @@ def open_database(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     try:
         with transaction(conn):  # also finds out whether the file can be written at all
             _bring_to_newest_form(conn, path)
-        conn.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(conn, busy_timeout_s)
         conn.execute("PRAGMA synchronous = NORMAL")
         conn.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         conn.close()
         raise
     return conn
+
+
+def _write_ahead(conn: sqlite3.Connection, busy_timeout_s: float) -> None:
+    """Switch to the write-ahead log. SQLite does not wait here for another process that opens the same new file."""
+    until = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            conn.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_locked(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _bring_to_newest_form(conn: sqlite3.Connection, path: Path) -> None:
