@@ -13,7 +13,7 @@ import click
 
 from pytest_helmbench.cli.output import RESULTS_FILE, CommandError, complain
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.store.damaged_values import UNUSABLE
+from pytest_helmbench.store.damaged_values import MALFORMED
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.reading import damage_told
 
@@ -77,7 +77,7 @@ class _Commands(click.Group):
         """
         try:
             return super().invoke(context)
-        except UNUSABLE:
+        except MALFORMED:
             path = context.meta.get(RESULTS_FILE)
             if path is None:
                 raise

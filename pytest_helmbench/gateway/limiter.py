@@ -19,7 +19,6 @@ from pytest_helmbench.gateway.fault_streaks import FailedCase, FaultStreak
 from pytest_helmbench.gateway.limits import AdaptiveLimit, Budget, Rate
 from pytest_helmbench.gateway.local_servers import LocalServer
 from pytest_helmbench.gateway.permits import (
-    CANNOT_BE_HELD,
     AttemptUsage,
     BudgetSpentError,
     Ending,
@@ -245,7 +244,7 @@ class Limiter:
         if self.budget.most_usd is None or self.closed is not None:
             return
         sentence = (
-            f"{CANNOT_BE_HELD}: {why}\n"
+            f"--helmbench-max-cost cannot be held: {why}\n"
             "  hint: give the model a `price:` in a models.yml of your own (--helmbench-models-file), or start anew"
             " without --helmbench-max-cost"
         )

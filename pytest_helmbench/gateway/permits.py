@@ -10,7 +10,6 @@ from pytest_helmbench.core.outcome import Usage
 from pytest_helmbench.core.problem import HelmbenchError
 
 __all__ = [
-    "CANNOT_BE_HELD",
     "AttemptUsage",
     "BudgetSpentError",
     "Ending",
@@ -23,9 +22,6 @@ __all__ = [
     "RefusedError",
     "SessionLimits",
 ]
-
-CANNOT_BE_HELD = "--helmbench-max-cost cannot be held"
-"""How the sentence begins that ends a session for want of a price."""
 
 
 class RefusedError(HelmbenchError):

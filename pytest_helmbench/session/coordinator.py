@@ -11,7 +11,7 @@ from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.limiter import Limiter
-from pytest_helmbench.gateway.permits import CANNOT_BE_HELD, NotStoredError, SessionLimits
+from pytest_helmbench.gateway.permits import NotStoredError, SessionLimits
 from pytest_helmbench.gateway.reply_cache import CacheMode, ReplyCache
 from pytest_helmbench.gateway.retries import Patience
 from pytest_helmbench.session.commits import Commits
@@ -282,7 +282,7 @@ class Coordinator:
         left = planned - sum(tally.judged for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
             same = "go on with the same command and --helmbench-resume"
-            if self.overdrawn is not None and self.overdrawn.startswith(CANNOT_BE_HELD):
+            if self.overdrawn is not None:  # for want of a price
                 same = f"once the model has a price, {same}"
             stopped = f", {', '.join(self.stopped_models)} stopped" if self.stopped_models else ""
             self.goes_on = f"{left} of {planned} cases are not judged{stopped}: {same}"

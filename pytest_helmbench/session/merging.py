@@ -23,11 +23,12 @@ from pytest_helmbench.session.shard_sessions import (
     sessions_of,
 )
 from pytest_helmbench.session.stored_scores import run_totals, scored_run
+from pytest_helmbench.store.damaged_values import MALFORMED
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.merged_file import MergedFile, MergedRun, Pick
 from pytest_helmbench.store.plans import RunFacts
 from pytest_helmbench.store.run_rows import iso_time, own_process
-from pytest_helmbench.store.shard_files import MALFORMED, ShardFile, ShardRun, read_shard_file
+from pytest_helmbench.store.shard_files import ShardFile, ShardRun, read_shard_file
 
 __all__ = ["Merged", "MergedShards", "merged_shards"]
 

@@ -7,11 +7,12 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from pytest_helmbench.store.damaged_values import UNUSABLE, damage_in
+from pytest_helmbench.store.damaged_values import MALFORMED, damage_in
 from pytest_helmbench.store.fault import StoreError, is_of_a_value, store_error
 
 __all__ = [
-    "UNUSABLE",
+    "damage_of",
+    "damage_told",
     "has_table",
     "opened",
     "reading",
@@ -31,7 +32,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     with contextlib.closing(opened(path)) as conn:
         try:
             yield conn
-        except (sqlite3.Error, *UNUSABLE) as error:
+        except (sqlite3.Error, *MALFORMED) as error:
             if isinstance(error, sqlite3.Error) and not is_of_a_value(error):
                 raise store_error(path, error) from error
             damage = damage_in(conn, path)
@@ -88,7 +89,7 @@ def damage_told(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except UNUSABLE as error:
+    except MALFORMED as error:
         damage = damage_of(path)
         if damage is None:
             raise

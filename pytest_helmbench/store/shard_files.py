@@ -14,6 +14,7 @@ from typing import Any
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.store.damaged_values import MALFORMED
 from pytest_helmbench.store.fault import StoreError, store_error
 from pytest_helmbench.store.leases import LEASE_S, holder_of
 from pytest_helmbench.store.named_rows import columns_of, named_rows
@@ -21,19 +22,7 @@ from pytest_helmbench.store.newest_form import migration_names
 from pytest_helmbench.store.run_rows import seconds_since_epoch
 from pytest_helmbench.store.shard_claims import UNCHANGED, check_forms, check_share
 
-__all__ = ["MALFORMED", "ShardFile", "ShardRun", "read_only_uri", "read_shard_file"]
-
-MALFORMED = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    RecursionError,
-    ArithmeticError,
-    MemoryError,
-    zlib.error,
-)
-"""What comes of values that no version of ours has written."""
+__all__ = ["ShardFile", "ShardRun", "read_only_uri", "read_shard_file"]
 
 _LONGEST_PLAN = 2**30
 
