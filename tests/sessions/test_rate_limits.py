@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import time
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from provider import Provider, Request
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import category, clear_environment, judged, rows, run_tree, write_tree
 
 _MODES = pytest.mark.parametrize("mode", ["-n0", "-n2"])
 
@@ -39,6 +40,25 @@ def test_a_provider_that_only_asks_for_pauses_ends_its_model_with_the_reason(
     assert "it asks for a pause of 3 s, after 3 s without a reply; a case may take 5 s" in result.stdout.str()
     found = rows(pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results")
     assert found == [("model_stopped",)]
+
+
+@pytest.mark.parametrize("role", ["model", "judge"])
+def test_a_skip_says_first_that_the_model_was_stopped(
+    pytester: pytest.Pytester, provider: Provider, role: str
+) -> None:
+    tree = category("RISK") if role == "model" else judged("fine")
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": tree})
+    provider.answers(status=429, retry_after=3600, when=lambda ask: ask.is_judge is (role == "judge"))
+    options = ("-rs", "-v", "--helmbench-marking-model=test/judge", "--junitxml=junit.xml")
+
+    result = run_tree(pytester, *options, url=provider.url)
+
+    result.assert_outcomes(skipped=1)
+    why = f"not judged, since the {role} was stopped: the provider answered 429 ("
+    (short,) = [line for line in result.outlines if line.startswith("SKIPPED")]
+    assert why in short
+    (skipped,) = ElementTree.parse(pytester.path / "junit.xml").iter("skipped")
+    assert str(skipped.get("message")).startswith(why)
 
 
 def test_a_provider_that_limits_now_and_then_fails_no_case(

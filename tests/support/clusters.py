@@ -1,22 +1,37 @@
-"""Real Dask clusters for tests: a scheduler and workers in processes of their own, to be killed."""
+"""Real Dask clusters for tests: a scheduler and workers in processes of their own, to be killed.
+
+They are forked from a server that has imported Dask, which costs more than all else that they do.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import secrets
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked import Forked as Process
 from sessions import until
 
-__all__ = ["Cluster", "Process", "opened_cluster"]
+__all__ = ["Cluster", "Process", "import_dask", "opened_cluster"]
 
-Process = subprocess.Popen[bytes]
+_DASK = "distributed"
+_OURS = (
+    "pytest_helmbench.engine.dask_cluster",
+    "pytest_helmbench.engine.dask_judges",
+    "pytest_helmbench.engine.dask_lines",
+)
+
+
+def import_dask() -> None:
+    """Import what sessions with a cluster do: before `pytester`, which forgets what is imported after it."""
+    for name in (_DASK, *_OURS):
+        importlib.import_module(name)
 
 
 @dataclass(frozen=True)
@@ -80,9 +95,7 @@ def opened_cluster(folder: Path) -> Iterator[Cluster]:
 def _started(*arguments: str, log: Path) -> Iterator[Process]:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *arguments], env=environ, stdout=output, stderr=output
-        )
+        process = Process("-m", *arguments, cwd=Path.cwd(), env=environ, output=output, imported=(_DASK,))
     try:
         yield process
     finally:

@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -67,12 +68,15 @@ class Forked:
         cwd: Where it runs.
         env: Its whole environment.
         output: Gets what it prints, errors too.
+        imported: Modules that it has imported, beyond what all have.
     """
 
-    def __init__(self, *words: str, cwd: Path, env: Mapping[str, str], output: IO[bytes]) -> None:
+    def __init__(
+        self, *words: str, cwd: Path, env: Mapping[str, str], output: IO[bytes], imported: Sequence[str] = ()
+    ) -> None:
         self._code: int | None = None
         self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(str(_socket()))
+        self._connection.connect(str(_start(*imported) if imported else _socket()))
         ended_by = (signal.SIGTERM, signal.SIGHUP)
         ignored = [int(number) for number in ended_by if signal.getsignal(number) == signal.SIG_IGN]
         order = marshal.dumps((str(cwd), dict(env), 0, ignored, list(words)))
@@ -102,6 +106,11 @@ class Forked:
             self._connection.close()
         return self._code
 
+    def kill(self) -> None:
+        """Kill it, if it has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
     def _number(self) -> int:
         return int(self._connection.recv(_NUMBER_BYTES, socket.MSG_WAITALL))
 
@@ -111,13 +120,14 @@ def _socket() -> Path:
 
 
 @cache
-def _start() -> Path:
-    """Return the socket of the server; the first of all workers to ask starts it."""
-    folder = Path(_ENVIRONMENT[_SHARED]) if _SHARED in _ENVIRONMENT else share_server()
-    path = folder / "socket"
+def _start(*imported: str) -> Path:
+    """Return the socket of a server that has imported these modules; the first of all workers to ask starts it."""
+    folder = _shared_folder()
+    # The path of a socket has at most 107 bytes.
+    path = folder / f"socket-{zlib.crc32(' '.join(imported).encode()):x}"
     with suppress(FileExistsError):
-        (folder / "started").mkdir()
-        command = [sys.executable, "-u", str(_FOLDER / "server.py"), str(path)]
+        path.with_name(f"{path.name}.started").mkdir()
+        command = [sys.executable, "-u", str(_FOLDER / "server.py"), str(path), *imported]
         alive = (os.POSIX_SPAWN_OPEN, 0, str(folder / _ALIVE), os.O_RDONLY, 0)
         # In the session of this process, so that what it forks may join the groups of whoever asks.
         os.posix_spawn(sys.executable, command, _ENVIRONMENT, file_actions=[alive], setpgroup=0)
@@ -126,6 +136,12 @@ def _start() -> Path:
         assert time.monotonic() < until, "the server of forked processes never started"
         time.sleep(0.01)
     return path
+
+
+def _shared_folder() -> Path:
+    if _known:
+        return _known[0].parent
+    return Path(_ENVIRONMENT[_SHARED]) if _SHARED in _ENVIRONMENT else share_server()
 
 
 def share_server() -> Path:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from clusters import Cluster, Process, opened_cluster
+from clusters import Cluster, Process, import_dask, opened_cluster
 from engines import Running, containers
 from packs import write_pack
 from provider import Answer, Provider, Request
@@ -38,6 +38,11 @@ def ask(text):
 first = ask("first question")
 pathlib.Path("answer.txt").write_text(ask("second question after " + first))
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _dask_is_imported() -> None:
+    import_dask()
 
 
 @pytest.fixture(autouse=True)

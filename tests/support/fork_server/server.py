@@ -1,4 +1,4 @@
-"""Imports what sessions import and becomes, in a fork, each Python that a client asks for: `server.py SOCKET`.
+"""Imports what sessions import and becomes, in a fork, each Python that a client asks for: `server.py SOCKET MODULES`.
 
 It ends when its standard input does, which its owner holds open.
 """
@@ -9,6 +9,7 @@ import array
 import atexit
 import contextlib
 import gc
+import importlib
 import marshal
 import os
 import runpy
@@ -38,6 +39,8 @@ class _Imports:
         from pytest_helmbench.benchmarks.registry import all_places
 
         import_everything()
+        for name in sys.argv[2:]:
+            importlib.import_module(name)
         serve_from(Path(sys.argv[1]))
         all_places.cache_clear()  # a fork may find more distributions
         del sys.path[0]
