@@ -29,7 +29,7 @@ def refuse_empty_selection(benchmarks: Sequence[Loaded], selection: Selection) -
     if not known:
         raise SelectError(
             f"--helmbench-select={selection.text}: nothing here has codes\n"
-            "  hint: rows and scenarios of packs are chosen with -k or by their node id"
+            "  hint: tests, rows and scenarios of packs are chosen with -k or by their node id"
         )
     near = [code for word in selection.text.split(",") for code in get_close_matches(word.strip(" ~"), known)]
     shown = ", ".join(list(dict.fromkeys(near))[:_NAMED] or known[:_NAMED])

@@ -116,6 +116,16 @@ def test_a_selection_that_matches_nothing_names_near_codes(
     )
 
 
+def test_a_selection_over_ordinary_tests_alone_is_a_slip_where_it_is_given(ordinary: pytest.Pytester) -> None:
+    result = run_pytest(ordinary, "test_own.py", "--helmbench-select=P9")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --helmbench-select=P9: nothing here has codes"])
+
+    with (ordinary.path / "tox.ini").open("a", encoding="utf-8") as ini:
+        ini.write("\nhelmbench_select = P9\n")
+    assert run_pytest(ordinary, "test_own.py", "--helmbench-repeat=2").ret == pytest.ExitCode.OK
+
+
 def test_a_selection_that_only_something_broken_matches_is_no_slip(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

@@ -177,8 +177,10 @@ def test_models_and_own_parameters_share_the_brackets_and_ids_and_markers_select
     )
     assert collected(result) == ["test_says[a/b-r2-left]"]
 
-    result = run_own_tests(pytester, None, "--collect-only", "-q", "--helmbench-select=P1", models=("a/b",))
-    assert collected(result) == ["test_own"]
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    paths = ("test_own.py", "benchmark", "--collect-only", "-q")
+    result = run_own_tests(pytester, None, *paths, "--helmbench-select=P1", models=("a/b",))
+    assert collected(result) == ["test_own", "P1-B1-S1-C1-PT1[a/b]"]
 
 
 def test_a_dry_run_skips_them_and_a_model_that_cannot_be_used_skips_its_own(

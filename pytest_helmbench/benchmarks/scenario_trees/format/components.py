@@ -163,10 +163,16 @@ def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind, found: 
 def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
     found = []
     for path in sorted(folder.iterdir(), key=file_order):
-        if path.name.startswith(".") or path.suffix.lower() != ".md" or path.stem.lower() == "readme":
+        is_text = path.suffix.lower() == ".md"
+        if path.name.startswith(".") or path.stem.lower() == "readme" or path.is_dir():
             continue
-        if kind.code.match(bare_name(path.stem)):
+        if not is_text and not looks_like_component(path):
+            continue
+        if is_text and kind.code.match(bare_name(path.stem)):
             found.append(path)
+        elif not is_text:
+            message = f"the file is ignored: {path.name!r} does not end in .md"
+            reader.findings.add(path, Fault(None, message, f"name it like {kind.example}.md to use it"))
         else:
             hint = f"name it like {kind.example}.md to use it"
             message = f"the file is ignored: {path.stem!r} is no code of {kind.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -27,7 +28,9 @@ _PROMPT = re.compile(r"S\d+[A-Z]?\Z")
 _RUBRIC = re.compile(r"CR\d+\Z")
 _RETIRED = re.compile(r"(?:MFMCQ|Q\d+)\Z")
 _FILES = ("conditions", "user-contexts", "perturbations", "criteria")
-_COMPONENT = re.compile(r"(?P<axis>C|U|PT?)[-_ ]?\d+[a-z]?\Z", re.IGNORECASE)
+_COMPONENT = re.compile(
+    r"(?:P\d+-B\d+-S\d+[A-Z]?-(?:C\d+-)?(?:U\d+-)?)?(?P<axis>C|U|PT?)[-_ ]?\d+[a-z]?\Z", re.IGNORECASE
+)
 _AXES = {"c": "conditions", "u": "user-contexts", "p": "perturbations", "pt": "perturbations"}
 _TEXTS = (".md", ".markdown", ".txt")
 
@@ -141,7 +144,7 @@ def files_of(folder: ScenarioFolder) -> ScenarioFiles:
     schemas = [item for item in files if item.suffix == ".json" and bare_name(item.stem) == folder.local]
     rubrics = [item for item in texts if _RUBRIC.match(bare_name(item.stem))]
     missing = folder.path / f"{folder.local}.md"
-    faults = [*_strays(files, folder)]
+    faults = [*_strays(files, folder), *_buried(folder.path)]
     faults += [*_doubles(own), *_doubles(multi), *_doubles(schemas), *_doubles(rubrics)]
     if own and multi:
         message = f"the folder has two prompts, {own[0].name} and {multi[0].name}"
@@ -203,6 +206,21 @@ def _strays(files: list[Path], folder: ScenarioFolder) -> Iterator[tuple[Path, F
             yield path, Fault(None, message, hint, usable=True)
         elif path.suffix.lower() in _TEXTS and not (path.suffix == ".md" and code in _FILES):
             yield from _misnamed(path, code, folder)
+
+
+def _buried(folder: Path) -> Iterator[tuple[Path, Fault]]:
+    """File components in folders that nobody reads: `user_contexts/U1.md`, `perturbations/more/PT7.md`."""
+    read = {str(folder), *(str(folder / axis) for axis in _AXES.values())}
+    for place, subfolders, names in os.walk(folder):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        if place in read:
+            continue
+        for path in sorted((Path(place, name) for name in names), key=file_order):
+            component = _COMPONENT.match(bare_name(path.stem)) if path.suffix.lower() in _TEXTS else None
+            if component is not None or (path.suffix == ".md" and path.stem in _AXES.values()):
+                axis = f"{_AXES[component['axis'].lower()]}/" if component is not None else path.name
+                message = f"{path.name} is read by nobody: its folder is none of the format"
+                yield path, Fault(None, message, f"move it to {folder.name}/{axis}")
 
 
 def _misnamed(path: Path, code: str, folder: ScenarioFolder) -> Iterator[tuple[Path, Fault]]:

@@ -82,6 +82,35 @@ def test_a_component_loose_in_a_scenario_folder_is_an_error(tmp_path: Path, name
     assert tree.scenarios == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("user_contexts/U1.md", "user-contexts/"),
+        ("perturbation/PT4.md", "perturbations/"),
+        ("perturbations/more/PT7.md", "perturbations/"),
+        ("old/perturbations.md", "perturbations.md"),
+    ],
+)
+def test_a_component_in_a_folder_that_nobody_reads_is_an_error(tmp_path: Path, name: str, place: str) -> None:
+    tree = _load(tmp_path, {f"P1-B1-S1/{name}": _PT2, "P1-B1-S1/pictures/notes.md": "Later.\n"})
+    assert _problems(tree) == [
+        f"P1-B1-S1/{name}: {Path(name).name} is read by nobody: its folder is none of the format\n"
+        f"  hint: move it to P1-B1-S1/{place}"
+    ]
+    assert tree.scenarios == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["P1-B1-S1-PT4.md", "P1-B1-S1-C1-PT4.md", "perturbations/P1-B1-S1-PT4.md", "perturbations/PT4.txt"],
+)
+def test_a_component_named_by_a_whole_code_or_without_md_is_an_error(tmp_path: Path, name: str) -> None:
+    tree = _load(tmp_path, {f"P1-B1-S1/{name}": _PT2})
+    (problem,) = _problems(tree)
+    assert problem.startswith(f"P1-B1-S1/{name}: ")
+    assert tree.scenarios == {}
+
+
 @pytest.mark.parametrize("name", ["user_contexts.md", "perturbation.md", "Conditions.md", "conditions.txt"])
 def test_a_misspelt_component_file_is_an_error(tmp_path: Path, name: str) -> None:
     (problem,) = _problems(_load(tmp_path, {f"P1-B1-S1/{name}": "# C9\n\nx\n"}))
