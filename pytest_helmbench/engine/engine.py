@@ -163,6 +163,11 @@ class Engine(Generic[JobT]):
         """Start a job now, whatever the window says; `obtain` takes its outcome."""
         self._loop.soon(self._launch_at_once, job)
 
+    def outcome_at_hand(self, job: JobT) -> Outcome | None:
+        """Return the outcome that `obtain` would not have to wait for; it stays to be taken. None for an error too."""
+        _, result = self._done.get(job, (-1, None))
+        return result if isinstance(result, Outcome) else None
+
     def has_ended(self, job: JobT) -> bool:
         """Return whether there is nothing more to wait for: a job has ended, or everything has."""
         return job in self._done or self.cancelled is not None or not self._loop.alive

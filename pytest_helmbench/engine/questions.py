@@ -126,7 +126,7 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply) -> AskJ
         try:
             return await context.judges.ask(call, context.clock, context.watch)
         except (CallFailedError, ModelStoppedError) as error:
-            whose = f"the call of the judge {judge_id} failed: " if len(known) > 1 else None
-            raise UnjudgedError(with_reply(fault_outcome(error, "judge_", whose), reply)) from error
+            named = judge_id if len(known) > 1 else ""
+            raise UnjudgedError(with_reply(fault_outcome(error, "judge_", named), reply)) from error
 
     return ask

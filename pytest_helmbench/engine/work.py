@@ -177,19 +177,29 @@ class Work(Protocol):
         """
 
 
-def fault_outcome(error: HelmbenchError, prefix: str = "", said_first: str | None = None) -> Outcome:
+def fault_outcome(error: HelmbenchError, prefix: str = "", judge: str = "") -> Outcome:
     """Return what a case gets whose call brought no reply: never a verdict.
 
     Args:
         error: `CallFailedError`, `RefusedError` or one of its kinds.
         prefix: `judge_` for a judge's call.
-        said_first: Whose call it was, before the fault; None for what the prefix says.
+        judge: Id of the judge whose call it was, where there are several.
     """
-    whose = said_first if said_first is not None else "the judge's call failed: " if prefix else ""
+    whose = (
+        ""
+        if not prefix
+        else f"the call of the judge {judge} failed: "
+        if judge
+        else "the judge's call failed: "
+    )
     if isinstance(error, ModelStoppedError):
         # What was not asked is no error of its own: the fault is told once, with the cases that found it out.
-        verdict = Verdict.ERROR if isinstance(error, ModelFoundStoppedError) else Verdict.SKIPPED
-        return Outcome(verdict, f"{prefix}model_stopped", f"{whose}{error}")
+        if isinstance(error, ModelFoundStoppedError):
+            return Outcome(Verdict.ERROR, f"{prefix}model_stopped", f"{whose}{error}")
+        who = f"judge {judge}".strip() if prefix else "model"
+        return Outcome(
+            Verdict.SKIPPED, f"{prefix}model_stopped", f"not judged, since the {who} was stopped: {error}"
+        )
     if isinstance(error, NotStoredError):
         return Outcome(Verdict.ERROR, "not_stored", str(error))
     if isinstance(error, RefusedError):

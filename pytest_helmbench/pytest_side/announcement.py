@@ -128,7 +128,8 @@ class Announcer:
                 if settings.dry_run
                 else "; ".join(dict.fromkeys(run.why_not for run in plan.runs))
             )
-            return [f"helmbench: dry run ({why}): {plan.tests} cases are composed, nothing is called"]
+            line = f"helmbench: dry run ({why}): {plan.tests} cases are composed, nothing is called"
+            return [line, *gate_warnings(self._coordinator, plan)]
         price = None if span is None else (span.low, span.expected, span.high)
         models = list(dict.fromkeys(run.model for run in plan.runs if run.usable))
         db = _shown_path(self._config, settings.db)

@@ -246,6 +246,16 @@ class CaseItem(pytest.Item):
         plugin = self.config.stash[PLUGIN]
         pytest.fail(failure_text(self.job, outcome, with_text=plugin.settings.with_text), pytrace=False)
 
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """As pytest has it; paths are looked up once for all items of a file."""
+        path, line, name = self.reportinfo()
+        known = self.config.stash[PLUGIN].known_paths
+        shown = known.get(path)
+        if shown is None:
+            shown = known[path] = super().location[0]
+        return shown, line, name
+
     def teardown(self) -> None:
         """Keep of a passed outcome only that it passed; a judged verdict stands under reruns."""
         if self.outcome is not None and self.outcome.verdict is Verdict.PASSED:

@@ -46,6 +46,7 @@ class LiveLine:
         self._shown = False
         self._said_limited: set[str] = set()
         self._reporter: Any = None
+        self._terminal: bool | None = None
         self._expected_usd: float | None = None
         self._knows_price = False
 
@@ -125,7 +126,10 @@ class LiveLine:
         return self._reporter
 
     def _on_a_terminal(self) -> bool:
-        return self._printer() is not None and not in_ci() and bool(getattr(self._reporter, "isatty", False))
+        """Return whether there is one; looked at once, since this is asked three times a case."""
+        if self._terminal is None and self._printer() is not None:
+            self._terminal = not in_ci() and bool(getattr(self._reporter, "isatty", False))
+        return bool(self._terminal)
 
     def _write(self, text: Callable[[int], str], *, on_its_own: bool = False) -> None:
         """Write past the capture; the width can be asked only there, where standard output is the terminal.

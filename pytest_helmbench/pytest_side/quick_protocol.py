@@ -1,12 +1,14 @@
 """A shorter way from an item to its three reports, taken while nobody but pytest's own plugins looks at the item.
 
 pytest calls some twenty functions around each phase of a test; of a case that passes only the first phase does
-anything. What is left out here has nothing to do for an item without fixtures and marks (`docs/design.md`).
+anything, and nothing at all where nobody has to wait for its outcome. What is left out here has nothing to do for an
+item without fixtures and marks (`docs/design.md`).
 """
 
 from __future__ import annotations
 
 import bdb
+import copy
 import os
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +37,7 @@ _REPLACED = ("runner", "skipping")
 """Plugins of pytest whose part in the setup of an item is done here: parents are set up, and marks there are none."""
 
 _CURRENT = "PYTEST_CURRENT_TEST"
+_LOGGING = "logging-plugin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class QuickProtocol:
         self._within: pytest.Item | None = None
         self._setup: Callable[..., object] = _nothing
         self._teardown: Callable[..., object] = _nothing
+        self._stop: Callable[..., object] = _nothing
 
     def pytest_plugin_registered(self) -> None:
         """Look again who listens."""
@@ -116,22 +120,41 @@ class QuickProtocol:
             absent = [plugin for plugin in manager.get_plugins() if plugin not in known]
             absent += [manager.get_plugin(name) for name in _REPLACED]
             self._setup = manager.subset_hook_caller("pytest_runtest_setup", absent)
-            others = [
-                plugin
-                for plugin in manager.get_plugins()
-                if plugin is not manager.get_plugin("logging-plugin")
-            ]
+            logging = manager.get_plugin(_LOGGING)
+            others = [plugin for plugin in manager.get_plugins() if plugin is not logging]
             self._teardown = manager.subset_hook_caller("pytest_runtest_teardown", others)
+            self._stop = manager.subset_hook_caller("pytest_runtest_teardown", [logging])
         return file
 
     def _run(self, item: CaseItem, nextitem: pytest.Item, ihook: Any) -> None:
-        ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        location = item.location
+        ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
         os.environ[_CURRENT] = f"{item.nodeid} (setup)".replace("\0", "(null)")
         try:
-            self._phases(item, nextitem, ihook)
+            if self._plugin.has_passed(item):
+                self._pass(item, ihook)
+            else:
+                self._phases(item, nextitem, ihook)
         finally:
             os.environ.pop(_CURRENT, None)
-        ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
+
+    def _pass(self, item: CaseItem, ihook: Any) -> None:
+        """Report the phases of a case that has passed by now: nothing runs that anybody could capture or log."""
+        call = _called("setup", item.setup)
+        if call.excinfo is not None:
+            self._report(item, call, ihook)
+            self._report(item, _called("teardown", item.teardown), ihook)
+            return
+        setup = pytest.TestReport.from_item_and_call(item, call)
+        passed, ended = _report_of("call", setup), _report_of("teardown", setup)
+        for report in (setup, passed):
+            ihook.pytest_runtest_logreport(report=self._plugin.completed(report, item))
+        item.teardown()
+        if item.session.shouldfail or item.session.shouldstop:
+            self._report(item, _called("teardown", lambda: self._stop(item=item, nextitem=None)), ihook)
+        else:
+            ihook.pytest_runtest_logreport(report=self._plugin.completed(ended, item))
 
     def _phases(self, item: CaseItem, nextitem: pytest.Item, ihook: Any) -> None:
         self._within = item
@@ -175,6 +198,16 @@ class QuickProtocol:
 
 def _called(when: Any, act: Callable[[], object]) -> pytest.CallInfo[Any]:
     return pytest.CallInfo.from_call(act, when, reraise=(pytest.exit.Exception, KeyboardInterrupt))
+
+
+def _report_of(when: Any, like: pytest.TestReport) -> pytest.TestReport:
+    """Return the report of a phase that took no time, of an item that passes."""
+    report = copy.copy(like)
+    report.when = when
+    report.duration = 0.0
+    report.sections = []
+    report.user_properties = list(like.user_properties)
+    return report
 
 
 def _is_known(impl: Any) -> bool:

@@ -86,6 +86,8 @@ class SessionPlugin:
         self._library = library
         self._role = role
         self._coordinator = coordinator
+        self.known_paths: dict[str, str] = {}
+        """Files of cases as pytest shows them."""
         self._hides_text = in_ci() and not settings.with_text
         self._notes = notes
         self._live = live
@@ -218,6 +220,14 @@ class SessionPlugin:
             return item.outcome
         return self._obtained(item, item.job)
 
+    def has_passed(self, item: CaseItem) -> bool:
+        """Return whether nobody has to wait for an item, and it passes: then none of its phases does anything."""
+        engine = self._role.engine
+        if engine is None or item.outcome is not None:
+            return False
+        outcome = engine.outcome_at_hand(item.job)
+        return outcome is not None and outcome.verdict is Verdict.PASSED
+
     def obtain_of(self, item: ScenarioItem, job: CaseJob) -> Outcome:
         """Return the outcome of one of the cases of an item, and say how far the session is where that is due."""
         outcome = self._obtained(item, job)
@@ -290,6 +300,7 @@ class SessionPlugin:
     def _load_what_is_named(self) -> None:
         if self._coordinator is None:
             return
+        is_named = self._config.getoption("helmbench_select") is not None
         for argument in self._config.args:
             path = self._config.invocation_params.dir / argument.split("::")[0]
             inside = benchmark_root(path)
@@ -298,10 +309,11 @@ class SessionPlugin:
                     self._library.load(root)
                 except HelmbenchError as error:
                     if isinstance(error, UnreadableBenchmarkError) and is_closed(root):
-                        continue  # it becomes an item that errors
+                        is_named = False  # it becomes an item that errors
+                        continue
                     raise pytest.UsageError(self._text_of(error)) from error
         try:
-            if self.settings.selection is not None and self._library.loaded:
+            if self.settings.selection is not None and (self._library.loaded or is_named):
                 refuse_empty_selection(self._library.loaded, self.settings.selection)
             _ = self._library.samples  # one that cannot be drawn is told before anything is collected
         except HelmbenchError as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord
+from pytest_helmbench.core.outcome import AttemptRecord, ResultRecord, Verdict
 from pytest_helmbench.engine.case_engine import Resumed
 from pytest_helmbench.gateway.backend import LocalBackend
 from pytest_helmbench.gateway.limiter import Limiter
@@ -87,7 +87,7 @@ class Coordinator:
             self.book.prepare(plan, self.library.loaded)
         left = self.book.left(plan)
         self.anchors = tuple(planned_anchors(left, self.library, self.book.targets, self.settings))
-        if self.baselines is not None and not plan.dry:
+        if self.baselines is not None:
             names = {run.key: self.library.load(Path(run.benchmark)).outline.name for run in plan.runs}
             self.baselines.find([(run.key, names[run.key], run.model) for run in plan.runs])
 
@@ -267,7 +267,7 @@ class Coordinator:
                     self._total_packs(tick)
             finally:
                 self.book.close(interrupted=interrupted, tick=tick)
-            if interrupted or self.stopped_models or self.overdrawn is not None:
+            if interrupted or self.overdrawn is not None or self._has_unjudged:
                 self._note_what_is_left()
             if not interrupted and self.book.store is not None and self.book.store.fault is None:
                 for name, shrunk in self.book.shrunk():
@@ -275,11 +275,18 @@ class Coordinator:
             self.library.write_runs(self.book.run_ids(), self.book.db)
             self.library.end()
 
+    @property
+    def _has_unjudged(self) -> bool:
+        """Whether cases have no verdict that the same command can bring: errors, a stopped model, a spent budget."""
+        spent = self.limiter is not None and self.limiter.refused_for_budget
+        errors = any(tally.verdicts[Verdict.ERROR] for tally in self.book.tallies.values())
+        return bool(self.stopped_models or spent or errors)
+
     def _note_what_is_left(self) -> None:
-        """Say how a session goes on that was ended before its time."""
+        """Say how a session goes on that has left cases without a verdict."""
         book = self.book
         planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
-        left = planned - sum(tally.judged for tally in book.tallies.values())
+        left = planned - sum(tally.judged + tally.stopped_early for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
             same = "go on with the same command and --helmbench-resume"
             if self.overdrawn is not None:  # for want of a price

@@ -190,6 +190,22 @@ def test_a_baseline_that_is_not_there_is_said_before_the_run_and_fails_it(
     assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM evaluation_runs") == [(1,)]
 
 
+def test_a_dry_run_says_what_drop_a_comparison_can_find(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _tree(pytester)
+    _wrong_on(provider, (1,))
+    run_tree(pytester, "--tb=no", url=provider.url)
+    _wrong_on(provider, (2,))
+
+    dry = run_tree(pytester, "--helmbench-dry-run", "--helmbench-baseline=1", url=provider.url)
+    asked = run_tree(pytester, "--helmbench-baseline=1", url=provider.url)
+
+    found = [line for line in dry.outlines if line.startswith("helmbench: compared with run 1: a drop of ")]
+    assert len(found) == 1
+    assert found[0] in asked.outlines
+
+
 def test_stored_runs_are_compared_by_number_file_and_baseline_file(
     pytester: pytest.Pytester,
     provider: Provider,

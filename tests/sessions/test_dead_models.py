@@ -72,6 +72,27 @@ def test_a_model_whose_first_20_cases_end_alike_is_stopped_and_others_go_on(
     again.assert_outcomes(passed=120)
 
 
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+@pytest.mark.parametrize("port", [None, 9])
+def test_a_server_that_answers_nothing_names_the_way_to_go_on(
+    pytester: pytest.Pytester, provider: Provider, mode: str, port: int | None
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK", "RISK")})
+    provider.answers(status=500)
+    url = provider.url if port is None else f"http://127.0.0.1:{port}/v1"
+
+    result = run_tree(pytester, mode, "--helmbench-max-retries=0", url=url)
+
+    result.assert_outcomes(errors=3)
+    said = "3 of 3 cases are not judged: go on with the same command and --helmbench-resume"
+    assert result.outlines.count(said) == 1
+
+    provider.answers()
+    again = run_tree(pytester, mode, "--helmbench-resume", url=provider.url)
+    again.assert_outcomes(passed=3)
+    assert "--helmbench-resume" not in again.stdout.str()
+
+
 @pytest.mark.parametrize("retries", [0, 2])
 def test_permanent_faults_are_not_tried_again_whatever_their_status(
     pytester: pytest.Pytester, provider: Provider, retries: int
