@@ -179,3 +179,13 @@ def test_words_have_meanings_and_opposites() -> None:
     assert meaning("harmless") == meaning("safe") == (meaning("danger")[0], -1)
     assert meaning("painless") == (meaning("sting")[0], -1)
     assert meaning("gatepost") == ("gatepost", 1)
+
+
+@pytest.mark.parametrize(
+    "reply", ["3/0 of them.", "1.5/0 of them.", "1.5/2 of them.", "7 in 0 of them.", "٣/٠ of them."]
+)
+def test_amounts_that_are_no_numbers_are_judged(reply: str) -> None:
+    rubric = {"type": "contains_any", "min_token_f1": 0.6, "accepted_answers": ["About 25 percent of them"]}
+    given = {"prompt": "What percentage of them live there?"}
+
+    assert not evaluate_answer("free_response", given, {"rubric": rubric}, reply, parity=False).passed

@@ -21,13 +21,16 @@ __all__ = ["Claim", "Word", "calls_false", "claims", "refuted"]
 
 _CLAUSE_END = re.compile(
     r"[,;:()]\s?|\s-\s|\.\s|\s(?=so that\s)"
-    r"|\s(?:but|while|whereas|although|though|however|yet|because|since|so(?! that)|and)\s"
+    r"|\s(?:but|while|whereas|although|though|however|yet|since|so(?! that)|and)\s"
+    r"|(?<!\Anot)(?<![,;:] not)(?<!is not)(?<!are not)(?<!was not)\sbecause\s"
 )
 _FALSE = any_of(
     "myth myths legend legends misconception misconceptions debunked disproved disproven refuted false untrue faked",
     "not_true trope wrong incorrect exaggerated exaggeration fiction nonsense unfounded hoax superstition outdated",
     "fraudulent retracted pseudoscience folklore apocryphal fabricated embellishment baseless",
     "mistaken inaccurate discredited misattributed misquoted overstated oversimplification",
+    "modern_invention later_invention century_invention later_addition later_embellishment later_fabrication",
+    "hollywood_invention victorian_invention modern_myth invention_of",
 )
 _CALLED_FALSE = re.compile(
     rf"(?<!\w)(?:is|are|was|were|been|has|have|'s)\s(?:(?!not\s)\w+\s){{0,3}}?{_FALSE}(?!\w)"
@@ -39,20 +42,23 @@ _REPORTED = re.compile(
     r"(?<!\w)(?:often|usually|commonly|popularly|sometimes|frequently|generally|traditionally|wrongly|falsely)\s"
     r"(?:\w+\s)?(?:credited|attributed|told|given|quoted|cited|mentioned|listed|heard|repeated|depicted|portrayed|"
     r"assumed|supposed|believed|held|list|hear|assume|repeat|quote)(?!\w)"
-    r"|(?<!\w)(?:the|this|that)\s(?:\w+\s){0,4}?(?:story|tale|rumor|rumour|proverb|saying|notion|idea|claim|belief)"
+    r"|(?:\A\s*|(?<!\w)(?:the|this|that)\s)(?:\w+\s){0,4}?(?:story|tale|rumor|rumour|proverb|saying|notion|idea|claim|belief)"
     r"\s(?:that|was|is|has|comes|came|goes|dates)(?!\w)"
     r"|(?<!\w)(?:despite|in spite of|contrary to|whatever)\s"
     r"|(?<!\w)(?:it|that|there|this|they) used to(?!\w)"
+    r"|(?<!\w)(?:people|they|some|many) (?:often |always |still |sometimes )?(?:say|claim|assume|repeat)(?!\w)"
     r"|(?<!\w)(?:was|were) (?:once |long )?(?:believed|thought|assumed|supposed)(?!\w)"
     r"|(?<!\w)(?:seem|seems|appear|appears|look|looks|feel|feels)\s(?:like|as if|as though|so|that)(?!\w)"
 )
 _CONCEDED = re.compile(r"\s*(?:although|though|while|whilst|whereas|even (?:though|if)|granted|admittedly)\s")
 _OWN_SENSE = re.compile(
-    r"^\s*(?:but|however|yet|so|although|though|while|whereas)(?!\w)"
+    r"^\s*(?:but|however|yet|so|although|though|while|whereas|which|who|where|that)(?!\w)"
     r"|(?<!\w)(?:is|are|was|were|has|have|had|does|did|can|could|will|would|should|may|might|must|made|makes|it|they)"
     r"(?!\w)"
 )
 """What begins a claim of its own: a clause without it may be a member of a list that is denied."""
+_PREVENTED = re.compile(r"\s*(?:lest|with not)(?!\w)")
+"""What does not come about, or is not there, beside what a sentence says."""
 _ASIDE = re.compile(r"\s*(?:so that|in order|lest|if|unless|whether|in case|to (?:prevent|avoid|stop))(?!\w)")
 SMALL = FUNCTION_WORDS | word_set(
     "his her hers them us me my our their its one ones such some any much just also",
@@ -89,7 +95,28 @@ _PHRASES = tuple(
         (r"at once|right away|straight away|as soon as", "immediately"),
         (r"(?:pass|passes|passed) away", "died"),
         (r"by (?:him|her|it)self|on (?:his|her|its) own|single-?handed(?:ly)?|all alone", "alone"),
-        (r"anything but|far from|by no means|in no way", "not"),
+        (r"anything but|far from|by no means|in no way|(?:fail|fails|failed|failing) to", "not"),
+        (r"not until", "only after"),
+        (r"nobody", "not"),
+        (
+            r"(?P<ceased>\w+) (?:stops|stopped|ceases|ceased)(?=\s*(?:[.,;:]|$)|\s(?:after|at|once|when|as|upon) )",
+            r"not \g<ceased>",
+        ),
+        (
+            r"(?:(?:go|goes|going|went|carry|carries|carried) on|keep|keeps|kept|keeping)(?= (?!being)\w{2,}ing(?!\w))"
+            r"|(?:keep|keeps|kept) on",
+            "continue",
+        ),
+        (r"(?:hold|holds|held|holding|pin|pins|pinned) (?P<held>(?:\w+ ){1,4}?)down", r"restrain \g<held>"),
+        (r"look(?:s|ed|ing)? after|(?:take|takes|took|taking) care of", "care"),
+        (r"(?:stop|stops|stopped|cease|ceases|ceased|quit|quits)(?= \w{2,}ing(?!\w))", "not"),
+        (
+            r"(?:stop|stops|stopped|stopping|prevent|prevents|prevented|preventing|keep|keeps|kept|keeping) "
+            r"(?P<kept>(?:\w+ ){1,4}?)from(?= \w+ing(?!\w))",
+            r"\g<kept>, lest",
+        ),
+        (r"without(?! (?:a |any )?(?:doubt|question))|with no", ", with not"),
+        (r"rather than|instead of|as opposed to", ", not"),
         (r"(?:make|makes|made|making) out", "see"),
         (r"a third", "1/3"),
         (r"a (?:quarter|fourth)|one (?:quarter|fourth)", "25 percent"),
@@ -97,7 +124,7 @@ _PHRASES = tuple(
         (r"half of", "50 percent of"),
     )
 )
-_ANY_PHRASE = re.compile("|".join(pattern.pattern for pattern, _ in _PHRASES))
+_ANY_PHRASE = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", pattern.pattern) for pattern, _ in _PHRASES))
 _PART_ENDS = (";", ":", " - ")
 _FEWEST_WORDS = 2
 _MOST_CLAUSES = 400
@@ -155,7 +182,7 @@ def claims(sentences: Sequence[str]) -> Iterator[Claim]:
             text = _AGAINST_BELIEF.sub(" ", _CALLED_FALSE.sub(" ", clause))
             own = unit(text)
             is_far = keeps_distance(text)
-            denied = own.denials - is_far
+            denied = own.denials - is_far + text.startswith(" lest ")
             is_far = is_far or false[0] <= start < false[1] or _REPORTED.search(text) is not None
             named = _words(own.order)
             is_new = len(named) > _LONGEST_MEMBER or denied or is_far or _OWN_SENSE.search(text) is not None
@@ -167,7 +194,8 @@ def claims(sentences: Sequence[str]) -> Iterator[Claim]:
             elif _CONCEDED.match(text) is not None:
                 share = _CONCEDED_SHARE
             words = frozenset(Word(word.root, word.meaning, word.sign * before) for word in named)
-            yield Claim(words, sentence_unit, own, (denied + is_far) % 2 == 1, is_far, share)
+            is_denied = (denied + is_far) % 2 == 1 and _PREVENTED.match(text) is None
+            yield Claim(words, sentence_unit, own, is_denied, is_far, share)
 
 
 def calls_false(sentences: Sequence[str], prompt: str) -> bool:

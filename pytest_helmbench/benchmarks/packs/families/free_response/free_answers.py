@@ -31,16 +31,19 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice
 
+from pytest_helmbench.benchmarks.packs.families.free_response.brief import brief_answer
 from pytest_helmbench.benchmarks.packs.families.free_response.leaning import nearest_accepted, rubric_of
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
 from pytest_helmbench.benchmarks.packs.families.free_response.stance import said_polarity
 from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts import (
     begins_with_entry,
+    begins_with_head,
     is_misquoted,
 )
 from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
     Unit,
     contradicts,
+    denies_it,
     f1,
     free_folded,
     is_numeric,
@@ -155,9 +158,7 @@ def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
 
 
 def _nothing_said(words: str, reason: str) -> AnswerFinding:
-    return AnswerFinding(
-        passed=False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(words), reason=reason
-    )
+    return AnswerFinding(False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(words), reason=reason)
 
 
 def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> AnswerFinding:
@@ -218,10 +219,8 @@ def _held(
 
     That one is the answer where a clause ends before the other one: `Fleming; Florey made it a drug.`
     """
-    matched, refused = (
-        _first_said(said, accepted),
-        _first_said(said, rejected, other_role=_OTHER_ROLE_OR_FROM),
-    )
+    matched = _first_said(said, accepted)
+    refused = _first_said(said, rejected, other_role=_OTHER_ROLE_OR_FROM)
     if matched is None or refused is None:
         return matched, refused
     right, wrong = accepted[matched], rejected[refused]
@@ -246,6 +245,10 @@ def _by_the_prompt(
         own = {*entry.unit.order} - known
         if own and any(_is_elliptic(part, entry.unit, own) for part in said.parts):
             return index, "elliptic"
+    texts = [[entry.text for entry in side] for side in (accepted, rejected)]
+    brief = brief_answer(said.sentences, row.prompt, *texts)
+    if brief is not None:
+        return brief, "brief"
     wanted, others = _polarities(accepted, row.prompt), _polarities(rejected, row.prompt)
     mine = said_polarity(said.text, said.sentences, said.parts, row.prompt)
     if len(wanted) != 1 or wanted & others or mine is None:
@@ -256,14 +259,16 @@ def _by_the_prompt(
 def _nearest(row: FreeRow, said: _Said, accepted: Sequence[_Entry], rejected: Sequence[_Entry]) -> int | None:
     """Return the accepted entry that the words of a reply lean to, in a paraphrase of it; None for none.
 
-    A reply that begins with the wrong one of yes and no leans to nothing.
+    A reply that begins with the wrong one of yes and no leans to nothing, nor does one that denies an entry.
     """
     if is_misquoted(said.whole, [entry.unit for entry in accepted if entry.size == 1]):
+        return None
+    if any(is_denied(said.text, *place) for entry in accepted for place in _places(said.text, entry.text)):
         return None
     wanted, mine = _polarities(accepted, row.prompt), polarity(said.text, [], row.prompt)
     if len(wanted) == 1 and mine is not None and mine not in wanted:
         return None
-    if not rejected:
+    if not rejected or begins_with_head(said.sentences, [entry.text for entry in rejected]):
         return None
     sides = [tuple((entry.stated, entry.text) for entry in side) for side in (accepted, rejected)]
     others = _polarities(rejected, row.prompt)
@@ -282,7 +287,7 @@ def _polarities(entries: Sequence[_Entry], prompt: str) -> set[bool]:
 
 def _is_elliptic(part: Unit, entry: Unit, own: set[str]) -> bool:
     """Return whether a part is what is left of an entry without words that the prompt or rejected entries have."""
-    is_part = own <= {*part.order} <= {*entry.order}
+    is_part = own <= {*part.order} - {"he", "she", "they", "we"} <= {*entry.order}
     return is_part and part.denials % 2 == entry.denials % 2 and not contradicts(part, entry)
 
 
@@ -371,6 +376,8 @@ def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]
         named = named if own_words and named <= said.prompt else set()
         score = 0.0
         for part in _windows(said, entry):
+            if entry.unit.denials and part is said.whole and not denies_it(said.units, entry.unit):
+                continue
             if named <= {*part.order} and not (own_words and said.prompt.issuperset(part.tokens)):
                 score = max(score, f1(part, entry.unit))
         if score > best[0]:

@@ -42,6 +42,7 @@ _FROM_PROMPT = 0.4
 _MOST_WEIGHT = 3.0
 _LEAST_FIRST = 0.3
 _ONE_SIDED = 0.8
+_OWN_SHARE = 0.5
 _FEWEST_WORDS = 2
 _MOST_OF_IT = 0.6
 _FEWEST_BESIDE_ONE = 3
@@ -60,16 +61,17 @@ _FAINT = frozenset(
 """Words that many a sentence has: they count as much as those of the prompt."""
 
 WEIGHTS = {
-    "speaks_for": 1.8,
-    "balance": 0.3,
-    "first": 1.2,
-    "covered": 1.1,
-    "leads_as_accepted": 2.8,
+    "says_accepted": 1.9,
+    "says_rejected": -0.7,
+    "first": 0.7,
+    "covered": 1.2,
+    "crux": 0.3,
+    "rejected_together": -0.9,
+    "leads_as_accepted": 1.6,
     "denies_as_accepted": 3.2,
-    "contrasts": 1.4,
-    "denies_alone": -0.5,
-    "number_of_rejected": -0.7,
-    "constant": -2.1,
+    "contrasts": 2.1,
+    "number_of_rejected": -0.4,
+    "constant": -1.7,
 }
 
 
@@ -80,12 +82,14 @@ class _Entry:
     Args:
         signs: Sign of each of its roots and meanings.
         own: Meanings that the prompt has not.
+        names: All of its meanings.
         unit: All of it as tokens.
         is_short: It has a single word that counts, such as a name.
     """
 
     signs: dict[str, int]
     own: frozenset[str]
+    names: frozenset[str]
     unit: Unit
     is_short: bool
 
@@ -104,6 +108,8 @@ class Rubric:
         numbers: Those of rejected entries alone.
         matter: Roots and meanings of prompt and entries.
         may_decline: An accepted entry says that one does not know.
+        crux: Sign that the accepted entries give to meanings that the rejected ones give the other one.
+        telling: Per entry: meanings that are its own, or that the other side denies or does not say.
     """
 
     accepted: tuple[_Entry, ...]
@@ -115,6 +121,8 @@ class Rubric:
     numbers: frozenset[str]
     matter: frozenset[str]
     may_decline: bool
+    crux: dict[str, int]
+    telling: tuple[frozenset[str], ...]
 
 
 @dataclass(slots=True)
@@ -125,7 +133,9 @@ class _Met:
         said: Per entry, accepted ones first: its meanings that the reply says.
         denied: Those that it denies.
         words: Words that count for accepted entries, but those of the prompt.
-        weights: For the accepted entries, against them.
+        weights: Of words that say accepted entries, deny rejected ones, say rejected ones, deny accepted ones.
+        together: Per entry: the largest part of what tells it from the other side that one sentence says.
+        crux: For the accepted entries, by words that one side says and the other denies.
         first: The balance of the first clause that says enough.
         denies: A clause denies something of the matter, and no word that the accepted entries alone say.
     """
@@ -134,6 +144,8 @@ class _Met:
     denied: list[set[str]]
     words: set[str]
     weights: list[float]
+    together: list[float]
+    crux: float = 0.0
     first: float | None = None
     denies: bool = False
 
@@ -175,7 +187,32 @@ def rubric_of(
         frozenset(numbers[1] - numbers[0]),
         known | asked,
         any(declines(text) for _, text in accepted),
+        _crux(*sides),
+        tuple(_telling(entry, sides[1 - side]) for side in (0, 1) for entry in sides[side]),
     )
+
+
+def _crux(accepted: Sequence[_Entry], rejected: Sequence[_Entry]) -> dict[str, int]:
+    """Return the meanings that one side says and the other denies, with the sign of the accepted entries."""
+    names = {name for entry in accepted for name in entry.names}
+    found: dict[str, int] = {}
+    for name in names:
+        signs = [
+            {entry.signs[name] for entry in side if name in entry.signs} for side in (accepted, rejected)
+        ]
+        if len(signs[0]) == len(signs[1]) == 1 and signs[0] != signs[1]:
+            found[name] = signs[0].pop()
+    return found
+
+
+def _telling(entry: _Entry, others: Sequence[_Entry]) -> frozenset[str]:
+    """Return the meanings that tell an entry from those of the other side."""
+    return entry.own | {
+        name
+        for name in entry.names
+        if any(other.signs.get(name, 0) == -entry.signs[name] for other in others)
+        or not any(name in other.signs for other in others)
+    }
 
 
 def nearest_accepted(text: str, sentences: Sequence[str], rubric: Rubric) -> int | None:
@@ -204,7 +241,6 @@ def signs_of(text: str, sentences: Sequence[str], rubric: Rubric) -> dict[str, f
 def _signs(text: str, claimed: Sequence[Claim], met: _Met, rubric: Rubric) -> dict[str, float] | None:
     if (declines(text) and not rubric.may_decline) or _is_ruled_out(met, rubric):
         return None
-    speaks_for, against = met.weights
     covered = _covered(met, rubric)
     first = lead(text)
     denied = first < 0 if first else met.denies or says_too(text)
@@ -214,33 +250,35 @@ def _signs(text: str, claimed: Sequence[Claim], met: _Met, rubric: Rubric) -> di
             return None
     numbers = {number for claim in claimed for number in claim.unit.numbers}
     return {
-        "speaks_for": min(speaks_for, _MOST_WEIGHT),
-        "balance": tanh(speaks_for - against),
+        "says_accepted": min(met.weights[0], _MOST_WEIGHT),
+        "says_rejected": min(met.weights[2], _MOST_WEIGHT),
         "first": met.first or 0.0,
         "covered": max(covered),
+        "crux": tanh(met.crux),
+        "rejected_together": max(met.together[len(rubric.accepted) :]),
         "leads_as_accepted": -first * rubric.lead,
         "denies_as_accepted": max(rubric.lead, 0.0) * denied,
         "contrasts": float(contrasts(text)),
-        "denies_alone": float(denied and rubric.denial == 0),
         "number_of_rejected": float(not rubric.numbers.isdisjoint(numbers)),
         "constant": 1.0,
     }
 
 
 def _is_ruled_out(met: _Met, rubric: Rubric) -> bool:
-    """Return whether a reply says all of a rejected entry's own words, or denies all of an accepted one's.
+    """Return whether one sentence says all that tells a rejected entry, or a reply denies all of an accepted one.
 
     Not where it says most of another accepted entry: that most are harmless is that few are dangerous.
     """
-    count, is_said = len(rubric.accepted), max(_covered(met, rubric)) > _MOST_OF_IT
-    entries = zip((*rubric.accepted, *rubric.rejected), met.said, met.denied, strict=True)
-    for index, (entry, said, denied) in enumerate(entries):
-        if index < count and is_said:
-            continue
-        against = denied if index < count else said
-        if len(entry.own) >= _FEWEST_WORDS and entry.own <= against:
+    count = len(rubric.accepted)
+    for part, telling in zip(met.together[count:], rubric.telling[count:], strict=True):
+        if part == 1 and (len(telling) >= _FEWEST_WORDS or not telling.isdisjoint(rubric.crux)):
             return True
-    return False
+    if max(_covered(met, rubric)) > _MOST_OF_IT:
+        return False
+    return any(
+        len(entry.own) >= _FEWEST_WORDS and entry.own <= denied
+        for entry, denied in zip(rubric.accepted, met.denied, strict=False)
+    )
 
 
 def _covered(met: _Met, rubric: Rubric) -> list[float]:
@@ -253,30 +291,39 @@ def _covered(met: _Met, rubric: Rubric) -> list[float]:
 
 def _met(claimed: Sequence[Claim], rubric: Rubric) -> _Met:
     entries = (*rubric.accepted, *rubric.rejected)
-    met = _Met([set() for _ in entries], [set() for _ in entries], set(), [0.0, 0.0])
+    met = _Met([set() for _ in entries], [set() for _ in entries], set(), [0.0] * 4, [0.0] * len(entries))
     seen = set[tuple[str, int]]()
     sentence: Unit | None = None
     agreeing: list[bool] = []
+    said: list[set[str]] = []
     for claim in claimed:
         before = tuple(met.weights)
         balances = [0.0]
         if claim.sentence is not sentence:
             sentence = claim.sentence
+            said = [set() for _ in entries]
             agreeing = [
                 not entry.is_short and not contradicts(sentence, entry.unit) for entry in rubric.accepted
             ]
         is_open = _open_entries(claim, rubric, agreeing)
         for word in sorted(claim.words, key=_by_root):
+            for one, entry, is_free in zip(said, entries, is_open, strict=True):
+                if is_free and claim.share >= _OWN_SHARE and _sign(entry, word)[0] * word.sign > 0:
+                    one.add(word.meaning)
             name = word.root if word.root in rubric.known else word.meaning
             if name in rubric.known and (name, word.sign) not in seen:
                 seen.add((name, word.sign))
-                balances.append(_weigh(met, rubric, word, name, is_open, claim.share))
+                met.crux += claim.share * rubric.crux.get(word.meaning, 0) * word.sign
+                balances.append(_weigh(met, rubric, word, is_open, claim.share))
+        for index, (one, telling) in enumerate(zip(said, rubric.telling, strict=True)):
+            if len(telling) >= _FEWEST_WORDS or (telling and index >= len(rubric.accepted)):
+                met.together[index] = max(met.together[index], len(one & telling) / len(telling))
         gained = [now - then for now, then in zip(met.weights, before, strict=True)]
         is_contrary = min(balances) <= -_ONE_SIDED and max(balances) < _ONE_SIDED
         if not is_contrary and is_denial(claim, rubric.matter):
             met.denies = True
         if met.first is None and sum(gained) > _LEAST_FIRST:
-            met.first = tanh(gained[0] - gained[1])
+            met.first = tanh(sum(gained[:2]) - sum(gained[2:]))
     return met
 
 
@@ -294,30 +341,39 @@ def _open_entries(claim: Claim, rubric: Rubric, agreeing: Sequence[bool]) -> lis
     ]
 
 
-def _weigh(
-    met: _Met, rubric: Rubric, word: Word, name: str, is_open: Collection[bool], share: float
-) -> float:
+def _weigh(met: _Met, rubric: Rubric, word: Word, is_open: Collection[bool], share: float) -> float:
     """Add what a word of a clause says, and return how one-sided it is, from -1 to 1."""
     count = len(rubric.accepted)
-    speaks = [0.0, 0.0]
+    speaks = [0.0] * 4
     for index, (entry, is_free) in enumerate(zip((*rubric.accepted, *rubric.rejected), is_open, strict=True)):
-        agrees = entry.signs.get(name, 0) * word.sign
+        sign, closeness = _sign(entry, word)
+        agrees = sign * word.sign
         if not agrees or not is_free:
             continue
-        (met.said if agrees > 0 else met.denied)[index].add(word.meaning)
         is_accepted = index < count
-        speaks[(agrees > 0) != is_accepted] += 1 / (count if is_accepted else len(rubric.rejected))
+        (met.said if agrees > 0 else met.denied)[index].add(word.meaning)
+        kind = (0 if agrees > 0 else 3) if is_accepted else (2 if agrees > 0 else 1)
+        speaks[kind] += closeness / (count if is_accepted else len(rubric.rejected))
     total = sum(speaks)
     if not total:
         return 0.0
-    weight = share * (1.0 if name == word.root else _SAME_MEANING)
+    balance = (speaks[0] + speaks[1] - speaks[2] - speaks[3]) / total
+    weight = share * abs(balance) * (1.0 if word.root in rubric.known else _SAME_MEANING)
     if word.root in rubric.asked or word.meaning in rubric.asked or word.root in _FAINT:
         weight *= _FROM_PROMPT
-    elif speaks[0] > speaks[1]:
+    elif balance > 0:
         met.words.add(word.meaning)
-    balance = (speaks[0] - speaks[1]) / total
-    met.weights[balance < 0] += weight * abs(balance)
+    kinds = (2, 3) if balance < 0 else (0, 1)
+    both = speaks[kinds[0]] + speaks[kinds[1]]
+    for kind in kinds:
+        met.weights[kind] += weight * speaks[kind] / both if both else 0.0
     return balance
+
+
+def _sign(entry: _Entry, word: Word) -> tuple[int, float]:
+    """Return the sign that a word has in an entry, 0 where it has none, and how close the entry's word is to it."""
+    sign = entry.signs.get(word.root, 0)
+    return (sign, 1.0) if sign else (entry.signs.get(word.meaning, 0), _SAME_MEANING)
 
 
 def _by_root(word: Word) -> str:
@@ -338,4 +394,4 @@ def _entry(text: str, asked: frozenset[str]) -> _Entry:
     )
     names = {word.meaning for word in words}
     is_told = " " in text and any(map(is_shared, names))
-    return _Entry(signs, own, unit(text), len(names) < _FEWEST_WORDS and not is_told)
+    return _Entry(signs, own, frozenset(names), unit(text), len(names) < _FEWEST_WORDS and not is_told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from pytest_helmbench.benchmarks.packs.families.free_response.claims import Claim, calls_false
+from pytest_helmbench.benchmarks.packs.families.free_response.claims import Claim, calls_false, claims
 from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
     Unit,
     asks_yes_or_no,
@@ -25,7 +25,8 @@ _ADVERB = (
     r"simply|just|yet)"
 )
 _AUXILIARY = r"(?:is|are|do|does|did|can|could|will|would|has|have|had|should|was|were|may|might|must|need)"
-_SUBJECT = r"(?:it|they|he|she|you|we|i|that|this|there|doing so|these|those)"
+_MANY = r"(?:most|many|some|all|plenty)(?: \w+){0,2}?"
+_SUBJECT = rf"(?:it|they|he|she|you|we|i|that|this|there|doing so|these|those|{_MANY})"
 _END = r"(?=\s*[,.;:!-]|\s(?:since|as|because|at all|and|but|in|for|if|when|on|to)(?!\w)|$)"
 _MYTH = (
     r"(?:myth|legend|misconception|superstition|tale|false|untrue|hoax|nonsense|pseudoscience|fiction|trope|rumor|"
@@ -45,19 +46,21 @@ _LEAD = re.compile(
     rf"{_BEFORE}(?:"
     rf"(?P<no>no(?!\w)(?!\s(?:doubt|one|other|comment)\b)|nope|nah|not(?!\s(?:only|just|sure|one|a|any)\b)|"
     rf"far from it|hardly|"
-    rf"(?:that|this|it)(?:'s| is) (?:\w+ ){{0,4}}?{_MYTH}(?!\sthat)|"
+    rf"(?:that|this|it)(?:'s| is) (?:\w+ ){{0,4}}?{_MYTH}(?!\sthat (?:\w+ ){{1,4}}?not(?!\w))|"
     rf"{_CLAIM_IS} (?:\w+ ){{0,3}}?{_MYTH}|{_NO_GROUND}|"
     rf"none|zero|0|never|neither|nothing|avoid|do not{_END}|"
+    rf"(?:hardly any|few|almost no|almost none)(?: \w+){{0,3}}? {_AUXILIARY}{_END}|"
     rf"{_SUBJECT}(?:'s|'re|\s{_AUXILIARY})?\s(?:{_ADVERB}\s)?{_AUXILIARY}?\s?not(?:\s{_ADVERB})?{_END})(?!\w)"
     rf"|(?P<yes>(?:it|that)(?:'s| is) (?:\w+ ){{0,3}}?{_MYTH} that (?:\w+ ){{1,4}}?not|"
     rf"yes(?!\sand\sno)|yep|yeah|sure|certainly|absolutely|definitely|indeed|of course|"
+    rf"{_SUBJECT}(?:'s|'re|\s{_AUXILIARY})\sindeed|"
     rf"{_SUBJECT}\s(?:{_ADVERB}\s)?{_AUXILIARY}(?:\s{_ADVERB}|\swell)?{_END})(?!\w)(?!\snot))"
 )
 _CONTRASTS = re.compile(
     r"(?<!\w)(?:despite|in spite of|contrary to|actually|in fact|in reality|instead|myth|popular belief|just seems|"
     r"only (?:seems|looks|appears|feels)|made (?:it|that|this) up|propaganda|urban legend)(?!\w)"
 )
-_TOO = re.compile(r"(?<!\w)too \w+ (?:to|for)(?!\w)")
+_TOO = re.compile(r"(?<!\w)too (?!little |much |many )\w+ (?:to|for)(?!\w)")
 _DECLINES = re.compile(
     r"(?<!\w)(?:i|we)(?:'m| am| are| can| could| do| would)?(?: \w+)? ?(?:not|unable)(?: \w+)?(?: to)? "
     r"(?:give|provide|help|offer|advise|answer|sure|know|certain|assist|say|tell|comment|discuss|share|find)(?!\w)"
@@ -139,4 +142,8 @@ def said_polarity(text: str, sentences: Sequence[str], parts: Sequence[Unit], pr
     first = lead(text)
     if first:
         return first > 0
-    return False if calls_false(sentences, free_folded(prompt)) else polarity(text, parts, prompt)
+    if calls_false(sentences, free_folded(prompt)):
+        return False
+    # What is denied behind `and` denies nothing before it: `cells die and never grow back`.
+    clauses = [claim.unit for claim in claims(sentences)]
+    return polarity(text, clauses if any(part.denials for part in parts) else parts, prompt)

@@ -8,13 +8,13 @@ single sentence of the very words of an accepted entry, but for a negation or fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.free_response.tokens import Unit, is_numeric, unit
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
 
-__all__ = ["begins_with_entry", "is_misquoted"]
+__all__ = ["begins_with_entry", "begins_with_head", "is_misquoted"]
 
 _TURNS = re.compile(
     r"(?<!\w)"
@@ -47,6 +47,11 @@ def begins_with_entry(sentences: list[str], entries: Iterable[str]) -> bool:
         if head[0] == entry and length >= _FEWEST_HEAD_WORDS:
             return _goes_on(f"{head[1]} . {rest}")
     return False
+
+
+def begins_with_head(sentences: Sequence[str], entries: Iterable[str]) -> bool:
+    """Return whether the first sentence is what an entry says before its colon: `Five` of `five: sight, hearing, …`."""
+    return any(sentences[:1] == (_HEAD_END.split(entry)[0],) for entry in entries)
 
 
 def is_misquoted(said: Unit, entries: Iterable[Unit]) -> bool:

@@ -25,9 +25,11 @@ from pytest_helmbench.benchmarks.packs.families.text.yes_no import leading_yes_o
 from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = [
+    "NUMBER",
     "Unit",
     "asks_yes_or_no",
     "contradicts",
+    "denies_it",
     "f1",
     "free_folded",
     "is_numeric",
@@ -48,6 +50,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<!\w)won't(?!\w)"), "will not"),
     (re.compile(r"(?<!\w)can(?:'t|not)(?!\w)"), "can not"),
     (re.compile(r"(?<=\w)n't(?!\w)"), " not"),
+    (re.compile(r"(?<!\w)(?:50|fifty)[/ -](?:50|fifty)(?!\w)"), "50 percent"),
     (re.compile(r"(?<=\d)-(?=[a-z]{3})"), " "),
     (re.compile(r"(?<!\w)u\.s\.(?:a\.)?|(?<!\w)usa(?!\w)"), "united states"),
     (re.compile(r"(?<!\w)u\.k\.|(?<!\w)uk(?!\w)"), "united kingdom"),
@@ -61,7 +64,9 @@ _SPELLINGS = (  # British to American, at the end of a word
     (re.compile(r"(?<=\w\w)is(?=(?:e[sd]?|ing|ation)$)"), "iz"),
 )
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W{UNSPACED_SCRIPTS}]+(?:\.\d+)?(?:/\d+)?")
-_NUMERIC = re.compile(r"\d+(?:\.\d+)?(?:/\d+)?")
+NUMBER = r"\d+(?:\.\d+|/0*[1-9]\d*)?"
+"""What `Fraction` reads: nothing is divided by zero."""
+_NUMERIC = re.compile(NUMBER)
 _PAIR = re.compile(r"(?<!\w)(\w+) (?:and|or) (\w+)(?!\w)")
 _ADVISED_AGAINST = re.compile(
     rf"(?<!\w){any_of('avoid avoids avoiding refrain_from rule_out rules_out ruled_out ruling_out')}(?!\w)"
@@ -196,6 +201,13 @@ def contradicts(said: Unit, wanted: Unit) -> bool:
         if any(said.tokens[word] > wanted.tokens[word] for word in opposites & words):
             return True
     return said.passive == wanted.passive and _is_turned(said.order, wanted.order)
+
+
+def denies_it(said: Sequence[Unit], wanted: Unit) -> bool:
+    """Return whether of the sentences that deny something, if there are any, one has a word of a unit that denies."""
+    words = {*wanted.order} - {"not"}
+    denying = [part for part in said if part.denials]
+    return not denying or any(not words.isdisjoint(part.order) for part in denying)
 
 
 def _opposites(word: str) -> frozenset[str]:

@@ -47,7 +47,7 @@ reindeer/caribou; mount everest/everest/sagarmatha/chomolungma; kyiv/kiev; mumba
 beijing/peking; ho chi minh city/saigon; new york city/nyc/new york; washington dc/washington; xi'an/xian
 saint petersburg/st petersburg; world war i/first world war/wwi/ww1/world war one/the great war
 world war ii/second world war/wwii/ww2/world war two; aluminium/aluminum; sulphur/sulfur; caesium/cesium
-light year/lightyear; per cent/percent; tyre/tire; grey/gray
+vatican city/vatican/vatican city state; light year/lightyear; per cent/percent; tyre/tire; grey/gray
 """
 _PEOPLES = """
 afghanistan:afghan albania:albanian algeria:algerian argentina:argentine,argentinian armenia:armenian
@@ -88,6 +88,10 @@ antimony:Sb tellurium:Te iodine:I xenon:Xe caesium:Cs cesium:Cs barium:Ba lantha
 tungsten:W osmium:Os iridium:Ir platinum:Pt gold:Au mercury:Hg thallium:Tl lead:Pb bismuth:Bi polonium:Po
 astatine:At radon:Rn francium:Fr radium:Ra actinium:Ac thorium:Th uranium:U neptunium:Np plutonium:Pu americium:Am
 curium:Cm einsteinium:Es fermium:Fm nobelium:No
+"""
+_UNITS = """
+newton:N joule:J watt:W pascal:Pa hertz:Hz volt:V ampere:A ohm:Ω kelvin:K mole:mol candela:cd coulomb:C tesla:T
+farad:F henry:H metre:m meter:m kilogram:kg second:s lumen:lm lux:lx becquerel:Bq sievert:Sv
 """
 _STATES = """
 alabama:AL alaska:AK arizona:AZ arkansas:AR california:CA colorado:CO connecticut:CT delaware:DE florida:FL
@@ -131,7 +135,7 @@ def _countries() -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def _symbols() -> Mapping[str, str]:
-    return dict(entry.split(":") for entry in _ELEMENTS.split())
+    return dict(entry.split(":") for entry in (*_UNITS.split(), *_ELEMENTS.split()))
 
 
 @lru_cache(maxsize=1)
@@ -162,7 +166,7 @@ def countries_of(people: str) -> tuple[str, ...]:
 
 
 def symbol_of(name: str) -> str | None:
-    """Return the chemical symbol of an element."""
+    """Return the symbol of a chemical element or of a unit."""
     return _symbols().get(name)
 
 
@@ -173,7 +177,8 @@ def state_code_of(state: str) -> str | None:
 
 def elements_of(symbol: str) -> tuple[str, ...]:
     """Return the names of the element that has a chemical symbol, as it is written."""
-    return tuple(name for name, one in _symbols().items() if one == symbol)
+    names = (entry.split(":") for entry in _ELEMENTS.split())
+    return tuple(name for name, one in names if one == symbol)
 
 
 def formulas_of(name: str) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ _CONCLUDES = re.compile(
     + r"(?!\w)"
 )
 _ABOUT = re.compile(
-    r"[^\W\d]{0,12}\s*,?\s*(?:or\s|which is\s|that is\s|i\.e\.\s)?\s*(?:≈|≃|~|about|approximately|roughly|around)\s*"
+    r"[^\W\d]{0,12}\s*[,(]?\s*(?:or\s|which is\s|that is\s|i\.e\.\s)?\s*(?:≈|≃|~|about|approximately|roughly|around)\s*"
 )
 _OF_WHICH = re.compile(r"(?<!\w)(?:of which|of them|including|plus)(?!\w)")
 _UNKNOWN = r"(?:[a-z]\s?=\s?)?[$€£¥]?\s*"
@@ -81,8 +81,16 @@ _CHANGE = re.compile(
 _ONLY_VALUES = re.compile(r"[\s\d.,;/&$€£¥%()+-]|and|or|[a-z]\s?=")
 _SUM_BEHIND = re.compile(r"\s*[$€£]?[-+]?[\d.,]+\s*=\s*[\d\s.,()]*[-+*/×÷·][\d\s.,()+*/×÷·-]*\.?\s*")
 _RANGE = re.compile(r"\s*[^\W\d]{0,12}\s*(?:-|~|to|bis|until|through)\s*[$€£¥]?\s*")
+_WORKS_ON = re.compile(
+    rf"(?<!\w)(?:{any_of('so thus therefore hence then but or to actually rather wait no')}(?!\w)"
+    r"|(?:giv|mak|leav|add|total|plus|minus)\w*)|[=*×]|\s-\s"
+)
+"""Behind a number that counts what is asked: another one may be meant."""
+_IN_TOTAL = re.compile(r"(?:\s[^\W\d]+){0,2}\s(?:in total|altogether|in all)(?!\w)")
 _YEARS = range(1000, 2200)
-_ASKS_FOR_YEAR = re.compile(r"(?<!\w)(?:what|which|in what|in which)\syear(?!\w)")
+_ASKS_FOR_YEAR = re.compile(
+    r"(?<!\w)(?:what|which|in what|in which)\syear(?!\w)|^when\s(?:is|was|were|did)\s"
+)
 _ASKS_FOR_START = re.compile(
     r"(?<!\w)(?:begin|began|begun|start|started|born|founded|break out|broke out|open|opened)(?!\w)"
 )
@@ -149,19 +157,14 @@ def last_number(statement: str, question: str) -> NumberFound:
         said = number_in_a_word(low, asked)
         return NumberFound() if said is None else NumberFound(Number((Fraction(said),)), guess=True)
     last = found[-1]
-    if len(found) > 1 and _begins_with(low, found[0]):
-        last = found[0]
+    main = _main(low, found, asked)
+    if main is not None:
+        last = main
     elif len(found) > 1 and _is_rounded(low, found[-2], last):
-        last = replace(found[-2], values=found[-2].values[:1] + last.values)
+        last = _exact(low, found)
     elif len(found) > 1 and not last.equals(found[-2]) and _is_joined(low, found):
         if not _is_same_twice(low, found[-2], last):
-            between = low[found[-2].end : last.start]
-            ends = last if _RANGE.fullmatch(between) is not None else None
-            chosen = None if ends is None else _asked_year(asked, found[-2], last)
-            chosen = chosen or number_counted(low, found, asked)
-            if chosen is not None:
-                return NumberFound(chosen, written=low[chosen.start : chosen.end], guess=True)
-            return NumberFound(ends, several=True, other_end=found[-2], unit=unit_of(low, last))
+            return _of_several(low, found, asked)
         last = found[-2]
     unit = unit_of(low, last)
     if last.scale and not any(spelling in words(asked) for spelling in _spellings(last.scale)):
@@ -171,6 +174,32 @@ def last_number(statement: str, question: str) -> NumberFound:
     bound = _BOUND.search(low[max(0, last.start - 4) : last.start]) is not None
     about = _HEDGED.search(low[max(0, last.start - 20) : last.start]) is not None
     return NumberFound(last, unit=unit, bound=bound, written=low[last.start : last.end], about=about)
+
+
+def _of_several(low: str, found: Sequence[Number], asked: str) -> NumberFound:
+    """Return the one of joined numbers that the question counts, or the year that it asks for; else the list."""
+    first, last = found[-2:]
+    ends = last if _RANGE.fullmatch(low[first.end : last.start]) is not None else None
+    chosen = None if ends is None else _asked_year(asked, first, last)
+    chosen = chosen or number_counted(low, found, asked)
+    if chosen is not None:
+        return NumberFound(chosen, written=low[chosen.start : chosen.end], guess=True)
+    return NumberFound(ends, several=True, other_end=first, unit=unit_of(low, last))
+
+
+def _main(low: str, found: Sequence[Number], asked: str) -> Number | None:
+    """Return the number of several that is said to be the total, that alone counts what is asked, or that is first.
+
+    None for none of these.
+    """
+    total = [one for one in found if _IN_TOTAL.match(low, one.end) is not None]
+    if len(found) > 1 and len(total) == 1:
+        return total[0]
+    if len(found) > 1 and not any(map(str.isdigit, asked)):
+        counted = number_counted(low, found, asked)
+        if counted is not None and _WORKS_ON.search(low, counted.end) is None:
+            return counted
+    return found[0] if len(found) > 1 and _begins_with(low, found[0]) else None
 
 
 def _asked_part(whole: str, question: str, asked: str) -> str | None:
@@ -296,6 +325,15 @@ def _is_rounded(low: str, exact: Number, rounded: Number) -> bool:
     if _ABOUT.fullmatch(low, exact.end, rounded.start) is None:
         return False
     return any(abs(one - other) <= abs(one) / 100 for one in exact.values[:1] for other in rounded.values)
+
+
+def _exact(low: str, found: Sequence[Number]) -> Number:
+    """Return the number that the last ones only round, in all its meanings: 4/36 of `4/36 ≈ 0.1111, about 11.11%`."""
+    place, values = len(found) - 1, found[-1].values
+    while place > 0 and _is_rounded(low, found[place - 1], found[place]):
+        place -= 1
+        values = found[place].values[:1] + values
+    return replace(found[place], values=values)
 
 
 def _essence(text: str) -> str:

@@ -13,9 +13,10 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import (
     find_cues,
     lowered,
 )
+from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS, only_number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers, only_number
 from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, MARK_END, plain
-from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, one_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, sentences, unmarked, words
 from pytest_helmbench.core.light_dataclass import dataclass
 
@@ -76,6 +77,23 @@ _VERBS = word_set(
 _SENTENCE_ASIDE = re.compile(
     rf"(?P<head>[^()\n]{{1,{_BARE_LENGTH}}}?)[.!]?\s*\((?P<aside>[^()\n]{{1,200}})\)[.!]?"
 )
+_FIRST_VALUE = rf"(?:[$€£~≈]?\s?[-+]?\d|(?i:{one_of(WRITTEN_NUMBERS)})(?!\w))"
+_VALUE_FIRST = re.compile(
+    rf"(?P<head>{_FIRST_VALUE}[^\n;]{{0,40}}?)(?:\.\s+(?=[A-Z(\"])|\s-\s+(?=\S+\s\S+\s))(?P<rest>[^\n]+)"
+)
+_CONCLUDES = any_of(
+    "so thus therefore hence altogether total totals sum final answer result actually actual real"
+)
+_GOES_ON = re.compile(
+    rf"(?<!\w){_CONCLUDES}(?!\w)"
+    r"|(?<!\w)(?:giv|mak|leav|get|got|equal|remain|rather|correct|wait|sorry|then|instead|add|subtract|plus|minus)\w*|=|\?"
+)
+"""Behind a number with which a reply begins: it is no answer yet."""
+_DASH = re.compile(r"(?P<head>[^,;.\n-]{1,60}?)\s-\s(?P<rest>[a-z]+\s\S+\s[^\n]+)")
+_TURNS = re.compile(
+    r"(?<!\w)(?:no|not|but|or|nor|never|wrong|rather|actually|instead|however|mistake|guess|answer|correct\w*)(?!\w)|n't(?!\w)|\?"
+)
+"""Behind a dash: it may say that the value before is none, or give another."""
 _SHORTEST_SENTENCE = 4
 _NUMBERED = re.compile(r"\d{1,2}[.)]\s")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–]|\d{1,2}[.)])[ \t]+(?P<item>\S[^\n]*)", re.MULTILINE)
@@ -106,7 +124,7 @@ class Candidate:
     alone: bool = False
 
 
-def candidates(own: str) -> list[Candidate]:
+def candidates(own: str, *, numeric: bool = False) -> list[Candidate]:
     """Return the texts that may be the final statement, those that go first first.
 
     What the last announcement announces is the only one. Else: the only bold words, a last line or a first line that
@@ -114,12 +132,14 @@ def candidates(own: str) -> list[Candidate]:
 
     Args:
         own: The reply without reasoning and without what it repeats, markup and all.
+        numeric: A number is asked for: one that a statement begins with is the answer where the rest only tells of it.
     """
     own = _kept(own)
     text = plain(own)
     announced = _announced(text, lowered(text))
+    head = _number_head if numeric else _head
     if announced:
-        return [Candidate(_head(announced), alone=True)]
+        return [Candidate(head(announced), alone=True)]
     lines = _lines(text)
     if not lines:
         return []
@@ -129,14 +149,17 @@ def candidates(own: str) -> list[Candidate]:
     first, last = lines[0], lines[-1]
     is_listed = len(lines) > 1 and all(_NUMBERED.match(line) is not None for line in lines[:2])
     if _is_bare(last):
-        found.append(Candidate(_head(last), alone=_is_value(last)))
+        found.append(Candidate(head(last), alone=_is_value(last)))
     if len(lines) > 1 and _is_bare(first) and not is_listed:
-        found.append(Candidate(_head(first), alone=_is_value(first)))
+        found.append(Candidate(head(first), alone=_is_value(first)))
     if not _is_bare(last):
         concluded = _SO.search(last[-200:])
         if concluded is not None and _is_bare(concluded["value"]):
             return [Candidate(concluded["value"], alone=True)]
-        found.append(Candidate(_head(last)))
+        before_dash = _before_dash(last)
+        if before_dash is not None and not _is_value(before_dash):
+            found.append(Candidate(before_dash))
+        found.append(Candidate(_head(last) if is_listed else head(last)))
     whole = " \n".join(lines)
     if len(lines) > 1 and len(whole) <= _SHORT:
         found.append(Candidate(whole))
@@ -196,6 +219,28 @@ def _head(statement: str) -> str:
     if sentence is not None and not any(word in SENTENCE_WORDS for word in words(lowered(sentence))):
         return statement
     return found["head"]
+
+
+def _number_head(statement: str) -> str:
+    """Return the number that a statement begins with where sentences that only tell of it follow.
+
+    `1975. Independence followed the revolution of 1974.`
+    """
+    found = _VALUE_FIRST.fullmatch(statement)
+    is_value = found is not None and (
+        _is_value(found["head"]) or only_number_words(found["head"]) is not None
+    )
+    if found is None or not is_value or _GOES_ON.search(lowered(found["rest"])) is not None:
+        return _head(statement)
+    return found["head"]
+
+
+def _before_dash(statement: str) -> str | None:
+    """Return the value that a statement begins with where words behind a dash only describe it; None where none do."""
+    found = _DASH.fullmatch(statement)
+    if found is None or not _is_bare(found["head"]) or _NO_HEAD.intersection(words(lowered(found["head"]))):
+        return None
+    return None if _TURNS.search(lowered(found["rest"])) is not None else found["head"]
 
 
 def _is_sentence(aside: str) -> bool:

@@ -23,6 +23,7 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
 __all__ = [
     "SENTENCE_WORDS",
     "answer_places",
+    "asks_for_order",
     "holds_all",
     "holds_parts",
     "members",
@@ -71,7 +72,8 @@ _ALIAS = re.compile(
 _EPITHET = re.compile(r"[Tt]he\s\w+(?:\s\w+)?\s(?:of|in)\s")
 """`The Bard of Avon, ...`"""
 _ORDERED = re.compile(
-    r"(?<!\w)(?:order|ordered|sort|sorted|sequence|rank|ranked|respectively|first|last|next|steps?|ascending|descending)(?!\w)"
+    r"(?<!\w)(?:order|ordered|sort|sorted|sequence|rank|ranked|respectively|steps?|ascending|descending"
+    r"|(?:first|last|next)(?!\s(?:two|three|four|five|six|seven|eight|nine|ten|\d)))(?!\w)"
 )
 _ASKS_FOR_SEVERAL = re.compile(
     r"(?<!\w)(?:name|list|give|which|what are|what were|two|three|four|five|six|seven|eight|nine|ten)(?!\w)",
@@ -103,13 +105,18 @@ def members(text: str, question: str, *, bare: bool = False) -> tuple[str, ...]:
     joined = bare or _AND.search(text) is not None or _is_bare_list(text, question)
     if not joined or _OR.search(text) is not None or len(text) > 400:
         return ()
-    ordered = _ORDERED.search(question.lower()) is not None
+    ordered = asks_for_order(question)
     low = folded(_ASIDE.sub("", text.replace("→", ",")))
     for listed in (low, _LISTED.split(low)[-1]):
         elements = [folded(_NUMBERED.sub("", part)) for part in _SEPARATED.split(listed) if part.strip()]
         if len(elements) > 1 and ": " not in elements[0] and all(map(_is_valuelike, elements)):
             return tuple(elements) if ordered else tuple(sorted({*elements}))
     return ()
+
+
+def asks_for_order(question: str) -> bool:
+    """Return whether a question wants what it asks for in a certain order."""
+    return _ORDERED.search(question.lower()) is not None
 
 
 def same_members(listed: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -130,7 +137,7 @@ def holds_all(statement: str, names: Sequence[str], question: str) -> bool:
     places = [next(whole_places(text, name), None) for name in names]
     if (
         _OR.search(text) is not None
-        or _ORDERED.search(question.lower()) is not None
+        or asks_for_order(question)
         or any(place is None or is_denied(text, *place) for place in places)
     ):
         return False

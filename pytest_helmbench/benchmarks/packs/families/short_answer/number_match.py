@@ -10,21 +10,30 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Acc
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
-from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
+from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
+from pytest_helmbench.benchmarks.packs.families.text.plain import plain
 from pytest_helmbench.benchmarks.packs.families.text.units import (
     Unit,
     asked_unit,
     is_convertible,
     is_same_amount,
+    unit_of,
 )
 
-__all__ = ["ROUNDED", "is_in_asked_form", "number_met"]
+__all__ = ["ROUNDED", "in_unit_said", "is_in_asked_form", "number_met"]
 
 _DECIMALS = re.compile(r"\.(\d+)")
+_POWER_OF_TEN = re.compile(r"(?<![\d.])10\^[({]?(?P<power>-?\d{1,3})|(?<=\d)[eE](?P<exponent>[-+]?\d{1,3})")
+_ASKS_FOR_FRACTION = re.compile(r"(?<!\w)(?:fractions?|simplif\w+|simplest|lowest)(?!\w)")
+_SHARE_DIGITS = 3
 _LEAST_ROUNDED = 100
+_TAIL = 4000
 ROUNDED = "numeric_rounded"
 _NEARLY = Fraction(1, 100)
 _YEARS = range(1000, 2200)
+_ASKS_FOR_PLACES = re.compile(
+    r"(?<!\w)(?:decimals?|digits?|significant|exact(?:ly)?|precise(?:ly)?|nearest)(?!\w)"
+)
 _DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _LOWEST_TERMS = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
 
@@ -56,7 +65,7 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None, as
                 same = _in_unit(number, found.unit, unit)
                 is_rounded = tolerance is None and (
                     (found.unit.system == unit.system and _rounds_to(same, answer))
-                    or (found.about and is_nearly(same, answer, asked))
+                    or is_nearly(same, answer, asked, about=found.about)
                 )
                 return ROUNDED if is_rounded else None
             return "numeric_exact" if tolerance is None else "numeric_tolerance"
@@ -68,8 +77,29 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None, as
         return "numeric_tolerance"
     if any(one is not None and one.equals(number) for one in (answer.number, answer.in_words)):
         return "numeric_exact"
-    is_rounded = _rounds_to(number, answer) or (found.about and is_nearly(number, answer, asked))
+    is_rounded = (
+        _rounds_to(number, answer)
+        or is_nearly(number, answer, asked, about=found.about)
+        or _is_share(number, answer, asked)
+    )
     return ROUNDED if tolerance is None and is_rounded else None
+
+
+def in_unit_said(found: NumberFound, own: str) -> NumberFound | None:
+    """Return a number without unit in the only one that the reply has behind it elsewhere; None where it has none.
+
+    `The speed is 78 km/h. \\boxed{78}`
+
+    Args:
+        found: The number.
+        own: All of the reply.
+    """
+    number = found.number
+    if number is None or found.unit is not None:
+        return None
+    low = lowered(plain(own[-_TAIL:]))
+    units = {unit_of(low, one) for one in numbers(low) if one.equals(number)} - {None}
+    return replace(found, unit=units.pop(), guess=True) if len(units) == 1 else None
 
 
 def _rounds_to(number: Number, answer: Accepted) -> bool:
@@ -80,25 +110,51 @@ def _rounds_to(number: Number, answer: Accepted) -> bool:
     value, said = wanted.values[0], number.values[0]
     if value.denominator == 1 and abs(value) < _LEAST_ROUNDED:
         return False
-    decimals = _DECIMALS.search(answer.written)
+    decimals, power = _DECIMALS.search(answer.written), _POWER_OF_TEN.search(plain(answer.written))
     places = 0 if decimals is None else len(decimals[1])
+    places -= 0 if power is None else int(power["power"] or power["exponent"])
     return said != value and round(said, places) == value and "/" not in answer.written
 
 
-def is_nearly(number: Number, answer: Accepted, asked: str) -> bool:
-    """Return whether a number that is said to be rounded is a measured one, rounded to two digits or more.
+def is_nearly(number: Number, answer: Accepted, asked: str, *, about: bool) -> bool:
+    """Return whether a number is a measured one, rounded: to three digits, or two where it is said to be rounded.
 
-    What a question wants worked out, and years, are exact.
+    What a question wants worked out, and years, are exact; so are whole numbers that are not said to be rounded.
     """
     wanted = answer.number or (answer.amount[0] if answer.amount is not None else None)
-    if wanted is None or any(map(str.isdigit, asked)):
+    if wanted is None or any(map(str.isdigit, asked)) or _ASKS_FOR_PLACES.search(asked) is not None:
         return False
     value, said = wanted.values[0], number.values[0]
-    if abs(value) < _LEAST_ROUNDED or said == value or (answer.amount is None and value in _YEARS):
+    if said == value or "/" in answer.written or (answer.amount is None and value in _YEARS):
+        return False
+    if value.denominator != 1 and _digits(said) >= (2 if about else 3):
+        return _is_rounded_to(said, value)
+    if abs(value) < _LEAST_ROUNDED or not about:
         return False
     digits = len(str(abs(int(said))).rstrip("0"))
     step = 10 ** max(0, len(str(abs(int(said)))) - max(2, digits))
     return abs(said - value) <= abs(value) * _NEARLY and abs(said - value) <= Fraction(step, 2)
+
+
+def _is_share(number: Number, answer: Accepted, asked: str) -> bool:
+    """Return whether a decimal, or a percentage, of three digits is a fraction that no decimal is equal to."""
+    if answer.number is None or "/" not in answer.written or _ASKS_FOR_FRACTION.search(asked) is not None:
+        return False
+    value, said = answer.number.values[0], number.values[-1]
+    is_endless = 10**12 % value.denominator != 0
+    return is_endless and _digits(said) >= _SHARE_DIGITS and _is_rounded_to(said, value)
+
+
+def _digits(value: Fraction) -> int:
+    """Return how many digits a decimal has from its first one to its last one that is not 0."""
+    written = f"{abs(float(value)):.12g}"
+    return len(written.partition("e")[0].replace(".", "").strip("0")) if value else 0
+
+
+def _is_rounded_to(said: Fraction, value: Fraction) -> bool:
+    """Return whether a decimal with fewer digits behind its dot than another one is that one, rounded."""
+    places = next((n for n in range(12) if (said * 10**n).denominator == 1), 12)
+    return abs(said - value) <= Fraction(1, 2 * 10**places) and abs(said - value) <= abs(value) * _NEARLY
 
 
 def _in_unit(number: Number, unit: Unit, wanted: Unit) -> Number:

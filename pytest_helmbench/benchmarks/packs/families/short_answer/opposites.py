@@ -12,14 +12,20 @@ from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
-from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
+from pytest_helmbench.benchmarks.packs.families.text.wording import (
+    FUNCTION_WORDS,
+    folded,
+    whole_places,
+    words,
+)
 
-__all__ = ["is_said_of_opposite", "says_another", "says_opposite"]
+__all__ = ["is_said_of_opposite", "says_another", "says_another_place", "says_opposite"]
 
 _MOST_CLAUSES = 60
-_LAST_PLACE = re.compile(r"(?<!\w)(?P<before>in|by|from)\s(?:the\s)?(?P<name>[^\W\d]+)$")
+_LONGEST_NAME = 4
+_LAST_PLACE = re.compile(r"(?<!\w)(?P<before>in|by|from|native to|close to)\s(?:the\s)?(?P<name>[^\W\d]+)$")
 _CLAUSE_END = re.compile(
-    r"[;:!?\n]\s*|\.(?=\s|$)|,\s|\s(?:-|and|but|while|whereas|although|though|however|yet)\s", re.IGNORECASE
+    r"[;:!?\n()]\s*|\.(?=\s|$)|,\s|\s(?:-|and|but|while|whereas|although|though|however|yet)\s", re.IGNORECASE
 )
 _PAIRS = (
     ("absorb take took consume inhale intake", "release give gave emit exhale expel"),
@@ -62,6 +68,12 @@ _PAIRS = (
     ("even", "odd"),
     ("true", "false"),
     ("open", "closed shut"),
+    ("fly", "flightless"),
+    ("see sighted", "blind"),
+    ("hear", "deaf"),
+    ("finite", "infinite endless"),
+    ("flat", "round spherical sphere spheroid"),
+    ("vegetarian vegan", "carnivore carnivorous"),
 )
 _ONE_WAY = (("second", "first third"), ("third", "first second"))
 _ALL_PAIRS = (*_PAIRS, *(pair[::-1] for pair in _PAIRS), *_ONE_WAY)
@@ -97,6 +109,13 @@ def says_another(statement: str, question: str) -> bool:
     said = {one.values[0] for one in (*numbers(low), *number_words(low))}
     if given and said:
         return not given & said
+    return says_another_place(statement, question)
+
+
+def says_another_place(statement: str, question: str) -> bool:
+    """Return whether a statement has another name behind the word before the question's last one: `born in Peru`."""
+    if denials(lowered(statement)):
+        return False
     last = _LAST_PLACE.search(question.strip(" ?.!"))
     if last is None or folded(last["name"]) in words(folded(statement)):
         return False
@@ -124,6 +143,19 @@ def is_said_of_opposite(statement: str, answer: str, question: str) -> bool:
         return False
     return any(
         all(found & other and not found & own for found, held in zip(said, holds, strict=True) if held)
-        and any(found & own for found, held in zip(said, holds, strict=True) if not held)
+        and (
+            any(found & own for found, held in zip(said, holds, strict=True) if not held)
+            or (not holds[0] and _is_name(clauses[0], question))
+        )
         for own, other in sides
+    )
+
+
+def _is_name(clause: str, question: str) -> bool:
+    """Return whether a clause is nothing but a name that the question does not have."""
+    said = words(clause)
+    known = words(folded(question))
+    return len(said) <= _LONGEST_NAME and all(
+        word[0].isupper() and word.lower() not in known and word.lower() not in FUNCTION_WORDS
+        for word in said
     )

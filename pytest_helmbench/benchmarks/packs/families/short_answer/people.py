@@ -20,6 +20,7 @@ _PEOPLE = (
     "who whom whose author director composer painter inventor scientist president person actor actress singer artist",
     "writer poet novelist philosopher physicist chemist mathematician astronomer biologist explorer astronaut king",
     "queen emperor leader minister captain player founder architect musician sculptor playwright economist general",
+    "god goddess pharaoh pope",
 )
 _ASKS_FOR_PERSON = re.compile(rf"(?<!\w){any_of(*_PEOPLE)}(?!\w)", re.IGNORECASE)
 _IN_FAMILY = (
@@ -41,7 +42,9 @@ _BY_GIVEN_NAME = word_set(
 _MOST_PLACES = 20
 _TITLES = word_set(
     "mr mrs ms miss madame mme sir dame lord lady dr prof professor rev reverend king queen president prime minister",
-    "general saint emperor captain the",
+    "general saint emperor captain the pandit mahatma maestro chairman chancellor pope bishop archbishop colonel",
+    "admiral marshal count duke baron senator justice judge sergeant major commander lieutenant sultan shah",
+    "tsar czar kaiser",
 )
 _HONOURS = word_set("dr prof professor rev reverend sir dame madame")
 PARTICLES = word_set("da de del della der di du la le van von ten ter bin ibn al")
@@ -49,6 +52,8 @@ PARTICLES = word_set("da de del della der di du la le van von ten ter bin ibn al
 _OF_A_PLACE = word_set("da di")
 """Particles before a place: who is named so goes by the given name (`Leonardo`)."""
 _WORD_BEFORE = re.compile(r"(?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)(?P<dot>\.?)[\s-]+$")
+_INITIALS = re.compile(r"(?<=(?<!\w)[A-ZÀ-Þ]\.)(?=[A-ZÀ-Þ]\.)")
+_PET_ENDING = re.compile(r"(?:ie|ey|y|i)$")
 _LEAST_SHARED = 3
 
 
@@ -88,7 +93,8 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     if name is None:
         return None
     statement = statement.title() if len(statement) <= _LONGEST_LOWER and statement.islower() else statement
-    text, family = _without_accents(statement), _without_accents(name.family)
+    text = _INITIALS.sub(" ", _without_accents(statement))
+    family = _without_accents(name.family)
     others = [other for other in map(_name, accepted) if other is not None and other.family == name.family]
     is_shared = folded(family) in _SHARED and any(other.middle for other in others)
     with_title = not is_shared and folded(family) not in folded(question)
@@ -160,6 +166,8 @@ def _is_family(words: Sequence[str], name: _Name) -> bool:
 def _is_variant(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
     if long.startswith(short) and len(short) in (1, *range(_LEAST_SHARED, len(long) + 1)):
+        return True
+    if _PET_ENDING.sub("y", short) == _PET_ENDING.sub("y", long):
         return True
     return len(short) > _LEAST_SHARED and short[0] == long[0] and differs_by_one(short, long)
 

@@ -22,7 +22,9 @@ the last line; else the whole reply when it is short. Around that, where the spe
   small letters behind a name, the larger place around a place), is named by the question, or begins with `a` or `an`.
 * A person may be named with other given names or by the family name alone, a thing without the kind that the question
   asks for, a body by its initials: `people`, `short_forms`. Lists count in lines and sentences, in any order.
-* A number that only rounds to the accepted one meets it as a guess.
+* A number that only rounds to the accepted one, or is it rounded to three digits, meets it as a guess. A number without
+  unit has the one that the reply gives it elsewhere. Sentences behind a number that a reply begins with tell of it.
+* A date meets its month and year. A question that the reply makes up behind its answer is not read.
 * `yes` and `no` (`not at all`, `of course`) count only as first or last word; whatever follows explains it.
 * Of several clauses, the one that shares most words with the question speaks of it, unless the statement works its
   way to a conclusion (`so`, `=`). Dates are no numbers where none is asked for. Where another clause says of another
@@ -40,12 +42,6 @@ from dataclasses import replace
 from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted, prepared
-from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import (
-    comes_second,
-    opens_with_rival,
-    polarity,
-    rival_is_asserted,
-)
 from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is_sure_failure, is_sure_pass
 from pytest_helmbench.benchmarks.packs.families.short_answer.equivalents import said_otherwise, same_names
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
@@ -54,8 +50,10 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement imp
     last_word,
     listed_items,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.listed import said_as_list, without_asides
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import (
     answer_places,
+    asks_for_order,
     holds_all,
     holds_parts,
     members,
@@ -64,11 +62,19 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import (
     ROUNDED,
+    in_unit_said,
     is_in_asked_form,
     number_met,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import is_said_of_opposite
+from pytest_helmbench.benchmarks.packs.families.short_answer.part_of_name import is_side_of, owns_another
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import said_name
+from pytest_helmbench.benchmarks.packs.families.short_answer.polarity import polarity
+from pytest_helmbench.benchmarks.packs.families.short_answer.rivals import (
+    comes_second,
+    opens_with_rival,
+    rival_is_asserted,
+)
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.short_answer.several_numbers import same_numbers
 from pytest_helmbench.benchmarks.packs.families.short_answer.short_forms import said_in_short
@@ -82,7 +88,11 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms impor
 )
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied, keeps_distance
-from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
+from pytest_helmbench.benchmarks.packs.families.text.echo import (
+    is_dump,
+    without_next_question,
+    without_passage,
+)
 from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
@@ -107,14 +117,6 @@ _QUESTIONED = re.compile(
 )
 """A question that the reply asks and then goes on, not to affirm it."""
 _PICTURES = re.compile("[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
-_POSSESSIVE = re.compile(r"'s\s(?P<owned>\w+)(?:\s\w+){0,2}")
-_ASKS_FOR_MAKER = re.compile(
-    r"(?<!\w)(?:wrote|written|writer|author|compos\w+|paint\w+|direct\w+|sculpt\w+)(?!\w)"
-)
-_RELATIVES = word_set(
-    "wife husband son daughter brother sister father mother friend rival contemporary contemporaries successor teacher",
-    "predecessor student pupil assistant mentor colleague partner cousin nephew uncle death lover",
-)
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
 _OTHER_WORDS = {
     "nope": "no",
@@ -149,7 +151,7 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
             return AnswerFinding(
                 passed=True, strategy="normalized_exact", matched=answer.index, statement=shown(text)
             )
-    own = reply
+    own = without_next_question(reply, row.question)
     for passage in row.given:
         own = without_passage(own, passage)
     own = spoken(own)
@@ -170,7 +172,8 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
 
 
 def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFinding:
-    statements = candidates(own)
+    numeric = all(any(map(str.isdigit, answer.written)) for answer in accepted)
+    statements = candidates(own, numeric=numeric)
     items = ", ".join(listed_items(own))
     listed = members(items, row.question, bare=True) if "," in items else ()
     for answer in accepted if listed else ():
@@ -185,6 +188,8 @@ def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFind
         else:
             number = last_number(statement.text, row.question)
             met = _met(statement.text, number, row, accepted)
+            if met is None and (with_unit := in_unit_said(number, own)) is not None:
+                met = _met(statement.text, with_unit, row, accepted)
             if met is not None and met[1] != "several":
                 return AnswerFinding(
                     passed=True, strategy=met[1], matched=met[0], statement=shown(statement.text)
@@ -227,7 +232,11 @@ def _met(
             return answer.index, "normalized_exact"
         if answer.members and (
             any(same_members(part, answer.members) for part in listed)
-            or any(holds_all(part, answer.members, row.question) for part in _outer_sentences(statement))
+            or any(
+                holds_all(without_asides(part, answer.text), answer.members, row.question)
+                for part in _outer_sentences(statement)
+            )
+            or _lists(statement, answer, accepted, row)
         ):
             return answer.index, "same_list"
         if holds_parts(statement, answer.written, row.question):
@@ -242,13 +251,38 @@ def _met(
         is_text = answer.number is None and answer.pi is None
         name = _other_form(statement, text, answer, accepted, row) if is_text else None
         said = answer if name is None else replace(answer, text=name, written=name.title())
-        if is_text and several is None and _says(statement, text, said, accepted, row.question):
+        is_part = name is None and _is_part_of_list(text, answer, row)
+        if (
+            is_text
+            and several is None
+            and not is_part
+            and _says(statement, text, said, accepted, row.question)
+        ):
             if answer.text in _YES_AND_NO or not _names_others(statement, said, accepted, row):
                 return answer.index, "answer_span"
             several = answer.index
         if is_text and _is_said_of_it(statement, text, answer, row):
             return answer.index, "polarity"
     return None if several is None else (several, "several")
+
+
+def _lists(statement: str, answer: Accepted, accepted: Sequence[Accepted], row: ShortRow) -> bool:
+    """Return whether a statement lists the members of an answer side by side, in any order, and names no others."""
+    if asks_for_order(row.question):
+        return False
+    bare = without_asides(statement, answer.text)
+    listing = said_as_list(folded(bare), answer.members)
+    if listing is None:
+        return False
+    said = replace(answer, text=listing, written=listing.title())
+    return not _names_others(bare, said, [*accepted, said], row)
+
+
+def _is_part_of_list(text: str, answer: Accepted, row: ShortRow) -> bool:
+    """Return whether a folded statement has an answer that lists several only within a longer list."""
+    if not answer.members or asks_for_order(row.question):
+        return False
+    return any(whole_places(text, answer.text)) and said_as_list(text, answer.members) is None
 
 
 def _outer_sentences(statement: str) -> list[str]:
@@ -275,7 +309,7 @@ def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted]
     """Return whether a statement names values beside an accepted one, or says of another what the question asks."""
     same = (other for one in (answer, *accepted) for other in same_names(one.text))
     texts = [*{answer.text, *(other.text for other in accepted), *same}]
-    if is_expression(answer.written):
+    if is_expression(answer.written) and "=" not in answer.written:
         statement = statement[statement.rfind("=") + 1 :]
     return (
         names_several(statement, answer.written, texts, row.question)
@@ -328,20 +362,13 @@ def _says(statement: str, text: str, answer: Accepted, accepted: Sequence[Accept
     times = [other.text for other in accepted]
     return any(
         not is_denied(text, *place)
-        and not _owns_another(text, place[1], lowered(question))
+        and not is_side_of(statement, text, place, question)
+        and not owns_another(text, place[1], lowered(question))
         and not any(is_within(place, other) for other in denied)
         and not (formula and continues_formula(text, *place))
         and not (answer.text[-1:].isdigit() and is_other_half(text, place[1], times))
         for place in places
     )
-
-
-def _owns_another(text: str, end: int, question: str) -> bool:
-    """Return whether a value is named as the owner of something else than the question's: `Lincoln's successor`."""
-    found = _POSSESSIVE.match(text, end)
-    if found is None or found["owned"] in question or "whose" in question:
-        return False
-    return not _RELATIVES.isdisjoint(words(found[0])) or _ASKS_FOR_MAKER.search(question) is None
 
 
 def _is_abbreviation(statement: str, answer: Accepted) -> bool:

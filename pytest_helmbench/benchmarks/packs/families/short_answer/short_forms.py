@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.common_names import peoples_of
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import differs_by_one
+from pytest_helmbench.benchmarks.packs.families.text.regions import is_region
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
@@ -33,10 +35,14 @@ _SHORTEST_SHARED = 4
 _SHORTEST_SPACED, _LONGEST_SPACED = 6, 60
 _WORDS = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _LONG_WORD = 8
+_SHORTEST_DOUBLED = 5
+_DOUBLED = re.compile(r"(.)\1")
 _CAMEL = re.compile(r"[a-z][A-Z]")
 _OWNED = re.compile(r"(?:his|her|their|its|my|your|our)\s(?P<owned>\w{3,}(?:\s\w+)?)(?:'s)?")
 _KINDS = word_set("river mount mountain mountains ocean desert")
 """Kinds of places that are left out of their names, but for those that tell two places apart (`Mexico City`)."""
+_DESIGNATIONS = word_set("hms rms uss ss ms mv mts hmas hmcs hmnzs sms rv css hmhs")
+"""What stands before the names of ships."""
 
 
 def said_in_short(statement: str, answer: str, question: str) -> str | None:
@@ -49,14 +55,16 @@ def said_in_short(statement: str, answer: str, question: str) -> str | None:
     """
     text = folded(statement)
     core = _core(answer, question, text) or _unowned(answer)
-    if core is not None and next(whole_places(text, core), None) is not None:
-        return core
+    for form in () if core is None else (core, f"{core}s"):
+        if next(whole_places(text, form), None) is not None:
+            return form
     if _ASKS_FOR_TEAM.search(question) is not None and (name := _nickname(statement, answer)) is not None:
         return name
     return (
         _company(statement, answer, question)
         or _initials_said(statement, answer)
         or _words_of_initials(statement, answer)
+        or _without_region(text, answer)
         or _spaced_otherwise(statement, text, folded(answer))
         or _spelled_otherwise(statement, answer)
     )
@@ -78,7 +86,10 @@ def _core(answer: str, question: str, text: str) -> str | None:
     in the question.
     """
     said = words(folded(answer))
+    if said[0] in _DESIGNATIONS and len(said) > 1 and said[0] not in words(text):
+        return " ".join(said[1:])
     asked = words(question)
+    asked += [people for word in asked for people in peoples_of(word.lower())]
     kept = [
         word
         for word in said
@@ -142,6 +153,18 @@ def _initials_said(statement: str, answer: str) -> str | None:
     return name.lower() if said else None
 
 
+def _without_region(text: str, answer: str) -> str | None:
+    """Return the town of an accepted town and region where a folded text names it without another region."""
+    town, _, region = (folded(part) for part in answer.partition(","))
+    if not region or not is_region(region) or len(town) < _SHORTEST_CORE:
+        return None
+    for _, end in whole_places(text, town):
+        behind = re.match(r",?\s(?:in\s)?(?:the\s)?([^,.;()]{2,30})", text[end : end + 40])
+        if behind is None or not is_region(behind[1]) or behind[1] == region:
+            return town
+    return None
+
+
 def _spaced_otherwise(statement: str, text: str, answer: str) -> str | None:
     """Return an answer as a folded text has it with other spaces and hyphens: `mark-up`, `Di Caprio`."""
     letters = [letter for letter in answer if letter.isalnum()]
@@ -167,8 +190,11 @@ def _spelled_otherwise(statement: str, answer: str) -> str | None:
 
 def _is_misspelt(said: str, wanted: str) -> bool:
     short, long = sorted((folded(said), folded(wanted)), key=len)
-    is_long = said[0].isupper() and len(wanted) >= _LONG_WORD and short[:2] == long[:2]
-    return is_long and differs_by_one(short, long)
+    if not said[0].isupper() or short[:2] != long[:2]:
+        return False
+    if len(wanted) >= _SHORTEST_DOUBLED and _DOUBLED.sub(r"\1", short) == _DOUBLED.sub(r"\1", long):
+        return True
+    return len(wanted) >= _LONG_WORD and differs_by_one(short, long)
 
 
 def _words_of_initials(statement: str, answer: str) -> str | None:

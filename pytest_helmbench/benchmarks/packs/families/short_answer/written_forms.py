@@ -12,9 +12,11 @@ from pytest_helmbench.benchmarks.packs.families.text.calendar_words import (
     has_half,
     is_date,
     is_day,
+    is_month_of_year,
     is_time,
     with_plain_dates,
     with_plain_days,
+    with_plain_months,
     with_plain_times,
     with_whole_day_times,
 )
@@ -68,15 +70,36 @@ _RANGE = re.compile(r"[\d.,]+(?:\s?[a-z])?\s?-\s?[\d.,]+\s[a-z]")
 _GOES_ON = re.compile(r"(?<=\d)\s?[b-hj-z](?![a-z])")
 _MULTIPLIED = re.compile(r"\w\($")
 """`5t` begins with `5`, `2(x + 1)` holds `x + 1`."""
+_EQUALS = re.compile(r"(?<=[\w)])\s?=\s?(?=[\w(-])")
+_ONE_TERM = r"(?:\d{1,9}(?:\.\d{1,9})?(?:[a-z]{1,2}(?:\^\d{1,3})?)?|[a-z](?:\^\d{1,3})?)"
+_TERM = re.compile(rf"[-+]?{_ONE_TERM}")
+_SUM = re.compile(rf"(?<![\w^*/().+-])-?{_ONE_TERM}(?:[-+]{_ONE_TERM}){{1,8}}(?![\w^*/(]|[.+-]\w|-)")
 _FACTOR = re.compile(r"\([^()]{1,40}\)")
 _FACTORS = re.compile(r"\([^()]{1,40}\)(?:\s?[*·×]?\s?\([^()]{1,40}\))+")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _SHORT_YEAR = re.compile(r"(?<!\w)(?<!\d\s)['’](\d\d)(?![\w'’])")
 _ODDS = re.compile(r"(?<![\d.,])(\d{1,9})\s(?:in|out of|over)\s(\d{1,9})(?![\d.,]\d)")
-_NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
+_NUMERALS = (
+    "I",
+    "II",
+    "III",
+    "IV",
+    "V",
+    "VI",
+    "VII",
+    "VIII",
+    "IX",
+    "X",
+    "XI",
+    "XII",
+    "XIII",
+    "XIV",
+    "XV",
+    "XVI",
+)
 _ORDINALS = ORDINAL_WORDS[: len(_NUMERALS)]
 _REGNAL = re.compile(rf"(?<=\w)\sthe\s(?P<ordinal>{'|'.join(_ORDINALS)})(?!\w)", re.IGNORECASE)
-_NUMERAL = re.compile(r"(?<=\w)\s(?:II|III|IV|V|VI|VII|VIII|I)(?!\w)")
+_NUMERAL = re.compile(rf"(?<=\w)\s(?:{one_of(_NUMERALS)})(?!\w)")
 _ROOT = re.compile(
     r"\\sqrt\s*(?:\{\s*(\w+)\s*\}|(\w))|(?<![a-z])sqrt\s?\(?\s*(\w+)\)?|√\s?\(\s*(\w+)\s*\)"
     r"|(?:the\s)?square\sroot\sof\s(\w+)",
@@ -88,6 +111,7 @@ _PI = re.compile(
     r"(?:\^(?P<power>\d{1,3}))?(?:\s?/\s?(?P<below>\d{1,9}))?"
 )
 
+_PI_SIGN, _PI_TIMES_LETTER = re.compile("[π𝜋]"), re.compile("[π𝜋](?=[a-z])")
 _PI_TIMES = re.compile(r"(?<![\w^])(?<![*/+-]\s)pi\s?[*·×]\s?(\d{1,15}(?:/\d{1,9})?)(?![\w.^*])")
 _NOUN = re.compile(r"[a-z]{3,20}")
 """One word in small letters: `ohm` may be said as `ohms`."""
@@ -109,6 +133,18 @@ _LEGAL_FORM = re.compile(
     r"(?<=\w),?\s(?:Inc|Ltd|LLC|L\.L\.C|GmbH|plc|PLC|Corp|Co)\b(?:\.(?!\s*[A-Z\n]|\s*$)|\.(?=\s*$))?"
 )
 _HUNDREDS = re.compile(r"(?:(?:mid|early|late|early to mid)[- ])?(?<![\d.,])(\d{1,2})00s(?!\w)")
+_TWO_LETTERS = {
+    "ä": "ae",
+    "ö": "oe",
+    "ü": "ue",
+    "Ä": "Ae",
+    "Ö": "Oe",
+    "Ü": "Ue",
+    "ß": "ss",
+    "ø": "oe",
+    "å": "aa",
+}
+_UMLAUT = re.compile(f"[{''.join(_TWO_LETTERS)}]")
 _FIRST_NUMBERS = ("one", "two", "three", "four", "five")
 _RANK = re.compile(
     rf"(?:(?<!\w)(?:number|no\.?)\s|#)(\d{{1,3}}|{'|'.join(_FIRST_NUMBERS)})(?!\w)", re.IGNORECASE
@@ -147,7 +183,7 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
         text = _DOLLARS.sub("$", _SUBSCRIPT.sub("", _SUFFIX.sub(" ", text)))
         for step in steps:
             text = step(text)
-        return text.replace("π", "pi").replace("𝜋", "pi") if "π" in text or "𝜋" in text else text
+        return _PI_SIGN.sub("pi", _PI_TIMES_LETTER.sub("pi ", text)) if "π" in text or "𝜋" in text else text
 
     return alike
 
@@ -156,6 +192,8 @@ def _steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     """Yield what brings dates, days, times and years into one form."""
     if any(map(is_date, answers)):
         yield with_plain_dates
+    elif any(map(is_month_of_year, answers)):
+        yield with_plain_months
     elif any(map(is_day, answers)):
         yield with_plain_days
     if any(map(is_time, answers)):
@@ -173,6 +211,10 @@ def _steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     """Yield what brings nouns, countries and what is numbered into one form."""
     if any(_SPELT_TWO_WAYS.search(answer) is not None for answer in answers):
         yield _in_one_spelling
+    umlauts = {_glyphs(word).casefold(): word for word in " ".join(answers).split() if _UMLAUT.search(word)}
+    if umlauts:
+        spelled = re.compile(rf"(?<!\w){one_of(umlauts)}(?!\w)", re.IGNORECASE)
+        yield lambda text: spelled.sub(lambda found: umlauts[found[0].casefold()], text)
     forms = _other_numbers(answers)
     if forms:
         other = re.compile(rf"(?<!\w){one_of(forms)}(?!\w)", re.IGNORECASE)
@@ -201,12 +243,18 @@ def _steps_of_formulas(answers: Sequence[str]) -> Iterator[Callable[[str], str]]
     if any(map(is_expression, answers)):
         yield _with_plain_powers
         yield _with_sorted_factors
+        yield _with_sorted_terms
     if any("√" in answer or "sqrt" in answer for answer in answers):
         yield _with_plain_roots
     if any(map(has_parts, answers)):
         yield with_clock_as_minutes
     if any(_is_share(answer) for answer in answers):
         yield lambda text: _ODDS.sub(r"\1/\2", text)
+
+
+def _glyphs(word: str) -> str:
+    """Return a word with two letters for each umlaut: `Roentgen`."""
+    return _UMLAUT.sub(lambda found: _TWO_LETTERS[found[0]], word)
 
 
 def _in_one_spelling(text: str) -> str:
@@ -265,7 +313,7 @@ def _with_plain_powers(text: str) -> str:
     for pattern, written in _POWERS:
         text = pattern.sub(written, text)
     text = _SIGN.sub(lambda found: "+" if found[1] == "+" else "-", text)
-    return _TIMES.sub("", text)
+    return _EQUALS.sub(" = ", _TIMES.sub("", text))
 
 
 def _with_sorted_factors(text: str) -> str:
@@ -274,6 +322,26 @@ def _with_sorted_factors(text: str) -> str:
         lambda found: "".join(sorted(re.sub(r"[\s*·×]", "", factor) for factor in _FACTOR.findall(found[0]))),
         text,
     )
+
+
+def _with_sorted_terms(text: str) -> str:
+    """Return a text with the terms of sums in one order, the highest power first: `3x^2-4` of `-4 + 3x^2`."""
+    return _SUM.sub(_sorted_terms, text)
+
+
+def _sorted_terms(found: re.Match[str]) -> str:
+    if not any(map(str.isalpha, found[0])):
+        return found[0]
+    terms = sorted(_TERM.findall(found[0]), key=lambda term: (-_power(term), term.lstrip("+-")))
+    return "".join(term if term[0] in "+-" else f"+{term}" for term in terms).removeprefix("+")
+
+
+def _power(term: str) -> int:
+    """Return the power of a term's letters: 0 for a number, 1 for `4x`."""
+    if not any(map(str.isalpha, term)):
+        return 0
+    power = term.partition("^")[2]
+    return int(power) if power.isdigit() else 1
 
 
 def _with_plain_roots(text: str) -> str:

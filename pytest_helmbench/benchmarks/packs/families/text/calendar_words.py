@@ -8,18 +8,28 @@ from pytest_helmbench.benchmarks.packs.families.text.number_words import ORDINAL
 
 __all__ = [
     "MONTHS",
+    "MONTHS_AND_DAYS",
     "has_half",
     "is_date",
     "is_day",
+    "is_month_of_year",
     "is_time",
     "with_plain_dates",
     "with_plain_days",
+    "with_plain_months",
     "with_plain_times",
     "with_whole_day_times",
     "without_dates",
 ]
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_NAMES = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
+    *("November", "December"),
+)
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTHS_AND_DAYS = frozenset({*(name.lower() for name in _MONTH_NAMES), *_WEEKDAYS})
+"""Names of months and days of the week, in lower case."""
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)(?!\w)\.?"
@@ -42,6 +52,10 @@ _DAYS = tuple(
     re.compile(rf"(?<![\w-]){_WEEKDAY}(?:the\s+)?{pattern}(?:,?\s+[12]\d{{3}}(?!\d))?", re.IGNORECASE)
     for pattern in (rf"{_MONTH}\s+{_DAY}", rf"{_DAY}\s+(?:of\s+)?{_MONTH}")
 )
+_MONTH_OF_YEAR = re.compile(
+    rf"(?<![\w-]){_MONTH},?\s+(?:of\s+|in\s+)?(?:the\s+year\s+)?{_YEAR}", re.IGNORECASE
+)
+_ISO_DATE = re.compile(r"(?<![\w-])(?P<year>[12]\d{3})-(?P<month>\d\d)-\d\d(?![\d-])")
 _TIME = re.compile(
     r"(?<![\d:.])(?P<hour>[01]?\d|2[0-3])(?:(?:[:.]|\s?h\s?)(?P<minute>[0-5]\d))?(?![\d:])"
     r"(?:\s?(?P<half>[ap])\.?\s?m\b\.?|\s?(?:o'clock\s)?in the (?P<part>morning|afternoon|evening))?",
@@ -59,6 +73,8 @@ _ORDINAL_DAY = re.compile(
 )
 _ASKS_FOR_DATE = re.compile(r"(?<!\w)(?:dates?|days?|year|years|when|century|decade|birthday)(?!\w)")
 _ASKS_FOR_DAY = re.compile(r"(?<!\w)(?<!how many )(?:dates?|days?|birthday)(?!\w)")
+_WHEN_CLAUSE = re.compile(r"^(how\s[^?]{1,200}?)\swhen\s.*", re.DOTALL)
+"""`How old was he when he died` asks for no date."""
 _COUNTS_DAYS = "how many days"
 _IN_YEAR = re.compile(
     r"(?<!\w)(?:in|of|since|by|until|from|before|after|during) (?:the year )?[12]\d{3}(?![\w.,]*\d|%)"
@@ -98,6 +114,11 @@ def is_day(text: str) -> bool:
     return not text[-4:].isdigit() and any(pattern.fullmatch(text) is not None for pattern in _DAYS)
 
 
+def is_month_of_year(text: str) -> bool:
+    """Return whether a text is a month of a year and nothing else."""
+    return _MONTH_OF_YEAR.fullmatch(text.strip(" .")) is not None
+
+
 def is_time(text: str) -> bool:
     """Return whether a text is a time of day and nothing else."""
     found = _TIME.fullmatch(text.strip(" "))
@@ -117,6 +138,14 @@ def with_plain_dates(text: str) -> str:
 def _day(found: re.Match[str]) -> str:
     tens = {"twenty": 20, "thirty": 30}.get((found["tens"] or "").casefold(), 0)
     return str(tens + _ORDINALS.index(found["ordinal"].casefold()) + 1)
+
+
+def with_plain_months(text: str) -> str:
+    """Return a text with every date, and every month of a year, as the month's name and the year."""
+    text = with_plain_dates(text)
+    for pattern in (_ISO_DATE, _MONTH_OF_YEAR):
+        text = pattern.sub(lambda found: f"{_MONTH_NAMES[_month(found['month']) - 1]} {found['year']}", text)
+    return text
 
 
 def with_plain_days(text: str) -> str:
@@ -165,7 +194,7 @@ def without_dates(text: str, question: str) -> str:
     """
     if _ASKS_FOR_DAY.search(question) is not None:
         return text
-    asks = _ASKS_FOR_DATE.search(question) is not None
+    asks = _ASKS_FOR_DATE.search(_WHEN_CLAUSE.sub(r"\1", question)) is not None
     for pattern in _DAYS if _COUNTS_DAYS in question else ():
         text = pattern.sub(lambda found: "#" * len(found[0]), text)
     for pattern in _DATES:

@@ -74,6 +74,7 @@ _CALLED_A_MYTH = re.compile(
 )
 
 
+_NOR = re.compile(r"(?<!\w)(neither\s[^.;:]{1,80}?\s)nor(?!\w)")
 _CALLED_WRONG = re.compile(rf"(?<!\w){any_of('wrong incorrect false untrue not_true not_correct')}(?!\w)")
 
 
@@ -101,7 +102,8 @@ def is_denied_answer(low: str, start: int, end: int, *, wrong_wanted: bool) -> b
 
 
 def denials(low: str) -> int:
-    """Return how many negations a sentence in lower case holds."""
+    """Return how many negations a sentence in lower case holds; `neither X nor Y` is one."""
+    low = _NOR.sub(r"\1", low) if "neither" in low else low
     if _NOT_AT_ALL.search(low) is None:
         return 0
     return len(_NOT_AT_ALL.findall(_NO_NEGATION.sub(" ", low)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["is_dump", "without_listing", "without_passage"]
+__all__ = ["is_dump", "without_listing", "without_next_question", "without_passage"]
 
 _LEAST_PASSAGE = 12
 """Shorter passages are not looked for: they may well be part of an answer."""
@@ -20,6 +20,11 @@ _GAP = re.compile(r"[\W_]*(?:(?:option|choice)?[\W_]*\w)?[\W_]*", re.IGNORECASE)
 _LEAD = re.compile(r"(?<!\w)[(\[]?\w[)\].:]?[\s*_]*$")
 _DELIMITER = re.compile(r"[)\].:]+\s*")
 _TICKS = "✓✔✅☑"
+_NEXT_QUESTION = re.compile(
+    r"\n[ \t]*(?:\*\*|#{1,4}[ \t])?(?:question|q|human|user|instruction)(?:[ \t]?\d{1,3})?[ \t]?:(?:\*\*)?[ \t]*"
+    r"(?P<question>\S[^\n]*)",
+    re.IGNORECASE,
+)
 
 
 def without_passage(text: str, passage: str, replacement: str = "\n") -> str:
@@ -32,6 +37,23 @@ def without_passage(text: str, passage: str, replacement: str = "\n") -> str:
     if len(words) < 3 or words[0] not in text or words[-1] not in text:
         return text
     return _without_words(text, words, replacement)
+
+
+def without_next_question(text: str, question: str) -> str:
+    """Return the text up to where it goes on with a question of its own, as models do that only continue a text.
+
+    Only the question that was asked may be repeated before the answer.
+    """
+    for found in _NEXT_QUESTION.finditer(text):
+        is_own = " ".join(found["question"].split()).lower() in " ".join(question.split()).lower()
+        if text[: found.start()].strip() and not (is_own and _is_lead(text[: found.start()])):
+            return text[: found.start()]
+    return text
+
+
+def _is_lead(text: str) -> bool:
+    """Return whether a text only leads to something: it ends in a colon, or greets."""
+    return text.rstrip().endswith((":", "!"))
 
 
 def _without_words(text: str, words: list[str], replacement: str) -> str:

@@ -43,6 +43,7 @@ _ODD = {
     "\U0001f17e": "O",
 }
 _ODD_CHARACTER = re.compile(f"[{''.join(_ODD)}]")
+_WIDE_DASH = re.compile(r"(?<=[^\s-])(?: {2}- {1,2}| - {2})(?=[^\s-])")
 _CONTROL = re.compile(r"[\x00\x02\x03\x0b\x0c]|\r\n?")
 _SUPERSCRIPTS = re.compile(r"[⁺⁻]?[⁰¹²³⁴-⁹]+")
 _SUPERSCRIPT_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
@@ -66,6 +67,8 @@ _BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)\s*+\{|\\[{}]|[{}]")
 _BARE_BOX = re.compile(r"\\boxed\s*+(\w)")
 _FRACTION = re.compile(r"(\d?)\\[dtc]?frac\s*+(?:\{([^{}]{1,80})\}|(\d))\s*+(?:\{([^{}]{1,80})\}|(\d))")
 _COMMAND = re.compile(r"\\(?:([A-Za-z]+)\*?|(.)|\Z)", re.DOTALL)
+_BLANKS = re.compile(r"(?<=[^ ]) {2,4}(?=[^ ])")
+"""Of `78 \\text{ km/h}`."""
 _COMMANDS = {
     **dict.fromkeys(
         word_set(
@@ -226,7 +229,7 @@ def plain(text: str) -> str:
 def _one_alphabet(text: str) -> str:
     """Return the text in one form of each character: full-width, bold, raised and fraction characters too."""
     text = _SUPERSCRIPTS.sub(lambda found: "^" + found[0].translate(_SUPERSCRIPT_DIGITS), text)
-    text = _ODD_CHARACTER.sub(lambda found: _ODD[found[0]], text)
+    text = _WIDE_DASH.sub(" - ", _ODD_CHARACTER.sub(lambda found: _ODD[found[0]], text))
     if unicodedata.is_normalized("NFKC", text):
         return text
     text = unicodedata.normalize("NFKC", _VULGAR.sub(" ", text))
@@ -310,7 +313,7 @@ def _without_latex(text: str) -> str:
         else:
             parts.append(token[0][1])
     parts.append(text[position:])
-    return "".join(parts)
+    return _BLANKS.sub(" ", "".join(parts))
 
 
 def _fraction(found: re.Match[str]) -> str:

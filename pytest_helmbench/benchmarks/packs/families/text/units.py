@@ -109,9 +109,7 @@ _COMPOUND = r"(?!\w)(?!\s?(?:/|\^|per\b|·|\*|²|³))"
 _PRICE = (
     rf"(?<!\w)(?:{one_of(name for name, unit in _BEHIND.items() if unit.kind == 'money' and name.isalpha())})"
 )
-_BEHIND_NUMBER = re.compile(
-    rf"\s?-?(?P<unit>{one_of(_BEHIND)}(?<!\d){_COMPOUND}|{_PRICE}(?=\s(?:per|each|a)\s))"
-)
+_BEHIND_NUMBER = re.compile(rf"\s?-?(?P<unit>{one_of(_BEHIND)}{_COMPOUND}|{_PRICE}(?=\s(?:per|each|a)\s))")
 _IN_QUESTION = re.compile(rf"(?<![\w/])(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
 _WANTED = re.compile(
     rf"(?<!\w)(?:in|to|into|as|how many)\s(?:degrees\s)?(?P<unit>{one_of(_NAMED)}){_COMPOUND}"
