@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from house_figures import PACKAGE, Figure, Source, figures, paths, source
+from paths import ROOT
 
 from pytest_helmbench.benchmarks.registry import all_places
 
@@ -48,6 +49,13 @@ def test_a_figure_keeps_to_its_goal(house: dict[str, Figure], name: str) -> None
 
 def test_no_figure_is_forgotten(house: dict[str, Figure]) -> None:
     assert set(house) == set(_FIGURES)
+
+
+def test_the_design_tells_todays_figures(house: dict[str, Figure]) -> None:
+    told = (ROOT / "docs" / "design.md").read_text("utf-8").partition("## Figures")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in told.splitlines() if line.startswith("| ")]
+    now = {name: figure.value for name, figure in house.items()}
+    assert {name: float(value) for name, _, _, value in rows[1:]} == pytest.approx(now, abs=0.5)
 
 
 def test_only_composition_roots_import_a_kind() -> None:
