@@ -1,55 +1,155 @@
-"""Bytes over HTTP: one session, bounded bodies, bounded time. The only user of the HTTP library's client."""
+"""Bytes over HTTP: connections that are kept, bounded bodies, bounded time."""
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import importlib.metadata
 import io
-import os
+import re
 import ssl
+import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import TracebackType
 from typing import Self
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urlsplit
 
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+import pycurl
 
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.gateway.content_codings import decoded, unread_coding
 from pytest_helmbench.gateway.echoes import Echoes
-from pytest_helmbench.gateway.faults import Fault, FaultKind, excerpt
+from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import PLAIN, RawAnswer, Sending, TransportError
 from pytest_helmbench.gateway.live_stream import EventCutter
 from pytest_helmbench.gateway.other_replies import CHAT
 from pytest_helmbench.gateway.providers.base_urls import is_loopback
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.read_deadline import ReadDeadline
+from pytest_helmbench.gateway.transfer_faults import CONNECT_S, fault_of
+from pytest_helmbench.gateway.transfers import BrokenTransferError, Transfers
 
 __all__ = ["MAX_BODY_BYTES", "ChatClient"]
 
 MAX_BODY_BYTES = 32 * 2**20
 """Largest answer that is read."""
 
-_CONNECT_S = 30.0
-_WRITTEN_AT_ONCE = 2**20  # bytes; the library warns of more, which the user may have made an error
+_KEPT_S = 15
+"""How long a connection is kept that nobody uses; servers keep them for 5 s at least."""
+
+_STATUS = re.compile(r"HTTP/\S+ +(\d{3})(?!\d)", re.ASCII)
+_STOP = -1  # what a callback returns to have the transfer ended
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What every request to one endpoint has in common."""
+    """What every request to one endpoint has in common.
 
-    url: URL
-    base_url: str
-    headers: CIMultiDict[str] = field(repr=False)
-    proxy: URL | None
-    proxy_headers: CIMultiDict[str] | None = field(repr=False)
+    Args:
+        address: Up to and with the base URL's path.
+        handles: Those that nobody uses at the moment.
+    """
+
+    endpoint: Endpoint
+    url: str
+    address: str
+    headers: list[str] = field(repr=False)
+    options: Mapping[int, object] = field(repr=False)
     echoes: Echoes = field(repr=False)
+    handles: list[pycurl.Curl]
+
+    def handle(self) -> pycurl.Curl:
+        """Return a handle for one request at a time."""
+        if self.handles:
+            return self.handles.pop()
+        handle = pycurl.Curl()
+        handle.setopt(pycurl.HTTPHEADER, self.headers)
+        for option, value in {**_ALWAYS, **self.options}.items():
+            handle.setopt(option, value)
+        return handle
+
+    def put_back(self, handle: pycurl.Curl) -> None:
+        """Keep a handle for the next request, without what it holds of this one."""
+        for function in (pycurl.READFUNCTION, pycurl.HEADERFUNCTION, pycurl.WRITEFUNCTION):
+            handle.unsetopt(function)
+        self.handles.append(handle)
+
+
+_ALWAYS: Mapping[int, object] = {
+    pycurl.POST: 1,
+    pycurl.NOSIGNAL: 1,
+    pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
+    pycurl.ACCEPT_ENCODING: "gzip, deflate",
+    pycurl.CONNECTTIMEOUT: CONNECT_S,
+    pycurl.MAXAGE_CONN: _KEPT_S,
+    pycurl.PROXY: "",  # those of the environment are looked up once, by our own rule
+    pycurl.NOPROXY: "",
+}
+
+
+class _Arriving:
+    """An answer as it arrives."""
+
+    def __init__(
+        self, sending: Sending, echoes: Echoes, deadline: ReadDeadline, now_ms: Callable[[], float]
+    ) -> None:
+        self._lines: list[bytes] = []
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._sending = sending
+        self._echoes = echoes
+        self._deadline = deadline
+        self._now_ms = now_ms
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.cutter: EventCutter | None = None
+        self.too_large = False
+        self.bug: Exception | None = None
+        """What was raised by who takes the events: libcurl passes nothing on."""
+
+    @property
+    def body(self) -> bytes:
+        """What has come, decoded."""
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    def take_line(self, line: bytes) -> int | None:
+        """Take a line of the head."""
+        self._deadline.received()
+        if line.startswith(b"HTTP/"):
+            self._lines.clear()  # those before were of a proxy, or said to go on
+        self._lines.append(line)
+        return self._end_head() if line in (b"\r\n", b"\n") else None
+
+    def take(self, chunk: bytes) -> int | None:
+        """Take a part of the body."""
+        self._deadline.received()
+        self._size += len(chunk)
+        if self._size > MAX_BODY_BYTES:
+            self.too_large = True
+            return _STOP
+        if self.cutter is None:
+            self._chunks.append(chunk)
+            return None
+        try:
+            self.cutter.feed(chunk)
+        except Exception as bug:  # noqa: BLE001 - it is raised where the answer is waited for
+            self.bug = bug
+            return _STOP
+        return None
+
+    def _end_head(self) -> int | None:
+        first, *lines = (line.decode("utf-8", "surrogateescape").rstrip("\r\n") for line in self._lines)
+        status = _STATUS.match(first)
+        self.status = int(status[1]) if status is not None else 0
+        pairs = (line.partition(":") for line in lines)
+        self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs if name}
+        if 200 <= self.status < 300 and self._sending.on_event is not None:
+            kind = self.headers.get("content-type", "").partition(";")[0]
+            if kind.strip().lower() == "text/event-stream":
+                self.cutter = EventCutter(self._sending.on_event, self._echoes.without, self._now_ms)
+        length = self.headers.get("content-length", "")
+        self.too_large = length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES
+        return _STOP if self.too_large else None
 
 
 class ChatClient:
@@ -62,16 +162,8 @@ class ChatClient:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._targets: dict[Endpoint, _Target] = {}
-        # How many are in flight is the limiter's business, and so is a retry. `trust_env` stays off: it would
-        # read .netrc and the proxy variables anew, in a thread, for every request.
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
-            headers={"User-Agent": f"pytest-helmbench/{_version()}", "Content-Type": "application/json"},
-            raise_for_status=False,
-            trust_env=False,
-        )
+        # How many are in flight is the limiter's business, and so is a retry.
+        self._transfers = Transfers()
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,9 +175,7 @@ class ChatClient:
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._session.close()
-        # Transports close in the next turn of the loop.
-        await asyncio.sleep(0)
+        self._transfers.close()
 
     async def post(
         self, endpoint: Endpoint, body: bytes, timeout_s: float, sending: Sending = PLAIN
@@ -107,10 +197,6 @@ class ChatClient:
         try:
             async with ReadDeadline(timeout_s) as deadline:
                 return await self._exchange(target, body, sending, deadline)
-        except TransportError:
-            raise
-        except aiohttp.ClientError as error:
-            fault = _fault_of(error, endpoint)
         except TimeoutError:
             fault = Fault(
                 FaultKind.TIMEOUT,
@@ -119,9 +205,6 @@ class ChatClient:
                 f"the provider gave no whole answer within {timeout_s:g} s",
                 hint="raise --helmbench-timeout, or lower --helmbench-concurrency",
             )
-        except OSError as error:
-            fault = _broken(error, endpoint)
-        # Outside of the handlers: the library's errors hold the request's headers, and so the key.
         raise TransportError(fault)
 
     async def _exchange(
@@ -132,63 +215,47 @@ class ChatClient:
         def now_ms() -> float:
             return (self._clock() - started) * 1000
 
-        async with self._session.post(
-            target.url if sending.path == CHAT else URL(f"{target.base_url}/{sending.path}"),
-            data=body if len(body) <= _WRITTEN_AT_ONCE else io.BytesIO(body),
-            headers=target.headers,
-            proxy=target.proxy,
-            proxy_headers=target.proxy_headers,
-            allow_redirects=False,
-        ) as response:
-            deadline.received()
-            cutter: EventCutter | None = None
-            if sending.on_event is not None and _is_stream(response):
-                cutter = EventCutter(sending.on_event, target.echoes.without, now_ms)
-            received = await _read(response, deadline, cutter)
-            latency_ms = now_ms()
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            status = response.status
-        if cutter is not None:
-            passed_on, times = cutter.close()
-            kept = target.echoes.without_pieces(passed_on)
-            return RawAnswer(status, headers, kept, latency_ms, times if kept is passed_on else ())
-        received = decoded(received, headers.get("content-encoding", ""), MAX_BODY_BYTES)
-        received = target.echoes.without_pieces(target.echoes.without(received))
-        return RawAnswer(status, headers, received, latency_ms)
+        arriving = _Arriving(sending, target.echoes, deadline, now_ms)
+        handle = target.handle()
+        handle.setopt(pycurl.URL, target.url if sending.path == CHAT else f"{target.address}/{sending.path}")
+        handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(body))
+        # A function that cannot begin anew: on a kept connection that breaks, libcurl would send a body twice.
+        handle.setopt(pycurl.READFUNCTION, io.BytesIO(body).read)
+        handle.setopt(pycurl.HEADERFUNCTION, arriving.take_line)
+        handle.setopt(pycurl.WRITEFUNCTION, arriving.take)
+        fault: Fault | None = None
+        try:
+            await self._transfers.run(handle)
+        except BrokenTransferError as error:
+            fault = _too_large(arriving.status) if arriving.too_large else None
+            fault = fault or fault_of(error, target.endpoint, arriving.headers if arriving.status else None)
+        latency_ms = now_ms()
+        target.put_back(handle)
+        if arriving.bug is not None:
+            raise arriving.bug
+        if fault is not None:
+            raise TransportError(fault)
+        return _whole(arriving, target.echoes, latency_ms)
 
 
-def _is_stream(response: aiohttp.ClientResponse) -> bool:
-    return 200 <= response.status < 300 and response.content_type == "text/event-stream"
+def _whole(arriving: _Arriving, echoes: Echoes, latency_ms: float) -> RawAnswer:
+    """Return an answer that has come to its end, without keys."""
+    if arriving.cutter is None:
+        received = echoes.without_pieces(echoes.without(arriving.body))
+        return RawAnswer(arriving.status, arriving.headers, received, latency_ms)
+    passed_on, times = arriving.cutter.close()
+    kept = echoes.without_pieces(passed_on)
+    return RawAnswer(arriving.status, arriving.headers, kept, latency_ms, times if kept is passed_on else ())
 
 
-async def _read(
-    response: aiohttp.ClientResponse, deadline: ReadDeadline, cutter: EventCutter | None
-) -> bytes:
-    chunks: list[bytes] = []
-    size = response.content_length or 0
-    if size <= MAX_BODY_BYTES:
-        size = 0
-        async for chunk in response.content.iter_any():
-            deadline.received()
-            if cutter is not None:
-                cutter.feed(chunk)
-            else:
-                chunks.append(chunk)
-            size += len(chunk)
-            if size > MAX_BODY_BYTES:
-                break
-    if size > MAX_BODY_BYTES:
-        response.close()
-        raise TransportError(
-            Fault(
-                FaultKind.TOO_LARGE,
-                response.status,
-                "too_large",
-                f"the provider's answer is larger than {MAX_BODY_BYTES // 2**20} MiB",
-                hint="bound it with --helmbench-max-tokens",
-            )
-        )
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+def _too_large(status: int) -> Fault:
+    return Fault(
+        FaultKind.TOO_LARGE,
+        status,
+        "too_large",
+        f"the provider's answer is larger than {MAX_BODY_BYTES // 2**20} MiB",
+        hint="bound it with --helmbench-max-tokens",
+    )
 
 
 def _version() -> str:
@@ -199,105 +266,77 @@ def _version() -> str:
 
 
 def _target(endpoint: Endpoint) -> _Target:
-    url = URL(endpoint.url)
-    headers = CIMultiDict(endpoint.headers)
-    proxy, authorization = _proxy_of(url)
-    proxy_headers: CIMultiDict[str] | None = None
-    if authorization and url.scheme == "http":
-        headers["Proxy-Authorization"] = authorization  # no tunnel: the proxy reads the request itself
-    elif authorization:
-        proxy_headers = CIMultiDict({"Proxy-Authorization": authorization})
-    return _Target(url, endpoint.base_url, headers, proxy, proxy_headers, Echoes(endpoint.secrets))
+    usual = {"User-Agent": f"pytest-helmbench/{_version()}", "Content-Type": "application/json"}
+    stated = {name.lower() for name in endpoint.headers}
+    headers = {name: value for name, value in usual.items() if name.lower() not in stated}
+    lines = [f"{name}: {value}" for name, value in {**headers, **endpoint.headers}.items()]
+    url = _ascii(endpoint.url)
+    options = dict(_proxy_options(url))
+    if url.startswith("https:") or options:
+        options |= _certificates()
+    # Nobody is asked whether to go on with a long body: few servers answer that.
+    return _Target(
+        endpoint,
+        url,
+        _ascii(endpoint.base_url),
+        [*lines, "Expect:"],
+        options,
+        Echoes(endpoint.secrets),
+        handles=[],
+    )
 
 
-def _proxy_of(url: URL) -> tuple[URL | None, str | None]:
-    """Return the environment's proxy for an address and what it wants as `Proxy-Authorization`."""
-    host = url.host or ""
+def _ascii(url: str) -> str:
+    """Return an address with its host as it stands in the name service."""
+    if url.isascii():
+        return url
+    scheme, _, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    host, colon, port = place.partition(":")
+    return f"{scheme}://{host.encode('idna').decode()}{colon}{port}{slash}{quote(path, safe='/%:@')}"
+
+
+def _certificates() -> Mapping[int, object]:
+    """Return where the certificates lie that Python's own library trusts."""
+    paths = ssl.get_default_verify_paths()
+    found: dict[int, object] = {}
+    for place, options in (
+        (paths.cafile, (pycurl.CAINFO, pycurl.PROXY_CAINFO)),
+        (paths.capath, (pycurl.CAPATH, pycurl.PROXY_CAPATH)),
+    ):
+        found |= dict.fromkeys(options, place) if place else {}
+    if sys.platform == "win32" or not found:
+        native = (pycurl.SSL_OPTIONS, pycurl.PROXY_SSL_OPTIONS)
+        found |= dict.fromkeys(native, pycurl.SSLOPT_NATIVE_CA)
+    return found
+
+
+def _proxy_options(url: str) -> Mapping[int, object]:
+    """Return the environment's proxy for an address."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
     # A key for this machine must not leave it.
     if is_loopback(host) or urllib.request.proxy_bypass(host):
-        return None, None
-    stated = urllib.request.getproxies().get(url.scheme)
+        return {}
+    stated = urllib.request.getproxies().get(parts.scheme)
     if not stated:
-        return None, None
-    proxy = URL(stated if "://" in stated else f"http://{stated}")
+        return {}
+    proxy = urlsplit(stated if "://" in stated else f"http://{stated}")
     if proxy.scheme not in ("http", "https"):
         raise TransportError(
             Fault(
                 FaultKind.DEAD_MODEL,
                 None,
                 "proxy",
-                f"the environment names a {proxy.scheme} proxy for {url.scheme} addresses, which is not supported",
+                f"the environment names a {proxy.scheme} proxy for {parts.scheme} addresses, which is not supported",
                 hint=f"name an http proxy, or add {host} to NO_PROXY",
             )
         )
-    if proxy.user is None:
-        return proxy, None
-    pair = f"{unquote(proxy.raw_user or '')}:{unquote(proxy.raw_password or '')}"
-    return proxy.with_user(None), f"Basic {base64.b64encode(pair.encode()).decode()}"
-
-
-def _fault_of(error: aiohttp.ClientError, endpoint: Endpoint) -> Fault:
-    match error:
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError() | ssl.SSLError():
-            return Fault(
-                FaultKind.DEAD_MODEL,
-                None,
-                "tls",
-                f"no secure connection to {endpoint.base_url} ({_words(error, endpoint)})",
-                hint="check the address and the certificates of this machine (SSL_CERT_FILE)",
-            )
-        case aiohttp.ClientHttpProxyError():
-            return Fault(
-                FaultKind.TRANSIENT,
-                error.status,
-                "proxy",
-                f"the proxy answered {error.status} instead of connecting",
-            )
-        case aiohttp.ConnectionTimeoutError() | aiohttp.ClientConnectorError():
-            return _unreachable(error, endpoint)
-        case aiohttp.ClientPayloadError():
-            return Fault(
-                FaultKind.TRANSIENT, None, "truncated_body", "the provider's answer broke off before its end"
-            )
-        case aiohttp.ClientResponseError() if unread_coding(error.message):
-            return Fault(
-                FaultKind.REJECTED,
-                None,
-                "content_encoding",
-                f"the provider's answer is coded in a way that cannot be read ({_words(error, endpoint)})",
-                hint="only gzip and deflate are asked for: switch others off in the server, or in the proxy before it",
-            )
-        case aiohttp.ClientResponseError():
-            return Fault(
-                FaultKind.MALFORMED, None, "not_http", "the provider answered with something that is no HTTP"
-            )
-        case aiohttp.InvalidURL():
-            return Fault(FaultKind.DEAD_MODEL, None, "address", f"{endpoint.base_url} is no usable address")
-        case _:
-            return _broken(error, endpoint)
-
-
-def _unreachable(error: aiohttp.ClientError, endpoint: Endpoint) -> Fault:
-    hint = "check the base URL and the network"
-    if is_loopback(URL(endpoint.base_url).host or ""):
-        hint = "start the server, or check the port in the base URL"
-    why = f"no connection within {_CONNECT_S:g} s"
-    if not isinstance(error, aiohttp.ConnectionTimeoutError):
-        why = _words(error, endpoint)
-    message = f"the provider at {endpoint.base_url} cannot be reached ({why})"
-    return Fault(FaultKind.TRANSIENT, None, "unreachable", message, hint=hint)
-
-
-def _broken(error: Exception, endpoint: Endpoint) -> Fault:
-    why = _words(error, endpoint)
-    message = "the connection to the provider broke before an answer came"
-    return Fault(FaultKind.TRANSIENT, None, "reset", f"{message} ({why})" if why else message)
-
-
-def _words(error: Exception, endpoint: Endpoint) -> str:
-    """Return the reason that the system or the server gave, without the library's wrapping."""
-    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    if isinstance(inner, OSError) and (inner.errno or 0) > 0 and not isinstance(inner, ssl.SSLError):
-        return os.strerror(inner.errno or 0).lower()
-    said = getattr(inner, "strerror", None) or getattr(inner, "message", None) or str(inner)
-    return excerpt(str(said), endpoint).lower()
+    options: dict[int, object] = {
+        pycurl.PROXY: f"{proxy.scheme}://{proxy.netloc.rpartition('@')[2]}",
+        pycurl.PROXYAUTH: pycurl.HTTPAUTH_BASIC,
+    }
+    if proxy.username is not None:
+        options[pycurl.PROXYUSERNAME] = unquote(proxy.username)
+        options[pycurl.PROXYPASSWORD] = unquote(proxy.password or "")
+    return options

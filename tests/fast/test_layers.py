@@ -27,6 +27,7 @@ _SOLE_USERS = {
     "genai_prices": {"gateway"},
     "jinja2": {"reports"},
     "pyarrow": {"reports"},
+    "pycurl": {"gateway"},
     "re2": {"core"},
     "sqlite_utils": {"store"},
     "yaml": {"files"},

@@ -37,7 +37,7 @@ def test_looking_for_bench_packs_imports_little() -> None:
 def test_looking_for_packs_imports_nothing_heavy() -> None:
     code = (
         "import sys, pytest_helmbench.benchmarks.packs.places\n"
-        "print(sorted(name for name in ('yaml', 'jsonschema', 'aiohttp', 'hashlib') if name in sys.modules))"
+        "print(sorted(name for name in ('yaml', 'jsonschema', 'aiohttp', 'pycurl', 'hashlib') if name in sys.modules))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
@@ -52,7 +52,7 @@ def test_a_session_that_does_not_ask_imports_only_the_plugin_writes_and_prints_n
     (tmp_path / "conftest.py").write_text(
         "import sys\n\n"
         "def pytest_unconfigure(config):\n"
-        "    heavy = ('pytest_helmbench', 'aiohttp', 'yaml', 'genai_prices', 'sqlite_utils', 'jsonschema')\n"
+        "    heavy = ('pytest_helmbench', 'aiohttp', 'pycurl', 'yaml', 'genai_prices', 'sqlite_utils', 'jsonschema')\n"
         "    print('LOADED', *sorted(name for name in sys.modules if name.startswith(heavy)))\n"
     )
     (tmp_path / "test_own.py").write_text("def test_own(): pass\n")

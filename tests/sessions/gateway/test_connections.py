@@ -1,0 +1,331 @@
+"""Connections of the HTTP client: kept, broken, secured and through proxies, each against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from provider import Provider
+from said import said
+
+from pytest_helmbench.core.model import ModelEntry
+from pytest_helmbench.gateway.client import ChatClient
+from pytest_helmbench.gateway.faults import FaultKind
+from pytest_helmbench.gateway.http_answers import Sending, TransportError
+from pytest_helmbench.gateway.providers.endpoints import Endpoint, resolve_endpoint
+
+_OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+Turn = Callable[[int, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Server:
+    """Reads requests off each connection, and answers the nth as it is told."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self.heads: list[str] = []
+        self.connections = 0
+
+    async def speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while not writer.is_closing():
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                size = int(head.partition("content-length: ")[2].partition("\r\n")[0] or 0)
+                await reader.readexactly(size)
+                self.heads.append(head)
+                await self._turn(len(self.heads), writer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def served(turn: Turn, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[Server, int]]:
+    server = Server(turn)
+    listening = await asyncio.start_server(server.speak, "127.0.0.1", 0, ssl=tls)
+    async with listening:
+        yield server, listening.sockets[0].getsockname()[1]
+
+
+def endpoint(base_url: str) -> Endpoint:
+    environ = {"HELMBENCH_API_KEY": "sk-hidden-SECRET-0123456789"}
+    found = resolve_endpoint(
+        ModelEntry("test/good"), default_base_url=said(base_url), default_key_env=None, environ=environ
+    )
+    assert isinstance(found, Endpoint)
+    return found
+
+
+async def _ok(_number: int, writer: asyncio.StreamWriter) -> None:
+    writer.write(_OK)
+
+
+def test_a_kept_connection_is_used_again() -> None:
+    async def run() -> int:
+        async with served(_ok) as (server, port), ChatClient() as client:
+            for _ in range(3):
+                await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5)
+            return server.connections
+
+    assert asyncio.run(run()) == 1
+
+
+def test_what_was_sent_on_a_kept_connection_that_breaks_is_not_sent_again() -> None:
+    """It may have been answered, and is paid for then: whether to ask again is not the client's to say."""
+
+    async def breaks(number: int, writer: asyncio.StreamWriter) -> None:
+        if number == 1:
+            writer.write(_OK)
+        else:
+            writer.close()
+
+    async def run() -> int:
+        async with served(breaks) as (server, port), ChatClient() as client:
+            at = endpoint(f"http://127.0.0.1:{port}/v1")
+            await client.post(at, b"{}", 5)
+            with pytest.raises(TransportError) as caught:
+                await client.post(at, b'{"dear": true}', 5)
+            assert (caught.value.fault.kind, caught.value.fault.reason) == (FaultKind.TRANSIENT, "reset")
+            return len(server.heads)
+
+    assert asyncio.run(run()) == 2
+
+
+def test_a_kept_connection_that_the_server_has_closed_is_made_anew() -> None:
+    """Without a word in the head, and long before libcurl would look."""
+
+    async def closes(_number: int, writer: asyncio.StreamWriter) -> None:
+        writer.write(_OK)
+        await writer.drain()
+        writer.close()
+
+    async def run() -> int:
+        async with served(closes) as (server, port), ChatClient() as client:
+            for _ in range(3):
+                assert (await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5)).body == b"{}"
+                await asyncio.sleep(0.05)
+            return server.connections
+
+    assert asyncio.run(run()) == 3
+
+
+def test_a_cancelled_transfer_closes_its_connection() -> None:
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def waits(_number: int, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        while not writer.transport.is_closing():
+            await asyncio.sleep(0.01)
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        gone.set()
+
+    async def run() -> None:
+        async with served(waits) as (_, port), ChatClient() as client:
+            task = asyncio.create_task(client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5))
+            await asyncio.wait_for(asked.wait(), 5)
+            task.cancel()
+            await asyncio.wait_for(gone.wait(), 5)
+
+    asyncio.run(run())
+
+
+def test_heads_before_the_answers_own_are_none_of_it() -> None:
+    async def interim(_number: int, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n" + _OK)
+
+    async def run() -> None:
+        async with served(interim) as (_, port), ChatClient() as client:
+            answer = await client.post(endpoint(f"http://127.0.0.1:{port}/v1"), b"{}", 5)
+        assert (answer.status, answer.headers, answer.body) == (200, {"content-length": "2"}, b"{}")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [10, 3 * 2**20])
+def test_a_body_goes_out_whole_and_at_once(provider: Provider, size: int) -> None:
+    body = b'{"messages": [{"role": "user", "content": "%s"}]}' % (b"x" * size)
+
+    async def run() -> None:
+        async with ChatClient() as client:
+            await client.post(endpoint(provider.url), body, 5)
+
+    asyncio.run(run())
+    (request,) = provider.requests
+    assert request.raw == body
+    assert "expect" not in request.headers
+    assert "transfer-encoding" not in request.headers
+
+
+def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
+    async def stream(_number: int, writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 11\r\n\r\ndata: {}\n\n\n"
+        )
+
+    def take(_event: bytes) -> None:
+        raise LookupError("nobody takes it")
+
+    async def run() -> None:
+        async with served(stream) as (_, port), ChatClient() as client:
+            at = endpoint(f"http://127.0.0.1:{port}/v1")
+            with pytest.raises(LookupError, match="nobody takes it"):
+                await client.post(at, b"{}", 5, Sending(on_event=take))
+            assert (await client.post(at, b"{}", 5)).status == 200
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", ["deflate", "gzip, deflate", "x-gzip", "identity"])
+def test_codings_are_undone(provider: Provider, name: str) -> None:
+    body = b'{"a": 1}'
+    coded = {
+        "deflate": zlib.compress(body)[2:-4],  # raw, as some send it
+        "gzip, deflate": zlib.compress(_gzip(body)),
+        "x-gzip": _gzip(body),
+        "identity": body,
+    }
+    provider.answers(body=coded[name], headers={"Content-Encoding": name})
+
+    async def run() -> bytes:
+        async with ChatClient() as client:
+            return (await client.post(endpoint(provider.url), b"{}", 5)).body
+
+    assert asyncio.run(run()) == body
+
+
+def _gzip(body: bytes) -> bytes:
+    coder = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    return coder.compress(body) + coder.flush()
+
+
+class _LoopOfWindows(asyncio.SelectorEventLoop):
+    """One that watches no sockets of others."""
+
+    add_reader = asyncio.AbstractEventLoop.add_reader
+    add_writer = asyncio.AbstractEventLoop.add_writer
+
+
+def test_a_loop_that_watches_no_sockets_of_others_will_do(provider: Provider) -> None:
+    provider.latency_s = 0.05
+
+    async def run() -> list[int]:
+        async with ChatClient() as client:
+            at = endpoint(provider.url)
+            answers = await asyncio.gather(*(client.post(at, b"{}", 5) for _ in range(20)))
+            await asyncio.sleep(0.05)
+            answers.append(await client.post(at, b"{}", 5))
+            return [answer.status for answer in answers]
+
+    with asyncio.Runner(loop_factory=_LoopOfWindows) as runner:
+        assert runner.run(run()) == [200] * 21
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
+    """Return the certificate of a server that nobody knows, and what the server shows."""
+    folder = tmp_path_factory.mktemp("authority")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    known = folder / "known.pem"
+    known.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private = serialization.PrivateFormat.PKCS8
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(known, folder / "key.pem")
+    return known, context
+
+
+def test_certificates_are_those_that_python_trusts(
+    authority: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, context = authority
+
+    async def ask() -> bytes:
+        async with served(_ok, context) as (_, port), ChatClient() as client:
+            return (await client.post(endpoint(f"https://127.0.0.1:{port}/v1"), b"{}", 5)).body
+
+    with pytest.raises(TransportError) as caught:
+        asyncio.run(ask())
+    assert (caught.value.fault.kind, caught.value.fault.reason) == (FaultKind.DEAD_MODEL, "tls")
+    assert "certificate" in caught.value.fault.message
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(known))
+    assert asyncio.run(ask()) == b"{}"
+
+
+@pytest.mark.parametrize("status", [200, 407])
+def test_a_proxy_is_asked_for_a_tunnel_to_an_https_address(
+    authority: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    known, context = authority
+    monkeypatch.setenv("SSL_CERT_FILE", str(known))
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    asked: list[str] = []
+
+    async def run() -> bytes:
+        async with served(_ok, context) as (server, far), ChatClient() as client:
+
+            async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+                writer.write(b"HTTP/1.1 %d Told\r\nContent-Length: 0\r\n\r\n" % status)
+                if status == 200:
+                    there = await asyncio.open_connection("127.0.0.1", far)
+                    await asyncio.gather(_pour(reader, there[1]), _pour(there[0], writer))
+                writer.close()
+
+            async with await asyncio.start_server(tunnel, "127.0.0.1", 0) as proxy:
+                port = proxy.sockets[0].getsockname()[1]
+                monkeypatch.setenv("https_proxy", f"http://me:p%40ss@127.0.0.1:{port}")
+                # Not loopback by name, so the proxy is used; the certificate does not fit that name.
+                try:
+                    await client.post(endpoint("https://far.example/v1"), b"{}", 5)
+                finally:
+                    assert all("proxy-authorization" not in head for head in server.heads)
+        return b""
+
+    with pytest.raises(TransportError) as caught:
+        asyncio.run(run())
+    fault = caught.value.fault
+    assert asked[0].startswith("CONNECT far.example:443 HTTP/1.1\r\n")
+    assert "Proxy-Authorization: Basic bWU6cEBzcw==" in asked[0]
+    assert "sk-hidden" not in asked[0]
+    if status == 407:
+        assert (fault.kind, fault.reason, fault.status) == (FaultKind.TRANSIENT, "proxy", 407)
+    else:
+        assert (fault.kind, fault.reason) == (FaultKind.DEAD_MODEL, "tls")  # the name is another
+
+
+async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while chunk := await reader.read(65536):
+        writer.write(chunk)
+    writer.close()
