@@ -105,8 +105,8 @@ def _unreachable(error: BrokenTransferError, endpoint: Endpoint) -> Fault:
 
 def _words(error: BrokenTransferError, endpoint: Endpoint) -> str:
     """Return the reason that the system gave, else the library's."""
-    if error.code == pycurl.E_SEND_FAIL_REWIND:
-        return "server disconnected"  # a connection that had been kept: what was sent on it is not sent again
     if error.errno > 0 and error.code not in _TLS:
         return os.strerror(error.errno).lower()
+    if error.code == pycurl.E_SEND_FAIL_REWIND:
+        return "server disconnected"  # a connection that had been kept: what was sent on it is not sent again
     return excerpt(error.said, endpoint).lower()

@@ -7,7 +7,7 @@ import datetime
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -36,9 +36,11 @@ class Server:
         self._turn = turn
         self.heads: list[str] = []
         self.connections = 0
+        self.open: set[asyncio.StreamWriter] = set()
 
     async def speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.open.add(writer)
         try:
             while not writer.is_closing():
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
@@ -59,6 +61,13 @@ async def served(turn: Turn, tls: ssl.SSLContext | None = None) -> AsyncIterator
     listening = await asyncio.start_server(server.speak, "127.0.0.1", 0, ssl=tls)
     async with listening:
         yield server, listening.sockets[0].getsockname()[1]
+    await asyncio.gather(*map(_closed, server.open))
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 def endpoint(base_url: str) -> Endpoint:
@@ -292,26 +301,30 @@ def test_a_proxy_is_asked_for_a_tunnel_to_an_https_address(
     monkeypatch.delenv("NO_PROXY", raising=False)
     asked: list[str] = []
 
-    async def run() -> bytes:
-        async with served(_ok, context) as (server, far), ChatClient() as client:
+    async def run() -> None:
+        tunnels: list[asyncio.Task[None]] = []
 
-            async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
-                writer.write(b"HTTP/1.1 %d Told\r\nContent-Length: 0\r\n\r\n" % status)
-                if status == 200:
-                    there = await asyncio.open_connection("127.0.0.1", far)
-                    await asyncio.gather(_pour(reader, there[1]), _pour(there[0], writer))
-                writer.close()
+        async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tunnels.append(asyncio.current_task())  # type: ignore[arg-type]
+            asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            writer.write(b"HTTP/1.1 %d Told\r\nContent-Length: 0\r\n\r\n" % status)
+            if status == 200:
+                there = await asyncio.open_connection("127.0.0.1", far)
+                await asyncio.gather(_pour(reader, there[1]), _pour(there[0], writer))
+            await _closed(writer)
 
-            async with await asyncio.start_server(tunnel, "127.0.0.1", 0) as proxy:
-                port = proxy.sockets[0].getsockname()[1]
-                monkeypatch.setenv("https_proxy", f"http://me:p%40ss@127.0.0.1:{port}")
-                # Not loopback by name, so the proxy is used; the certificate does not fit that name.
-                try:
+        async with (
+            served(_ok, context) as (server, far),
+            await asyncio.start_server(tunnel, "127.0.0.1", 0) as proxy,
+        ):
+            port = proxy.sockets[0].getsockname()[1]
+            monkeypatch.setenv("https_proxy", f"http://me:p%40ss@127.0.0.1:{port}")
+            try:
+                async with ChatClient() as client:
                     await client.post(endpoint("https://far.example/v1"), b"{}", 5)
-                finally:
-                    assert all("proxy-authorization" not in head for head in server.heads)
-        return b""
+            finally:
+                await asyncio.gather(*tunnels)
+                assert server.heads == []
 
     with pytest.raises(TransportError) as caught:
         asyncio.run(run())
@@ -328,4 +341,4 @@ def test_a_proxy_is_asked_for_a_tunnel_to_an_https_address(
 async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while chunk := await reader.read(65536):
         writer.write(chunk)
-    writer.close()
+    await _closed(writer)
