@@ -114,7 +114,7 @@ def _lines(merged: MergedShards, out: Path) -> list[str]:
     for run in merged.runs:
         judged = len({(code, repetition) for code, repetition, _ in run.facts.verdicts})
         lines.append(
-            f"run {run.run_id}: {names[run.run_id]}: {judged:,} of {run.like.tests:,} cases judged, {run.status}"
+            f"run {run.run_id}: {names[run.run_id]}: {judged:,} of {run.tests:,} cases judged, {run.status}"
         )
     scores = {names[run.run_id]: run.score for run in merged.runs if run.score is not None}
     return [*lines, *score_lines(scores, behaviours=False)] if scores else lines

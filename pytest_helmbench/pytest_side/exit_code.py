@@ -82,13 +82,13 @@ class ExitRule:
         if plan.dry or status == _NO_TESTS:
             return _OK if status == _NO_TESTS else status
         counts = RunCounts.sum(self._coordinator.book.tallies.values())
-        left = plan.tests - counts.results
+        left = plan.tests - counts.results - counts.no_cases
         if left > 0:
             self._coordinator.note(f"{left} of {plan.tests} cases of this shard have no result: it ends 1")
             return _FAILED
         if unjudged_failures:
             return status
-        return _OK if plan.tests == counts.judged else status
+        return _OK if plan.tests == counts.judged + counts.no_cases else status
 
     def verdicts(self) -> list[str]:
         """Return the last lines of the session, one per run: how it stands to its gates, or its score."""

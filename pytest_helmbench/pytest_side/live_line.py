@@ -88,7 +88,7 @@ class LiveLine:
         counts = RunCounts.sum(coordinator.book.tallies.values())
         now = Progress(
             counts,
-            plan.tests if plan is not None else 0,
+            plan.tests - counts.no_cases if plan is not None else 0,
             self._expected_usd,
             time.perf_counter() - coordinator.started,
         )

@@ -267,6 +267,8 @@ class Coordinator:
                     self._total_packs(tick)
             finally:
                 self.book.close(interrupted=interrupted, tick=tick)
+            if none := sum(tally.no_cases for tally in self.book.tallies.values()):
+                self.note(f"tests that asked no model, and are no cases: {none}")
             if interrupted or self.overdrawn is not None or self._has_unjudged:
                 self._note_what_is_left()
             if not interrupted and self.book.store is not None and self.book.store.fault is None:
@@ -286,7 +288,8 @@ class Coordinator:
         """Say how a session goes on that has left cases without a verdict."""
         book = self.book
         planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
-        left = planned - sum(tally.judged + tally.stopped_early for tally in book.tallies.values())
+        planned -= sum(tally.no_cases for tally in book.tallies.values())
+        left = planned - sum(tally.settled for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
             same = "go on with the same command and --helmbench-resume"
             if self.overdrawn is not None:  # for want of a price

@@ -53,6 +53,11 @@ class Merged:
     score: RunScore | None
     status: str
 
+    @property
+    def tests(self) -> int:
+        """Planned cases × repetitions, without tests that turned out to be no cases."""
+        return self.like.tests - (len(self.like.whole) - len(self.facts.codes)) * self.facts.repeat
+
 
 @dataclass(slots=True)
 class MergedShards:

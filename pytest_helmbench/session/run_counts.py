@@ -9,6 +9,7 @@ from dataclasses import field
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import (
     FORM_REASONS,
+    NO_MODEL_CALL,
     STOPPED_EARLY,
     AttemptRecord,
     Outcome,
@@ -39,6 +40,7 @@ class RunCounts:
         in_process: Judged cases whose verdict what was judged might have forged.
         neutral_wrong: Failed cases that scores ignore.
         stopped_early: Repetitions that were not asked, after an early stop.
+        no_cases: Tests that asked no model; they are counted nowhere else.
         calls: Requests sent, by purpose.
         replays: Answers taken from the record.
         prompt_tokens: As far as known.
@@ -60,6 +62,7 @@ class RunCounts:
     in_process: int = 0
     neutral_wrong: int = 0
     stopped_early: int = 0
+    no_cases: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     replays: int = 0
     answered_by: Counter[tuple[str | None, str]] = field(default_factory=Counter)
@@ -86,6 +89,7 @@ class RunCounts:
             total.in_process += part.in_process
             total.neutral_wrong += part.neutral_wrong
             total.stopped_early += part.stopped_early
+            total.no_cases += part.no_cases
             total.replays += part.replays
             total.prompt_tokens += part.prompt_tokens
             total.completion_tokens += part.completion_tokens
@@ -111,6 +115,11 @@ class RunCounts:
     def results(self) -> int:
         """Outcomes of any kind."""
         return self.verdicts.total()
+
+    @property
+    def settled(self) -> int:
+        """Repetitions of cases that are judged, or need not be."""
+        return self.judged + self.stopped_early
 
     @property
     def judge_calls(self) -> int:
@@ -155,6 +164,9 @@ class RunCounts:
     def add_result(self, record: ResultRecord) -> None:
         """Count an outcome."""
         outcome = record.outcome
+        if _is_no_case(outcome):
+            self.no_cases += 1
+            return
         self.from_record[outcome.verdict] += record.from_record
         self.parses.update(part.parse for part in outcome.evaluations if part.parse is not None)
         self.in_process += any(part.in_process for part in outcome.evaluations)
@@ -175,6 +187,9 @@ class RunCounts:
 
     def take_back(self, outcome: Outcome) -> None:
         """Count an error or a skip no more: the case has run again."""
+        if _is_no_case(outcome):
+            self.no_cases -= 1
+            return
         self.verdicts[outcome.verdict] -= 1
         if outcome.reason != STOPPED_EARLY:
             self.reasons[outcome.reason or ""] -= 1
@@ -191,6 +206,10 @@ class RunCounts:
             self.reasons[reason] += rows
         self.stopped_early += rows * (reason == STOPPED_EARLY)
         self.neutral_wrong += rows * (neutral and verdict is Verdict.FAILED)
+
+
+def _is_no_case(outcome: Outcome) -> bool:
+    return outcome.verdict is Verdict.SKIPPED and outcome.reason == NO_MODEL_CALL
 
 
 def recorded_counts(

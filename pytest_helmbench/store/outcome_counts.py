@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import NO_MODEL_CALL
 from pytest_helmbench.store.reading import reading, with_known_forgeries
 
-__all__ = ["OutcomeCount", "RecordedOutcomes", "recorded_outcomes"]
+__all__ = ["IS_CASE", "OutcomeCount", "RecordedOutcomes", "recorded_outcomes"]
+
+IS_CASE = f"NOT (outcome = 'skipped' AND reason IS '{NO_MODEL_CALL}')"
+"""Condition on a row of `results`: it is a case of its run, and no test that asked no model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class RecordedOutcomes:
     in_process: int
 
 
-_OUTCOMES = "SELECT outcome, reason, neutral, count(*) FROM results WHERE run_id = ? GROUP BY 1, 2, 3"
+_OUTCOMES = (
+    f"SELECT outcome, reason, neutral, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY 1, 2, 3"
+)
 _EVALUATIONS = """
     SELECT evaluations.parse, evaluations.rule, count(*) FROM evaluations
     JOIN results ON results.id = evaluations.result_id

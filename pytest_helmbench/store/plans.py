@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import STOPPED_EARLY
+from pytest_helmbench.core.outcome import NO_MODEL_CALL, STOPPED_EARLY
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.broken_cases import read_broken
@@ -53,7 +53,7 @@ class RunFacts:
 
     Args:
         scope: `whole`, `selected`, `shard` or `by_outcome`.
-        codes: Planned cases.
+        codes: Planned cases; without those that have turned out to be none (`NO_MODEL_CALL`).
         repeat: Repetitions per case; those before an early stop.
         scoring: Weights, floors and cap of the benchmark when it ran; None without scoring.yaml.
         weights: Severity of every perturbation and user context, difficulty of every condition of the whole
@@ -132,7 +132,8 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         return None
     scope, benchmark_id, settings_json = run
     settings: Mapping[str, Any] = json.loads(settings_json)
-    codes = _planned_codes(conn, run_id)
+    none = {code for (code,) in conn.execute(_NO_CASES, (run_id, NO_MODEL_CALL))}
+    codes = [code for code in _planned_codes(conn, run_id) if code not in none]
     contexts = _by_scenario(conn, _CONTEXTS, benchmark_id)
     perturbations = _by_scenario(conn, _PERTURBATIONS, benchmark_id)
     conditions = _by_scenario(conn, _CONDITIONS, benchmark_id)
@@ -221,6 +222,9 @@ _TITLES = (
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
 _FIRST_STOPPED = "SELECT min(repetition) FROM results WHERE run_id = ? AND outcome = 'skipped' AND reason = ?"
+_NO_CASES = (
+    "SELECT code FROM results WHERE run_id = ? GROUP BY code HAVING min(outcome = 'skipped' AND reason IS ?)"
+)
 _VERDICTS = (
     "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"
     " FROM results JOIN evaluations ON evaluations.result_id = results.id"

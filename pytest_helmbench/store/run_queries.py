@@ -12,6 +12,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.statement import Cell
 from pytest_helmbench.store.named_rows import made_of, named_rows
+from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.reading import reading
 from pytest_helmbench.store.run_status import leases_of, true_status
 
@@ -94,7 +95,9 @@ _RUNS = """
     JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
 """
-_OUTCOMES = "SELECT outcome, reason, count(*) FROM results WHERE run_id = ? GROUP BY outcome, reason"
+_OUTCOMES = (
+    f"SELECT outcome, reason, count(*) FROM results WHERE run_id = ? AND {IS_CASE} GROUP BY outcome, reason"
+)
 
 
 def runs(path: Path) -> tuple[RunSummary, ...]:

@@ -19,6 +19,7 @@ from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.store.benchmark_sizes import write_size
 from pytest_helmbench.store.broken_cases import write_broken
 from pytest_helmbench.store.cells import as_json, safe_text
+from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.plans import merge_plan, write_plan
 from pytest_helmbench.store.sample_rows import write_sample
 from pytest_helmbench.store.shard_rows import ShardRecord, write_shard
@@ -228,8 +229,9 @@ def write_totals(conn: sqlite3.Connection, run_id: int, totals: RunTotals) -> No
 
 def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
     counts = conn.execute(
-        "SELECT count(*) FILTER (WHERE outcome = 'passed'), count(*) FILTER (WHERE outcome = 'failed'),"
-        " count(*) FILTER (WHERE outcome = 'error'), count(*) FILTER (WHERE outcome = 'skipped'),"
+        f"SELECT count(*) FILTER (WHERE NOT {IS_CASE}),"
+        " count(*) FILTER (WHERE outcome = 'passed'), count(*) FILTER (WHERE outcome = 'failed'),"
+        f" count(*) FILTER (WHERE outcome = 'error'), count(*) FILTER (WHERE outcome = 'skipped' AND {IS_CASE}),"
         " count(*) FILTER (WHERE neutral = 1 AND outcome IN ('passed', 'failed')),"
         " (SELECT count(*) FROM evaluations JOIN results AS judged ON judged.id = evaluations.result_id"
         "  WHERE judged.run_id = :run_id)"
@@ -252,7 +254,8 @@ def _write_counts(conn: sqlite3.Connection, run_id: int) -> None:
     ).fetchone()
     costs = imported or costs
     conn.execute(
-        "UPDATE evaluation_runs SET passed_tests = ?, failed_tests = ?, error_tests = ?, skipped_tests = ?,"
+        "UPDATE evaluation_runs SET total_tests = total_tests - ?,"
+        " passed_tests = ?, failed_tests = ?, error_tests = ?, skipped_tests = ?,"
         " neutral_tests = ?, total_evaluations = ?, cost_usd = ?, known_cost_usd = ? WHERE id = ?",
         (*counts, *costs, run_id),
     )

@@ -19,6 +19,7 @@ from pytest_helmbench.store.fault import StoreError, store_error
 from pytest_helmbench.store.leases import LEASE_S, holder_of
 from pytest_helmbench.store.named_rows import columns_of, named_rows
 from pytest_helmbench.store.newest_form import migration_names
+from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.run_rows import seconds_since_epoch
 from pytest_helmbench.store.shard_claims import UNCHANGED, check_forms, check_share
 
@@ -166,10 +167,10 @@ def _check_tables(conn: sqlite3.Connection, path: Path) -> None:
         raise StoreError(path, f"the database is damaged ({damage and damage[0]})", "take an undamaged copy")
 
 
-_RUNS = """
+_RUNS = f"""
     SELECT runs.*, plans.codes, plans.whole, benchmarks.name AS benchmark, benchmarks.version, benchmarks.hash,
         benchmarks.kind, llms.name AS model, llms.provider, llms.base_url,
-        (SELECT count(*) FROM results WHERE results.run_id = runs.id) AS results
+        (SELECT count(*) FROM results WHERE results.run_id = runs.id AND {IS_CASE}) AS results
     FROM evaluation_runs AS runs JOIN plans ON plans.run_id = runs.id
     JOIN benchmarks ON benchmarks.id = runs.benchmark_id JOIN llms ON llms.id = runs.llm_id
     WHERE runs.shard IS NOT NULL AND runs.rescored_from IS NULL ORDER BY runs.id

@@ -18,7 +18,6 @@ import pytest
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.python_tests.clients import Connection
 from pytest_helmbench.benchmarks.python_tests.jobs import (
-    NO_MODEL_CALL,
     Finding,
     HandWritten,
     HandWrittenJob,
@@ -28,7 +27,7 @@ from pytest_helmbench.benchmarks.python_tests.jobs import (
 )
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.outcome import NO_MODEL_CALL, Outcome, Verdict
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError, Engine

@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.kind import Broken
 from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL
-from pytest_helmbench.core.outcome import Evaluation, Outcome, Verdict
+from pytest_helmbench.core.outcome import NO_MODEL_CALL, Evaluation, Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
@@ -27,7 +27,6 @@ from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.sums import Sums
 
 __all__ = [
-    "NO_MODEL_CALL",
     "Finding",
     "HandWritten",
     "HandWrittenJob",
@@ -40,9 +39,6 @@ _KIND = "python_tests"
 _FAMILY = "python_test"
 _RULE = "assertions"
 _EXPECTED = "the test passes"
-NO_MODEL_CALL = "no_model_call"
-"""Reason of a test that asked nothing: pytest reports it as any test, and it is no case of the benchmark."""
-
 _PLACE = "*.py"  # no folder has this name, so that a benchmark at rootdir is another one
 _HASH_DIGITS = 16
 
