@@ -34,7 +34,8 @@ _OF_STATEMENTS = (
     "SELECT tables.name FROM main.sqlite_master AS tables JOIN pragma_table_info(tables.name) AS part"
     " WHERE tables.type = 'table' AND part.name = 'result_id' AND part.pk"
 )
-_STARTS_AND_ENDS = "('run_started', 'run_finished')"
+_END = "run_finished"
+"""Said of each share by itself; the merged run has an end of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +275,12 @@ class MergedFile:
             self._insert(table, of_results, {"result_id": "part.result_id + :results"}, offsets)
         of_runs = "JOIN temp.runs ON runs.old = part.run_id AND runs.wins"
         ids = {"id": "part.id + :events", "run_id": "runs.new", "result_id": "part.result_id + :results"}
-        kept = f"{of_runs} LEFT JOIN temp.taken ON taken.old = part.result_id WHERE taken.old IS NOT NULL"
-        self._insert(
-            "events",
-            f"{kept} OR (part.result_id IS NULL AND part.type NOT IN {_STARTS_AND_ENDS})",
-            ids,
-            offsets,
-        )
+        self._insert("events", f"{of_runs} {of_results}", ids, offsets)
+        payload = "iif(json_type(part.payload, '$.runId') = 'text',"
+        payload += " json_set(part.payload, '$.runId', CAST(runs.new AS TEXT)), part.payload)"
+        said = "SELECT type, payload FROM main.events WHERE run_id = runs.new AND result_id IS NULL"
+        news = f"part.result_id IS NULL AND part.type <> '{_END}' AND (part.type, {payload}) NOT IN ({said})"
+        self._insert("events", f"{of_runs} WHERE {news}", {**ids, "payload": payload}, offsets)
         self._insert("judge_labels", of_runs, {"run_id": "runs.new"}, offsets, "OR IGNORE")
 
     def _copy_calls(self, offsets: Mapping[str, int]) -> None:

@@ -132,6 +132,8 @@ def test_the_merged_run_equals_one_run_of_all_kinds(pytester: pytest.Pytester, p
     assert final_state(merged) == final_state(one)
     assert _scores(merged) == _scores(one)
     assert integrity(merged) == integrity(one)
+    of_runs = "SELECT run_id, type, count(*), min(payload) FROM events WHERE result_id IS NULL GROUP BY 1, 2"
+    assert rows(merged, of_runs) == rows(one, of_runs) != []
     totals = "SELECT run_id, total, unit, categories, partial FROM pack_scores ORDER BY run_id"
     assert rows(merged, totals) == rows(one, totals) != []
     catalogue = "SELECT full_code, title, evaluation FROM scenarios ORDER BY full_code, evaluation"
