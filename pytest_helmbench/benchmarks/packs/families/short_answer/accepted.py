@@ -13,13 +13,17 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.number_words import only_number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from_value, numbers
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
+from pytest_helmbench.benchmarks.packs.families.text.stems import stem
+from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import symbols_behind
 from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, quantity
-from pytest_helmbench.benchmarks.packs.families.text.wording import folded
+from pytest_helmbench.benchmarks.packs.families.text.wording import folded, words
 from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["Accepted", "prepared"]
 
 
+_MOST_WORDS = 3
+_SHORTEST_WORD = 3
 _HEDGE = re.compile(r"(?:about|approximately|approx\.?|around|roughly|circa|ca\.|~|≈)\s?", re.IGNORECASE)
 
 
@@ -38,6 +42,8 @@ class Accepted:
         in_words: Its number when it is one in words: it may be said in digits.
         bare: Its number when it is a text of a number and the unit that the question asks for: a reply may leave that
             unit out.
+        counted: Its number when words of the question alone stand behind it: `12 apples`; a reply may leave those out.
+        measured: Its number and units of science (`symbols_behind`) when it is both and nothing else.
         pi: Factor and power when it is a multiple of π.
         members: What it lists, when it lists several that may come in any order; else empty.
     """
@@ -50,8 +56,31 @@ class Accepted:
     amount: tuple[Number, Unit] | None = None
     in_words: Number | None = None
     bare: Number | None = None
+    counted: Number | None = None
+    measured: tuple[Number, str] | None = None
     pi: tuple[Fraction, int] | None = None
     members: tuple[str, ...] = ()
+
+
+def _counted(written: str, question: str) -> Number | None:
+    """Return the number of a text that is one and, behind it, words of the question."""
+    found = next(numbers(written), None)
+    if found is None or written[: found.start].strip(" $€£"):
+        return None
+    behind = words(lowered(written[found.end :]))
+    known = {stem(word) for word in words(lowered(question))}
+    is_known = 0 < len(behind) <= _MOST_WORDS and all(
+        len(word) >= _SHORTEST_WORD and stem(word) in known for word in behind
+    )
+    return found if is_known and "/" not in written[found.end :] else None
+
+
+def _measured(written: str) -> tuple[Number, str] | None:
+    """Return the number and the units of science that a text consists of; None for any other text."""
+    low = lowered(plain(written)).strip(" .")
+    found = next(numbers(low), None)
+    symbols, end = ("", 0) if found is None or found.start else symbols_behind(low, found.end)
+    return (found, symbols) if found is not None and symbols and end == len(low) else None
 
 
 def prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callable[[str], str]) -> Accepted:
@@ -88,6 +117,8 @@ def prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callab
         amount,
         only_number_words(written) if isinstance(answer, str) else None,
         bare,
+        _counted(written, row.question) if amount is None and isinstance(answer, str) else None,
+        _measured(written) if amount is None and isinstance(answer, str) else None,
         only_pi(written),
         members(written, row.question),
     )

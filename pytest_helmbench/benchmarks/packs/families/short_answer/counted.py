@@ -15,7 +15,7 @@ __all__ = ["number_counted", "number_in_a_word"]
 _COUNTED = re.compile(
     r"(?<!\w)how many\s(?:(?:more|different|other|total|whole|full|of the)\s)?(?P<nouns>[^\W\d]+(?:\s[^\W\d]+)?)"
 )
-_BEHIND = re.compile(r"\s*((?:[^\W\d]+\s){0,1}[^\W\d]+)")
+_BEHIND = re.compile(r"[\s-]*((?:[^\W\d]+\s){0,1}[^\W\d]+)")
 _NONE = re.compile(
     r"\W*(?:none|nil|nought|zilch|no(?:t|ne)\s(?:a single one|one|any)|zero)(?!\w)|(?:n't|\snot)\shave\sany(?!\w)"
 )

@@ -7,27 +7,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.asides import ASIDE, with_asked_aside
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_clause
 from pytest_helmbench.benchmarks.packs.families.short_answer.counted import (
     number_counted,
     number_in_a_word,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.number_found import NumberFound
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import without_dates
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
 from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS, number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
-from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, is_same_amount, unit_of
+from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import symbols_behind
+from pytest_helmbench.benchmarks.packs.families.text.units import (
+    Unit,
+    asked_unit,
+    is_convertible,
+    is_same_amount,
+    unit_of,
+)
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
 from pytest_helmbench.benchmarks.packs.families.text.wording import whole_places, words
-from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["NumberFound", "last_number"]
+__all__ = ["last_number"]
 
 _TAIL = 2000
 """Characters of a statement, from its end, that numbers are looked for in."""
 _JOINING = any_of("and/or and or und oder et ou y o e и или as_well_as nor")
-_ASIDE = re.compile(r"(?<=[^\s(^*])\s*\([^()]*\)")
 _EXPLANATION = re.compile(
     r"\s"
     + any_of(
@@ -71,7 +78,7 @@ _ABOUT = re.compile(
 _OF_WHICH = re.compile(r"(?<!\w)(?:of which|of them|including|plus)(?!\w)")
 _UNKNOWN = r"(?:[a-z]\s?=\s?)?[$€£¥]?\s*"
 _JOINED = re.compile(
-    rf"\s*[^\W\d]{{0,12}}\s*(?:,?\s*(?:{_JOINING}|to|bis|until|through|up to)\s|-|~|/|&)\s*{_UNKNOWN}"
+    rf"\s*[^\W\d]{{0,12}}(?:/\w{{1,3}})?\s*(?:,?\s*(?:{_JOINING}|to|bis|until|through|up to)\s|-|~|/|&)\s*{_UNKNOWN}"
 )
 _COMMA = re.compile(rf"\s*[^\W\d]{{0,3}}\s*[,;]\s*{_UNKNOWN}")
 _CHANGE = re.compile(
@@ -87,6 +94,7 @@ _WORKS_ON = re.compile(
 )
 """Behind a number that counts what is asked: another one may be meant."""
 _IN_TOTAL = re.compile(r"(?:\s[^\W\d]+){0,2}\s(?:in total|altogether|in all)(?!\w)")
+_ROUNDED_IN_OTHER_UNIT = Fraction(5, 1000)
 _YEARS = range(1000, 2200)
 _ASKS_FOR_YEAR = re.compile(
     r"(?<!\w)(?:what|which|in what|in which)\syear(?!\w)|^when\s(?:is|was|were|did)\s"
@@ -104,31 +112,6 @@ _CHECKS = re.compile(
 _WITH_NEXT_WORD = re.compile(r"[\d.,]*\d\s[^\W\d]{2,}")
 
 
-@dataclass(frozen=True, slots=True)
-class NumberFound:
-    """The number that a statement ends in.
-
-    Args:
-        number: None when there is none, when it is denied, or one of several.
-        several: It stands in a list or a range.
-        other_end: Of the range that `several` is, beside `number`; None for a list.
-        unit: Of the number; None for none that is known.
-        bound: It stands behind `<`, `>` and the like: it only bounds the value.
-        written: As the statement has it, in lower case.
-        about: It is said to be rounded.
-        guess: It is chosen from several, or said without digits.
-    """
-
-    number: Number | None = None
-    several: bool = False
-    other_end: Number | None = None
-    unit: Unit | None = None
-    bound: bool = False
-    written: str = ""
-    about: bool = False
-    guess: bool = False
-
-
 def last_number(statement: str, question: str) -> NumberFound:
     """Return the number a statement ends in, or begins with where words that only describe it follow a comma.
 
@@ -136,7 +119,7 @@ def last_number(statement: str, question: str) -> NumberFound:
     (`14 pens`) where there is another. Number words count where there are no digits.
     """
     asked = lowered(question)
-    whole = _with_asked_aside(
+    whole = with_asked_aside(
         _first_sentence(without_dates(statement[-_TAIL:], asked), question), asked_unit(asked)
     )
     text = _essence(whole)
@@ -173,7 +156,9 @@ def last_number(statement: str, question: str) -> NumberFound:
         return NumberFound()
     bound = _BOUND.search(low[max(0, last.start - 4) : last.start]) is not None
     about = _HEDGED.search(low[max(0, last.start - 20) : last.start]) is not None
-    return NumberFound(last, unit=unit, bound=bound, written=low[last.start : last.end], about=about)
+    symbols, _ = symbols_behind(low, last.end)
+    written = low[last.start : last.end]
+    return NumberFound(last, unit=unit, bound=bound, written=written, about=about, symbols=symbols)
 
 
 def _of_several(low: str, found: Sequence[Number], asked: str) -> NumberFound:
@@ -317,7 +302,14 @@ def _begins_with(low: str, number: Number) -> bool:
 def _is_same_twice(low: str, one: Number, other: Number) -> bool:
     """Return whether two numbers are one amount in two units."""
     units = unit_of(low, one), unit_of(low, other)
-    return units[0] is not None and units[1] is not None and is_same_amount(other, units[1], one, units[0])
+    if units[0] is None or units[1] is None:
+        return False
+    if is_same_amount(other, units[1], one, units[0]):
+        return True
+    if units[0] == units[1] or units[0].kind != units[1].kind or not is_convertible(units[0]):
+        return False
+    value, same = other.values[0] * units[1].factor, one.values[0] * units[0].factor
+    return abs(value - same) <= abs(same) * _ROUNDED_IN_OTHER_UNIT
 
 
 def _is_rounded(low: str, exact: Number, rounded: Number) -> bool:
@@ -362,21 +354,9 @@ def _explanation(low: str, start: int) -> re.Match[str] | None:
     return None
 
 
-def _with_asked_aside(text: str, asked: Unit | None) -> str:
-    """Return a text without the brackets around the only number in the unit that is asked for."""
-    if asked is None or "(" not in text:
-        return text
-    low = lowered(text)
-    places = [number.start for number in numbers(text) if unit_of(low, number) == asked]
-    inside = [found.span() for found in _ASIDE.finditer(text)]
-    if len(places) != 1 or not any(start < places[0] < end for start, end in inside):
-        return text
-    return text.replace("(", ", ").replace(")", " ")
-
-
 def _without_asides(text: str) -> str:
     """Return a text without what stands in brackets, unless its numbers are all there."""
-    without = _ASIDE.sub("", text)
+    without = ASIDE.sub("", text)
     return text if next(iter(_numbers(without)), None) is None else without
 
 

@@ -56,6 +56,11 @@ _FILLER = word_set(
 SENTENCE_WORDS = FUNCTION_WORDS | word_set(
     "through across near between around under over into via along within without toward towards among against upon"
 )
+_SITES = word_set(
+    "museum gallery university college school academy stadium arena cathedral church abbey basilica temple mosque",
+    "library hospital theatre theater palace castle airport station hotel museums opera laboratory cemetery prison",
+)
+"""Behind the name of one of them stands where it is."""
 _PLACES = word_set("where city town place located born")
 _RANGE = re.compile(
     rf"{_MASK}\s*(?:-|~|to\s|until\s|till\s|through\s)\s*[$€£]?\d"
@@ -317,6 +322,8 @@ def _has_capital(statement: str, word: str) -> bool:
 def _is_address(elements: Sequence[str], asked: frozenset[str]) -> bool:
     """Return whether elements are one place: its name, then larger and larger parts of the world."""
     inner, last = elements[:-1], elements[-1]
+    if len(elements) == len(inner) + 1 == 2 and _MASK in inner[0] and asked & _SITES:
+        return True
     if not inner or len(elements) > 4 or _MASK in last or not is_region(last) or lies_elsewhere(last, asked):
         return (
             _MASK in last

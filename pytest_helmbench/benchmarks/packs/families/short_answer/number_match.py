@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted
-from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound
+from pytest_helmbench.benchmarks.packs.families.short_answer.number_found import NumberFound
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
@@ -34,6 +34,11 @@ _YEARS = range(1000, 2200)
 _ASKS_FOR_PLACES = re.compile(
     r"(?<!\w)(?:decimals?|digits?|significant|exact(?:ly)?|precise(?:ly)?|nearest)(?!\w)"
 )
+_CONDITION = re.compile(
+    r"(?<!\w)at\s[\d.]+\s?(?:°\s?[cf]?|degrees?\s\w+|atm|bar|k?pa|k)(?!\w)|(?<!\w)in\s\d{4}(?!\w)"
+)
+"""`at 20 °C`: nothing is to be worked out from it."""
+_IS_FRACTION = re.compile(r"\d\s?/\s?\d")
 _DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _LOWEST_TERMS = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
 
@@ -69,9 +74,13 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None, as
                 )
                 return ROUNDED if is_rounded else None
             return "numeric_exact" if tolerance is None else "numeric_tolerance"
+    if answer.measured is not None and found.symbols == answer.measured[1]:
+        return _measured_alike(found, number, answer, tolerance, asked)
     if _is_dotted(found, answer):
         return "numeric_exact"
     if found.unit is None and answer.bare is not None and answer.bare.equals(number, tolerance or 0.0):
+        return "numeric_exact" if tolerance is None else "numeric_tolerance"
+    if found.unit is None and answer.counted is not None and answer.counted.equals(number, tolerance or 0.0):
         return "numeric_exact" if tolerance is None else "numeric_tolerance"
     if answer.near is not None and answer.near.equals(number, tolerance or 0.0):
         return "numeric_tolerance"
@@ -82,6 +91,16 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None, as
         or is_nearly(number, answer, asked, about=found.about)
         or _is_share(number, answer, asked)
     )
+    return ROUNDED if tolerance is None and is_rounded else None
+
+
+def _measured_alike(
+    found: NumberFound, number: Number, answer: Accepted, tolerance: float | None, asked: str
+) -> str | None:
+    """Return how a number meets an answer that is in the same units of science; None when it does not."""
+    if answer.measured is not None and answer.measured[0].equals(number, tolerance or 0.0):
+        return "numeric_exact" if tolerance is None else "numeric_tolerance"
+    is_rounded = _rounds_to(number, answer) or is_nearly(number, answer, asked, about=found.about)
     return ROUNDED if tolerance is None and is_rounded else None
 
 
@@ -102,9 +121,15 @@ def in_unit_said(found: NumberFound, own: str) -> NumberFound | None:
     return replace(found, unit=units.pop(), guess=True) if len(units) == 1 else None
 
 
+def _wanted(answer: Accepted) -> Number | None:
+    """Return the number of an answer that is one, with a unit or without."""
+    with_unit = answer.amount or answer.measured
+    return answer.number or (None if with_unit is None else with_unit[0])
+
+
 def _rounds_to(number: Number, answer: Accepted) -> bool:
     """Return whether a number is an accepted one with more decimals; small whole numbers are exact."""
-    wanted = answer.number or (answer.amount[0] if answer.amount is not None else None)
+    wanted = _wanted(answer)
     if wanted is None or len(wanted.values) > 1:
         return False
     value, said = wanted.values[0], number.values[0]
@@ -113,7 +138,7 @@ def _rounds_to(number: Number, answer: Accepted) -> bool:
     decimals, power = _DECIMALS.search(answer.written), _POWER_OF_TEN.search(plain(answer.written))
     places = 0 if decimals is None else len(decimals[1])
     places -= 0 if power is None else int(power["power"] or power["exponent"])
-    return said != value and round(said, places) == value and "/" not in answer.written
+    return said != value and round(said, places) == value and _IS_FRACTION.search(answer.written) is None
 
 
 def is_nearly(number: Number, answer: Accepted, asked: str, *, about: bool) -> bool:
@@ -121,11 +146,19 @@ def is_nearly(number: Number, answer: Accepted, asked: str, *, about: bool) -> b
 
     What a question wants worked out, and years, are exact; so are whole numbers that are not said to be rounded.
     """
-    wanted = answer.number or (answer.amount[0] if answer.amount is not None else None)
-    if wanted is None or any(map(str.isdigit, asked)) or _ASKS_FOR_PLACES.search(asked) is not None:
+    wanted = _wanted(answer)
+    if (
+        wanted is None
+        or any(map(str.isdigit, _CONDITION.sub("", asked)))
+        or _ASKS_FOR_PLACES.search(asked) is not None
+    ):
         return False
     value, said = wanted.values[0], number.values[0]
-    if said == value or "/" in answer.written or (answer.amount is None and value in _YEARS):
+    if (
+        said == value
+        or _IS_FRACTION.search(answer.written) is not None
+        or (answer.amount is None and answer.measured is None and value in _YEARS)
+    ):
         return False
     if value.denominator != 1 and _digits(said) >= (2 if about else 3):
         return _is_rounded_to(said, value)

@@ -25,7 +25,8 @@ _MOST_CLAUSES = 60
 _LONGEST_NAME = 4
 _LAST_PLACE = re.compile(r"(?<!\w)(?P<before>in|by|from|native to|close to)\s(?:the\s)?(?P<name>[^\W\d]+)$")
 _CLAUSE_END = re.compile(
-    r"[;:!?\n()]\s*|\.(?=\s|$)|,\s|\s(?:-|and|but|while|whereas|although|though|however|yet)\s", re.IGNORECASE
+    r"[;:!?\n]\s*|(?<!\w)\(|\.(?=\s|$)|,\s|\s(?:-|and|but|while|whereas|although|though|however|yet)\s",
+    re.IGNORECASE,
 )
 _PAIRS = (
     ("absorb take took consume inhale intake", "release give gave emit exhale expel"),
@@ -43,6 +44,17 @@ _PAIRS = (
     ("begin began start founded", "end ended finish ceased"),
     ("north northern northernmost", "south southern southernmost"),
     ("east eastern easternmost", "west western westernmost"),
+    ("larger bigger greater", "smaller"),
+    ("longer", "shorter"),
+    ("taller higher", "shorter lower"),
+    ("heavier", "lighter"),
+    ("older earlier", "younger newer later"),
+    ("faster quicker", "slower"),
+    ("hotter warmer", "colder cooler"),
+    ("closer nearer", "farther further"),
+    ("stronger", "weaker"),
+    ("deeper", "shallower"),
+    ("more", "less fewer"),
     ("hottest warmest", "coldest coolest"),
     ("fastest quickest", "slowest"),
     ("heaviest", "lightest"),
@@ -75,7 +87,15 @@ _PAIRS = (
     ("flat", "round spherical sphere spheroid"),
     ("vegetarian vegan", "carnivore carnivorous"),
 )
-_ONE_WAY = (("second", "first third"), ("third", "first second"))
+_ONE_WAY = (
+    ("second", "first third"),
+    ("third", "first second"),
+    ("worst", "best average"),
+    ("best", "worst average"),
+    ("average", "best worst"),
+    ("median", "mean mode"),
+    ("mean", "median mode"),
+)
 _ALL_PAIRS = (*_PAIRS, *(pair[::-1] for pair in _PAIRS), *_ONE_WAY)
 _OPPOSITES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
     {

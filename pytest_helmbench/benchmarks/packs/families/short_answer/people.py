@@ -27,6 +27,7 @@ _IN_FAMILY = (
     "throne king queen emperor empress prince princess dynasty family brother sister wife husband son daughter father",
     "mother married heir",
 )
+_ASKS_FOR_WORDS = re.compile(r"(?<!\w)(?:stands?\sfor|abbreviat\w+|acronym|initials)(?!\w)", re.IGNORECASE)
 _ASKS_IN_FAMILY = re.compile(rf"(?<!\w){any_of(*_IN_FAMILY)}(?!\w)", re.IGNORECASE)
 _MOST_PARTS = 5
 _LONGEST_LOWER = 30
@@ -90,7 +91,7 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
         question: As asked.
     """
     name = _name(answer)
-    if name is None:
+    if name is None or _ASKS_FOR_WORDS.search(question) is not None:
         return None
     statement = statement.title() if len(statement) <= _LONGEST_LOWER and statement.islower() else statement
     text = _INITIALS.sub(" ", _without_accents(statement))

@@ -104,9 +104,8 @@ def polarity(statement: str, question: str) -> bool | None:
         return False
     if _is_swapped(best[1], asking):
         return denials(_OTHER_WAY.sub("", lowered(best[1]))) % 2 == 1
-    return (denials(lowered(best[1])) % 2 == 0) is not (
-        _is_turned(best[1], asking) or says_opposite(best[1], asked)
-    )
+    is_other = _is_turned(best[1], asking) is not says_opposite(best[1], asked)
+    return (denials(lowered(best[1])) % 2 == 0) is not is_other
 
 
 def _sets_apart(statement: str, asked: Sequence[str]) -> bool:

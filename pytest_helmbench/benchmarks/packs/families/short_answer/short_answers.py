@@ -44,7 +44,7 @@ from itertools import islice
 from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted, prepared
 from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is_sure_failure, is_sure_pass
 from pytest_helmbench.benchmarks.packs.families.short_answer.equivalents import said_otherwise, same_names
-from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import NumberFound, last_number
+from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import last_number
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import (
     candidates,
     last_word,
@@ -60,6 +60,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import
     names_several,
     same_members,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.number_found import NumberFound
 from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import (
     ROUNDED,
     in_unit_said,

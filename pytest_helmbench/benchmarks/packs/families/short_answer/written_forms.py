@@ -8,17 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 
-from pytest_helmbench.benchmarks.packs.families.text.calendar_words import (
-    has_half,
-    is_date,
-    is_day,
-    is_month_of_year,
-    is_time,
-    with_plain_dates,
-    with_plain_days,
-    with_plain_months,
-    with_plain_times,
-    with_whole_day_times,
+from pytest_helmbench.benchmarks.packs.families.short_answer.written_times import (
+    steps_of_scores,
+    steps_of_times,
 )
 from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
     has_parts,
@@ -76,8 +68,6 @@ _TERM = re.compile(rf"[-+]?{_ONE_TERM}")
 _SUM = re.compile(rf"(?<![\w^*/().+-])-?{_ONE_TERM}(?:[-+]{_ONE_TERM}){{1,8}}(?![\w^*/(]|[.+-]\w|-)")
 _FACTOR = re.compile(r"\([^()]{1,40}\)")
 _FACTORS = re.compile(r"\([^()]{1,40}\)(?:\s?[*·×]?\s?\([^()]{1,40}\))+")
-_YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
-_SHORT_YEAR = re.compile(r"(?<!\w)(?<!\d\s)['’](\d\d)(?![\w'’])")
 _ODDS = re.compile(r"(?<![\d.,])(\d{1,9})\s(?:in|out of|over)\s(\d{1,9})(?![\d.,]\d)")
 _NUMERALS = (
     "I",
@@ -149,12 +139,6 @@ _FIRST_NUMBERS = ("one", "two", "three", "four", "five")
 _RANK = re.compile(
     rf"(?:(?<!\w)(?:number|no\.?)\s|#)(\d{{1,3}}|{'|'.join(_FIRST_NUMBERS)})(?!\w)", re.IGNORECASE
 )
-_TEN_WORDS = ("twent", "thirt", "fort", "fift", "sixt", "sevent", "eight", "ninet")
-_DECADE = re.compile(r"(?:the\s)?(?P<century>1[5-9]|20)\d0'?s")
-_TENS = re.compile(
-    rf"(?<![\w-])(?P<word>{'|'.join(_TEN_WORDS)})ies(?!\w)|(?<![\w,.])['’]?(?P<ten>[1-9])0['’]?s(?!\w)",
-    re.IGNORECASE,
-)
 _SPELT_TWO_WAYS = re.compile(
     r"i[sz](?:e|ing|at)|[^\W\d_]{3}ou?r(?![a-z]{5})|[bt](?:re|er)s?(?!\w)|en[cs]e|rogram"
 )
@@ -174,7 +158,12 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     Dates are only brought into one where an answer is a date; times, days and `the Second` likewise.
     """
     answers = [*accepted]
-    steps = [*_steps_of_times(answers), *_steps_of_names(answers), *_steps_of_formulas(answers)]
+    steps = [
+        *steps_of_times(answers),
+        *steps_of_scores(answers),
+        *_steps_of_names(answers),
+        *_steps_of_formulas(answers),
+    ]
 
     def alike(text: str) -> str:
         text = with_one_unit(text)
@@ -186,25 +175,6 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
         return _PI_SIGN.sub("pi", _PI_TIMES_LETTER.sub("pi ", text)) if "π" in text or "𝜋" in text else text
 
     return alike
-
-
-def _steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
-    """Yield what brings dates, days, times and years into one form."""
-    if any(map(is_date, answers)):
-        yield with_plain_dates
-    elif any(map(is_month_of_year, answers)):
-        yield with_plain_months
-    elif any(map(is_day, answers)):
-        yield with_plain_days
-    if any(map(is_time, answers)):
-        times = [answer for answer in answers if is_time(answer)]
-        yield with_whole_day_times if all(map(has_half, times)) else with_plain_times
-    decade = next((found for answer in answers if (found := _DECADE.fullmatch(answer)) is not None), None)
-    if decade is not None:
-        yield lambda text: _TENS.sub(lambda found: f"{decade['century']}{_ten(found)}0s", text)
-    year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
-    if year is not None:
-        yield lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text)
 
 
 def _steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
@@ -267,11 +237,6 @@ def _in_one_spelling(text: str) -> str:
 def _rank(found: re.Match[str]) -> str:
     place = found[1].casefold()
     return f"{place if place.isdigit() else _FIRST_NUMBERS.index(place) + 1}th"
-
-
-def _ten(found: re.Match[str]) -> int:
-    """Return which ten years a decade in words or two digits is: 8 for `the eighties`, `the '80s`."""
-    return int(found["ten"]) if found["ten"] else _TEN_WORDS.index(found["word"].casefold()) + 2
 
 
 def _other_numbers(answers: Iterable[str]) -> dict[str, str]:

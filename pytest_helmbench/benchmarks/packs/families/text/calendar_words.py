@@ -20,6 +20,7 @@ __all__ = [
     "with_plain_times",
     "with_whole_day_times",
     "without_dates",
+    "without_next_day",
 ]
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -62,6 +63,10 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 
+_NEXT_DAY = re.compile(
+    r"(?<=[\dpam.*])\s?,?\s\(?(?:on\s|of\s)?(?:the\s)?(?:next|following)\s(?:day|morning|afternoon|evening)\)?",
+    re.IGNORECASE,
+)
 _LONGEST_AT = 10
 _AT = re.compile(r"(?<!\w)(?:at|by|around|um)\s$", re.IGNORECASE)
 
@@ -123,6 +128,11 @@ def is_time(text: str) -> bool:
     """Return whether a text is a time of day and nothing else."""
     found = _TIME.fullmatch(text.strip(" "))
     return found is not None and (found["minute"] is not None or found["half"] is not None)
+
+
+def without_next_day(text: str) -> str:
+    """Return a text without `the next day` behind a time."""
+    return _NEXT_DAY.sub("", text)
 
 
 def with_plain_dates(text: str) -> str:

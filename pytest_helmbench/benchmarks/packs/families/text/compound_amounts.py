@@ -17,6 +17,23 @@ _VALUE = (
 _JOIN = r"\s?,?\s?(?:and\s)?"
 
 
+_PARTS_IN_WORDS = {
+    "a half": "1/2",
+    "a quarter": "1/4",
+    "three quarters": "3/4",
+    "a third": "1/3",
+    "two thirds": "2/3",
+}
+_AND_PART = re.compile(
+    rf"(?<![\w.,/])(?P<whole>\d{{1,6}})\sand\s(?P<part>{'|'.join(_PARTS_IN_WORDS)})(?!\w)", re.IGNORECASE
+)
+_PENCE = re.compile(
+    r"(?<![\w.,])(?:£\s?)?(?P<pounds>\d{1,6})(?:\spounds?)?\s?,?\s?(?:and\s)?(?P<pence>\d\d)\s?(?:pence|p)(?!\w)",
+    re.IGNORECASE,
+)
+"""`6 pounds and 35 pence`."""
+
+
 def _parts(*units: tuple[str, str]) -> re.Pattern[str]:
     """Return the pattern of amounts in a unit and one or more smaller ones."""
     first, *rest = (rf"(?P<{name}>{_VALUE})\s?-?(?:{spellings})(?!\w)" for name, spellings in units)
@@ -49,6 +66,9 @@ _CLOCK = re.compile(r"\s*(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)\s?(?:hours|hrs|
 
 def with_one_unit(text: str) -> str:
     """Return a text whose amounts in several units are in the smallest that each of them has."""
+    if "half" in text or "quarter" in text or "third" in text:
+        text = _AND_PART.sub(lambda found: f"{found['whole']} {_PARTS_IN_WORDS[found['part'].lower()]}", text)
+    text = _PENCE.sub(r"£\g<pounds>.\g<pence>", text) if "pence" in text or "£" in text else text
     if _FIRST.search(text) is None:
         return text
     for pattern, factors, names in _KINDS:

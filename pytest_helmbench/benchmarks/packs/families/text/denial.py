@@ -30,6 +30,7 @@ _NO_NEGATION_AT_ALL = any_of(
     "without_any_doubt nothing_but none_other_than not_sure_but",
 )
 _NO_NEGATION = re.compile(rf"(?<!\w){_NO_NEGATION_AT_ALL}(?!\w)|不仅|不只")
+_ASIDE = re.compile(r"\([^()]*\)")
 _CLAUSE_START = re.compile(
     r"[,;:!?\n，。；]|\s-\s|\.(?=\s|$)"
     r"|(?<!anything)(?<!anyone)(?<!anybody)(?<!everything)(?<!nothing)(?<!all)\sbut\s(?:rather\s)?"
@@ -86,7 +87,7 @@ def is_denied(low: str, start: int, end: int) -> bool:
         start: Where the phrase begins.
         end: Where the phrase ends.
     """
-    lead = _CLAUSE_START.split(low[max(0, start - _REACH) : start])[-1]
+    lead = _CLAUSE_START.split(_ASIDE.sub(" ", low[max(0, start - _REACH) : start]))[-1]
     if _NEGATION.search(lead) is not None and _NEGATION.search(_NO_NEGATION.sub(" ", lead)) is not None:
         return True
     return _WRONG_AFTER.match(low, end) is not None

@@ -50,7 +50,7 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[^\W\d_]|"
     + any_of(
         "dr mr mrs ms st no jr sr mt vs ca approx prof gen col sgt lt rev inc ltd co corp ft dept fig eq e.g i.e z.b",
-        "bzw ph.d u.s u.k a.m p.m etc ave blvd",
+        "bzw ph.d u.s u.k a.m p.m etc ave blvd op nos vol ed pp bwv cf al mts capt gov sen rep pres",
     )
     + r")$",
     re.IGNORECASE,

@@ -1,0 +1,102 @@
+"""Units of science by their symbols, whatever their names: `grams per mole` is `g/mol`, `m s^-2` is `m/s²`.
+
+They are compared, not converted; what is converted stands in `units`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of
+
+__all__ = ["symbols_behind"]
+
+_NAMES = {
+    "gram": "g",
+    "gramme": "g",
+    "metre": "m",
+    "meter": "m",
+    "litre": "l",
+    "liter": "l",
+    "second": "s",
+    "sec": "s",
+    "minute": "min",
+    "hour": "h",
+    "hr": "h",
+    "newton": "n",
+    "joule": "j",
+    "watt": "w",
+    "watt-hour": "wh",
+    "volt": "v",
+    "ampere": "a",
+    "amp": "a",
+    "ohm": "ω",
+    "hertz": "hz",
+    "pascal": "pa",
+    "kelvin": "k",
+    "mole": "mol",
+    "coulomb": "c",
+    "tesla": "t",
+    "farad": "f",
+    "henry": "h",
+    "electronvolt": "ev",
+    "electron volt": "ev",
+    "calorie": "cal",
+    "atmosphere": "atm",
+    "bar": "bar",
+    "byte": "b",
+    "bit": "bit",
+    "decibel": "db",
+    "dalton": "da",
+    "radian": "rad",
+    "light-year": "ly",
+    "light year": "ly",
+    "lightyear": "ly",
+}
+_PREFIXES = {
+    "nano": "n",
+    "micro": "μ",
+    "milli": "m",
+    "centi": "c",
+    "kilo": "k",
+    "mega": "m",
+    "giga": "g",
+    "tera": "t",
+}
+_SYMBOLS = sorted({*_NAMES.values(), "u", "amu"})
+_NAME = rf"(?P<prefix>{one_of(_PREFIXES)})?(?P<name>{one_of(_NAMES)})(?:s|es)?(?![\w-])"
+_NAMED = re.compile(_NAME)
+_SYMBOL = rf"(?:(?:[nμmckgt](?=[^\W\d]))?(?:{one_of(_SYMBOLS)}))(?![^\W\d])"
+_ONE = rf"(?:{_NAME.replace('?P<prefix>', '?:').replace('?P<name>', '?:')}|{_SYMBOL})"
+_POWER = r"(?:\^?-?\d|[²³⁻¹]+|\s(?:squared|cubed))?"
+_BEHIND = re.compile(
+    rf"\s?-?(?P<symbols>{_ONE}{_POWER}(?:(?:\s?/\s?|\sper\s(?:square\s|cubic\s)?|\s?[·⋅*]\s?|[\s-])\(?{_ONE}{_POWER}\)?){{0,3}})"
+)
+_WRITTEN = (
+    (re.compile(r"\sper\ssquare\s(\w+)"), r"/\1²"),
+    (re.compile(r"\sper\scubic\s(\w+)"), r"/\1³"),
+    (re.compile(r"\sper\s|\s?/\s?"), "/"),
+    (re.compile(r"\ssquared|\^2"), "²"),
+    (re.compile(r"\scubed|\^3"), "³"),
+    (re.compile(r"[·⋅*\s]([^\W\d]+)(?:\^?-1|⁻¹)(?!\d)"), r"/\1"),
+    (re.compile(r"[·⋅*\s]([^\W\d]+)(?:\^?-2|⁻²)(?!\d)"), r"/\1²"),
+    (re.compile(r"[·⋅*\s()-]"), ""),
+)
+
+
+def symbols_behind(low: str, place: int) -> tuple[str, int]:
+    """Return the units of science that stand behind a number in a text in lower case, as symbols, and where they end.
+
+    Empty where none stands there.
+    """
+    found = _BEHIND.match(low, place)
+    if found is None:
+        return "", place
+    symbols = _NAMED.sub(_symbol, found["symbols"].replace("µ", "μ").replace("Ω", "ω"))
+    for written, form in _WRITTEN:
+        symbols = written.sub(form, symbols)
+    return symbols, found.end()
+
+
+def _symbol(found: re.Match[str]) -> str:
+    return _PREFIXES.get(found["prefix"] or "", "") + _NAMES[found["name"]]
