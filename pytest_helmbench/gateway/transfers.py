@@ -1,4 +1,4 @@
-"""Transfers of libcurl on an event loop: many at a time over connections that are kept. The only user of `pycurl`."""
+"""Transfers of libcurl on an event loop: many at a time over connections that are kept."""
 
 from __future__ import annotations
 
@@ -156,11 +156,8 @@ class Transfers:
             for handle in ended:
                 self._end(handle, None)
             for handle, code, said in broken:
-                errno, connect_status = (
-                    handle.getinfo(pycurl.OS_ERRNO),
-                    handle.getinfo(pycurl.HTTP_CONNECTCODE),
-                )
-                self._end(handle, BrokenTransferError(code, said, errno, connect_status))
+                errno, tunnel = handle.getinfo(pycurl.OS_ERRNO), handle.getinfo(pycurl.HTTP_CONNECTCODE)
+                self._end(handle, BrokenTransferError(code, said, errno, tunnel))
             more = left > 0
 
     def _end(self, handle: pycurl.Curl, error: BaseException | None) -> None:

@@ -14,11 +14,12 @@ from typing import Any
 
 from pytest_helmbench.core.case import BrokenCase
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import NO_MODEL_CALL, STOPPED_EARLY
+from pytest_helmbench.core.outcome import STOPPED_EARLY
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.store.broken_cases import read_broken
 from pytest_helmbench.store.fault import store_error
+from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.sample_rows import read_sample
 
 __all__ = ["FlatRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
@@ -53,7 +54,7 @@ class RunFacts:
 
     Args:
         scope: `whole`, `selected`, `shard` or `by_outcome`.
-        codes: Planned cases; without those that have turned out to be none (`NO_MODEL_CALL`).
+        codes: Planned cases; without those that have turned out to be none (`IS_CASE`).
         repeat: Repetitions per case; those before an early stop.
         scoring: Weights, floors and cap of the benchmark when it ran; None without scoring.yaml.
         weights: Severity of every perturbation and user context, difficulty of every condition of the whole
@@ -132,7 +133,7 @@ def _facts(conn: sqlite3.Connection, run_id: int) -> RunFacts | None:
         return None
     scope, benchmark_id, settings_json = run
     settings: Mapping[str, Any] = json.loads(settings_json)
-    none = {code for (code,) in conn.execute(_NO_CASES, (run_id, NO_MODEL_CALL))}
+    none = {code for (code,) in conn.execute(_NO_CASES, (run_id,))}
     codes = [code for code in _planned_codes(conn, run_id) if code not in none]
     contexts = _by_scenario(conn, _CONTEXTS, benchmark_id)
     perturbations = _by_scenario(conn, _PERTURBATIONS, benchmark_id)
@@ -222,9 +223,7 @@ _TITLES = (
     " JOIN pillars ON pillars.id = behaviours.pillar_id WHERE pillars.benchmark_id = :id"
 )
 _FIRST_STOPPED = "SELECT min(repetition) FROM results WHERE run_id = ? AND outcome = 'skipped' AND reason = ?"
-_NO_CASES = (
-    "SELECT code FROM results WHERE run_id = ? GROUP BY code HAVING min(outcome = 'skipped' AND reason IS ?)"
-)
+_NO_CASES = f"SELECT code FROM results WHERE run_id = ? GROUP BY code HAVING NOT max({IS_CASE})"
 _VERDICTS = (
     "SELECT results.code, results.repetition, evaluations.criterion, evaluations.passed, evaluations.credit"
     " FROM results JOIN evaluations ON evaluations.result_id = results.id"

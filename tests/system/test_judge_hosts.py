@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from certificates import write_certificate
 from packs import write_pack
 from perf.workload import write_heavy_schema
 from perf.workload import write_tree as write_large_tree
@@ -147,22 +147,7 @@ def _network(environ: Mapping[str, str]) -> Iterator[Network]:
 
 def _tls(folder: Path) -> dict[str, str]:
     """Write a certificate that signs itself, and return Dask's configuration with it."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "benchmark")])
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(hours=1))
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    folder.mkdir()
-    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
-    pem = serialization.Encoding.PEM
-    cert_file.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
-    form = serialization.PrivateFormat.PKCS8
-    key_file.write_bytes(key.private_bytes(pem, form, serialization.NoEncryption()))
+    cert_file, key_file = write_certificate(folder)
     found = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(cert_file)}
     for role in ("CLIENT", "SCHEDULER", "WORKER"):
         found[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = str(cert_file)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import ssl
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from certificates import write_certificate
 from provider import Provider
 from said import said
 
@@ -198,29 +192,6 @@ def test_what_raises_while_it_takes_an_event_is_heard_of() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("name", ["deflate", "gzip, deflate", "x-gzip", "identity"])
-def test_codings_are_undone(provider: Provider, name: str) -> None:
-    body = b'{"a": 1}'
-    coded = {
-        "deflate": zlib.compress(body)[2:-4],  # raw, as some send it
-        "gzip, deflate": zlib.compress(_gzip(body)),
-        "x-gzip": _gzip(body),
-        "identity": body,
-    }
-    provider.answers(body=coded[name], headers={"Content-Encoding": name})
-
-    async def run() -> bytes:
-        async with ChatClient() as client:
-            return (await client.post(endpoint(provider.url), b"{}", 5)).body
-
-    assert asyncio.run(run()) == body
-
-
-def _gzip(body: bytes) -> bytes:
-    coder = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    return coder.compress(body) + coder.flush()
-
-
 class _LoopOfWindows(asyncio.SelectorEventLoop):
     """One that watches no sockets of others."""
 
@@ -246,30 +217,9 @@ def test_a_loop_that_watches_no_sockets_of_others_will_do(provider: Provider) ->
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
     """Return the certificate of a server that nobody knows, and what the server shows."""
-    folder = tmp_path_factory.mktemp("authority")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    known = folder / "known.pem"
-    known.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private = serialization.PrivateFormat.PKCS8
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption())
-    )
+    known, key = write_certificate(tmp_path_factory.mktemp("authority"), address="127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(known, folder / "key.pem")
+    context.load_cert_chain(known, key)
     return known, context
 
 

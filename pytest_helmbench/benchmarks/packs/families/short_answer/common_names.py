@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import SI_SYMBOLS
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
 
 __all__ = [
@@ -89,10 +90,6 @@ tungsten:W osmium:Os iridium:Ir platinum:Pt gold:Au mercury:Hg thallium:Tl lead:
 astatine:At radon:Rn francium:Fr radium:Ra actinium:Ac thorium:Th uranium:U neptunium:Np plutonium:Pu americium:Am
 curium:Cm einsteinium:Es fermium:Fm nobelium:No
 """
-_UNITS = """
-newton:N joule:J watt:W pascal:Pa hertz:Hz volt:V ampere:A ohm:Ω kelvin:K mole:mol candela:cd coulomb:C tesla:T
-farad:F henry:H metre:m meter:m kilogram:kg second:s lumen:lm lux:lx becquerel:Bq sievert:Sv
-"""
 _STATES = """
 alabama:AL alaska:AK arizona:AZ arkansas:AR california:CA colorado:CO connecticut:CT delaware:DE florida:FL
 georgia:GA hawaii:HI idaho:ID illinois:IL indiana:IN iowa:IA kansas:KS kentucky:KY louisiana:LA maine:ME
@@ -135,7 +132,7 @@ def _countries() -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def _symbols() -> Mapping[str, str]:
-    return dict(entry.split(":") for entry in (*_UNITS.split(), *_ELEMENTS.split()))
+    return SI_SYMBOLS | dict(entry.split(":") for entry in _ELEMENTS.split())
 
 
 @lru_cache(maxsize=1)

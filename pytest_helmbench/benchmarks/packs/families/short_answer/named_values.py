@@ -322,7 +322,7 @@ def _has_capital(statement: str, word: str) -> bool:
 def _is_address(elements: Sequence[str], asked: frozenset[str]) -> bool:
     """Return whether elements are one place: its name, then larger and larger parts of the world."""
     inner, last = elements[:-1], elements[-1]
-    if len(elements) == len(inner) + 1 == 2 and _MASK in inner[0] and asked & _SITES:
+    if len(elements) == 2 and _MASK in elements[0] and asked & _SITES:
         return True
     if not inner or len(elements) > 4 or _MASK in last or not is_region(last) or lies_elsewhere(last, asked):
         return (

@@ -36,7 +36,7 @@ _SIDES = re.compile(
     rf"(?P<one>{_SIDE})\s(?P<first>\d{{1,3}})\s?(?:,|and|-|–)?\s(?P<other>{_SIDE})\s(?P<second>\d{{1,3}})(?![\w%]|[.,-]\d)"
 )
 """`England 4, West Germany 2`."""
-_WORDS = [*WRITTEN_NUMBERS][:21]
+_WORDS = WRITTEN_NUMBERS[:21]  # zero to twenty: each stands where its value says
 _TO = re.compile(
     rf"(?<![\w-])(?P<first>{'|'.join(_WORDS)}|\d{{1,3}})\s(?:goals?\s|points?\s|runs?\s|games?\s|sets?\s)?"
     rf"to\s(?P<second>{'|'.join(_WORDS)}|nil|love|\d{{1,3}})(?![\w-])",

@@ -9,36 +9,27 @@ import re
 
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of
 
-__all__ = ["symbols_behind"]
+__all__ = ["SI_SYMBOLS", "symbols_behind"]
 
-_NAMES = {
+_SI = """
+newton:N joule:J watt:W pascal:Pa hertz:Hz volt:V ampere:A ohm:Ω kelvin:K mole:mol candela:cd coulomb:C tesla:T
+farad:F henry:H metre:m meter:m kilogram:kg second:s lumen:lm lux:lx becquerel:Bq sievert:Sv
+"""
+SI_SYMBOLS = dict(entry.split(":") for entry in _SI.split())
+"""Units of the International System: their names in lower case, and their symbols as written."""
+
+_PREFIXED = "kilogram"
+_NAMES = {name: symbol.lower() for name, symbol in SI_SYMBOLS.items() if name != _PREFIXED} | {
     "gram": "g",
     "gramme": "g",
-    "metre": "m",
-    "meter": "m",
     "litre": "l",
     "liter": "l",
-    "second": "s",
     "sec": "s",
     "minute": "min",
     "hour": "h",
     "hr": "h",
-    "newton": "n",
-    "joule": "j",
-    "watt": "w",
     "watt-hour": "wh",
-    "volt": "v",
-    "ampere": "a",
     "amp": "a",
-    "ohm": "ω",
-    "hertz": "hz",
-    "pascal": "pa",
-    "kelvin": "k",
-    "mole": "mol",
-    "coulomb": "c",
-    "tesla": "t",
-    "farad": "f",
-    "henry": "h",
     "electronvolt": "ev",
     "electron volt": "ev",
     "calorie": "cal",
