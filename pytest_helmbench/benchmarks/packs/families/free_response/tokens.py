@@ -63,6 +63,7 @@ _SPELLINGS = (  # British to American, at the end of a word
     (re.compile(r"(?<=\w\w)our(?=s?$|ed$|ing$)"), "or"),
     (re.compile(r"(?<=\w\w)is(?=(?:e[sd]?|ing|ation)$)"), "iz"),
 )
+_BRITISH_ENDINGS = ("re", "res", "our", "ours", "oured", "ouring", "ise", "ises", "ised", "ising", "isation")
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W{UNSPACED_SCRIPTS}]+(?:\.\d+)?(?:/\d+)?")
 NUMBER = r"\d+(?:\.\d+|/0*[1-9]\d*)?"
 """What `Fraction` reads: nothing is divided by zero."""
@@ -144,7 +145,7 @@ def joined(units: Sequence[Unit]) -> Unit:
 
 def is_numeric(token: str) -> bool:
     """Return whether a token is a number."""
-    return _NUMERIC.fullmatch(token) is not None
+    return token[:1].isdigit() and _NUMERIC.fullmatch(token) is not None
 
 
 def free_folded(text: str) -> str:
@@ -284,6 +285,8 @@ def _formed(found: re.Match[str], form: str) -> str:
 
 
 def _spelled(token: str) -> str:
+    if not token.endswith(_BRITISH_ENDINGS):
+        return token
     for ending, american in _SPELLINGS:
         token = ending.sub(american, token)
     return token

@@ -24,6 +24,7 @@ _BODY = (
     r"|\d{1,2}(?:,\d{2}){1,8},\d{3}(?:\.\d++)?+(?!\d)"  # 12,34,567
     r"|\d++(?:[.,]\d++)?+|\.\d++)"
 )
+_DIGIT = re.compile(r"\d")  # every body has one
 # Of scripts that put spaces around numbers.
 _LETTER_OR_DIGIT = rf"[^\W_{UNSPACED_SCRIPTS}]"
 _SCALES = {
@@ -113,6 +114,8 @@ class Number:
 
 def numbers(text: str) -> Iterator[Number]:
     """Yield the numbers of a plain text in order."""
+    if _DIGIT.search(text) is None:
+        return
     if _NO_NUMBER.search(text) is not None:
         text = _NO_NUMBER.sub(lambda found: "#" * len(found[0]), text)
     for found in _NUMBER.finditer(text):
