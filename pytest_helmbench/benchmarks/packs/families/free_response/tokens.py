@@ -58,12 +58,9 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<!\w)(?P<period>hour|week|month|year)ly(?!\w)|(?<!\w)annual(?:ly)?(?!\w)"), "per_"),
     (re.compile(rf"(?<=\w\s)(?:an?|per|each|every|/)\s{_PERIOD}"), "per_"),
 )
-_SPELLINGS = (  # British to American, at the end of a word
-    (re.compile(r"(?<=\wt)re(?=s?$)"), "er"),
-    (re.compile(r"(?<=\w\w)our(?=s?$|ed$|ing$)"), "or"),
-    (re.compile(r"(?<=\w\w)is(?=(?:e[sd]?|ing|ation)$)"), "iz"),
+_BRITISH = re.compile(  # at the end of a word; a group's name is the American form
+    r"(?<=\wt)(?P<er>re)(?=s?$)|(?<=\w\w)(?P<or>our)(?=s?$|ed$|ing$)|(?<=\w\w)(?P<iz>is)(?=(?:e[sd]?|ing|ation)$)"
 )
-_BRITISH_ENDINGS = ("re", "res", "our", "ours", "oured", "ouring", "ise", "ises", "ised", "ising", "isation")
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\W{UNSPACED_SCRIPTS}]+(?:\.\d+)?(?:/\d+)?")
 NUMBER = r"\d+(?:\.\d+|/0*[1-9]\d*)?"
 """What `Fraction` reads: nothing is divided by zero."""
@@ -145,7 +142,7 @@ def joined(units: Sequence[Unit]) -> Unit:
 
 def is_numeric(token: str) -> bool:
     """Return whether a token is a number."""
-    return token[:1].isdigit() and _NUMERIC.fullmatch(token) is not None
+    return _NUMERIC.fullmatch(token) is not None
 
 
 def free_folded(text: str) -> str:
@@ -285,11 +282,7 @@ def _formed(found: re.Match[str], form: str) -> str:
 
 
 def _spelled(token: str) -> str:
-    if not token.endswith(_BRITISH_ENDINGS):
-        return token
-    for ending, american in _SPELLINGS:
-        token = ending.sub(american, token)
-    return token
+    return _BRITISH.sub(lambda found: found.lastgroup or "", token)
 
 
 def _with_plain_numbers(low: str) -> str:
