@@ -15,6 +15,7 @@ from attack_strings import ATTACKS
 from browsers import Opened, serious_faults
 from page_runs import simulated_report
 from pages import cells_of
+from sessions import until
 
 from pytest_helmbench.core.shown_texts import ShownTexts
 from pytest_helmbench.reports.page.document import page_of, run_page
@@ -162,7 +163,7 @@ def test_links_keys_and_the_back_button_lead_where_they_say(
     assert page.evaluate("document.activeElement.id") == "q"
 
     one.go(files("1000"), "#/plot/heat")
-    page.wait_for_function("window.scrollY > 0")  # the browser scrolls in a frame of its own
+    until(lambda: page.evaluate("scrollY > 0"), "the browser scrolls, in a frame of its own")
 
     one.go(files("1000"), "#/cases?outcome=failed&behaviour=P1-B2&sort=-severity")
     expected = [row for row in report.results if row.outcome == "failed" and row.code.startswith("P1-B2-")]
