@@ -7,6 +7,12 @@ from text_rows import evaluate_answer
 
 _SPEED = "What speeds are usual on this road, in km/h?"
 _ODD = "Is 9 an odd number?"
+_MIX = (
+    "A paint takes 500 ml of blue and 300 ml of white. What is the ratio of blue to white in simplest form?"
+)
+_OLDER = "Who was born first, Anna Berg or Ida Holm?"
+_LARGER = "Which lake is larger, Ladoga or Onega?"
+_NEIGHBOURS = "Which two continents does the city touch?"
 _BORN = "Who was the first woman on the throne?"
 
 
@@ -53,6 +59,27 @@ def passes(question: str, accepted: object, reply: str) -> bool:
         ("When and where was the fair?", "1889 in Paris", "Year: 1889\nCity: Paris"),
         ("Which city is the capital of Peru?", "Lima", "Hmm. Cusco? No, it is Lima."),
         (_ODD, "no", "Yes at first sight. Wait: 9 = 3 × 3. So no, it is even."),
+        ("What was the final score?", "4–1", "The home side won 4:1 after extra time."),
+        ("How long does the ride take?", "1 hour 25 minutes", "Total: 1h25"),
+        ("From when to when did they rule?", "1714-1720", "1714–20"),
+        ("What is 45 in binary?", "101101", "`0b101101`"),
+        ("What is 45 in binary?", "101101", "$45_{10} = 101101_2$"),
+        ("What is 45 in binary?", "101101", "0010 1101"),
+        ("What is 254 in hexadecimal?", "FE", "FE₁₆"),
+        (_MIX, "5:3", "five parts blue to three parts white"),
+        (_MIX, "5:3", "3 parts of white for every 5 parts of blue"),
+        ("Which law joins the two?", "Boyle's law", "The law of Boyle."),
+        ("Which instrument did she play?", "cello", "She was a famous cellist."),
+        (_OLDER, "Anna Berg", "Berg, by four years."),
+        (_LARGER, "Ladoga", "Onega has 9,700 km², Ladoga 17,700 km². So Onega is smaller."),
+        (_NEIGHBOURS, "Asia and Europe", "A city in Turkey; Europe lies to its west and Asia to its east."),
+        (_NEIGHBOURS, "Asia and Europe", "It is a port at the Bosporus, surrounded by Asia and Europe."),
+        (
+            "What was the second Harry Potter book?",
+            "Harry Potter and the Chamber of Secrets",
+            "Chamber of Secrets",
+        ),
+        ("On which continent is Egypt?", "Africa", "The African continent"),
     ],
 )
 def test_an_answer_is_read_in_every_way_of_writing(question: str, accepted: object, reply: str) -> None:
@@ -68,6 +95,13 @@ def test_an_answer_is_read_in_every_way_of_writing(question: str, accepted: obje
         ("What is the ratio of cats to dogs?", "3:4", "4:3"),
         ("What is the ratio in lowest terms?", "3:4", "6:8"),
         ("Solve x^2 = 9.", "±3", "x = 3"),
+        (_MIX, "5:3", "three parts blue to five parts white"),
+        (_MIX, "5:3", "5 parts white to 3 parts blue"),
+        (_OLDER, "Anna Berg", "Holm, by four years."),
+        (_LARGER, "Ladoga", "Onega has 9,700 km², Ladoga 1,700 km². So Onega is larger."),
+        (_NEIGHBOURS, "Asia and Europe", "It is a port, surrounded by Asia, Africa and Europe."),
+        ("What was the final score?", "4–1", "The home side won 4:2 after extra time."),
+        ("What is 45 in binary?", "101101", "0x2D"),
         ("Solve x^2 = 9.", "3, -3", "3, -3 and 9"),
         ("When does the film begin?", "18:40", "6:40 am"),
         ("When does the film begin?", "6:45 pm", "a quarter past seven in the evening"),

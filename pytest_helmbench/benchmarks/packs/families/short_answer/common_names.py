@@ -51,6 +51,7 @@ world war ii/second world war/wwii/ww2/world war two; aluminium/aluminum; sulphu
 vatican city/vatican/vatican city state; light year/lightyear; per cent/percent; tyre/tire; grey/gray
 """
 _PEOPLES = """
+africa:african europe:european asia:asian antarctica:antarctic
 afghanistan:afghan albania:albanian algeria:algerian argentina:argentine,argentinian armenia:armenian
 australia:australian austria:austrian bangladesh:bangladeshi belarus:belarusian belgium:belgian bolivia:bolivian
 bosnia:bosnian brazil:brazilian bulgaria:bulgarian cambodia:cambodian cameroon:cameroonian canada:canadian

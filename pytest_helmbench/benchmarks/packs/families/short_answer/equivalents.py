@@ -30,7 +30,8 @@ _ASKS_FOR_WORD = re.compile(
     re.IGNORECASE,
 )
 _ASKS_FOR_COUNTRY = re.compile(
-    r"(?<!\w)(?:nationality|citizenship|countr(?:y|ies)|nations?|teams?|from)(?!\w)", re.IGNORECASE
+    r"(?<!\w)(?:nationality|citizenship|continents?|countr(?:y|ies)|nations?|teams?|from)(?!\w)",
+    re.IGNORECASE,
 )
 """Whoever asks for a language is not answered by a country."""
 _FROM = re.compile(r"(?:(?<!\w)(?:from|citizen of|native of|in)\s(?:the\s)?|\A)$")

@@ -98,9 +98,7 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     family = _without_accents(name.family)
     others = [other for other in map(_name, accepted) if other is not None and other.family == name.family]
     is_shared = folded(family) in _SHARED and any(other.middle for other in others)
-    with_title = not is_shared and folded(family) not in folded(question)
-    with_title = with_title and asks_for_person(question)
-    is_alone = with_title and _ASKS_IN_FAMILY.search(question) is None
+    with_title, is_alone = (False, False) if is_shared else _is_enough(answer, family, question)
     if folded(text) == folded(f"{name.family} {name.given}"):
         return folded(text)
     parts = "".join(
@@ -124,6 +122,15 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     if given in _BY_GIVEN_NAME and re.search(rf"(?<!\w){name.given}(?!\w)(?!\s[A-Z])", text) is not None:
         return given
     return None
+
+
+def _is_enough(answer: str, family: str, question: str) -> tuple[bool, bool]:
+    """Return whether a family name with a title, and alone, is enough: who is asked for, or offered, or neither."""
+    asked = folded(_without_accents(question))
+    if folded(_without_accents(answer)) in asked and asked.count(folded(family)) == 1:
+        return True, True  # `Anna Berg or Ida Holm?`
+    with_title = folded(family) not in asked and asks_for_person(question)
+    return with_title, with_title and _ASKS_IN_FAMILY.search(question) is None
 
 
 def _name(answer: str) -> _Name | None:

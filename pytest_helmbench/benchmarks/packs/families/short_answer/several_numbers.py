@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import islice, pairwise
 
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS, only_number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
 from pytest_helmbench.benchmarks.packs.families.text.units import Unit, is_same_amount, unit_of
@@ -36,6 +37,13 @@ _ASKS_FOR_RATIO = re.compile(r"(?<!\w)(?:ratios?|proportions?|odds|scale)(?!\w)"
 _RATIO = re.compile(
     r"(?<![\w.,:/])(\d{1,9}(?:\.\d{1,9})?)\s?(?::|/|\sto\s)\s?(\d{1,9}(?:\.\d{1,9})?)(?![\w:/]|[.,]\d)"
 )
+_NUMBER = rf"\d{{1,9}}(?:\.\d{{1,9}})?|{'|'.join(WRITTEN_NUMBERS)}"
+_NAMED = r"(?:\sparts?(?:\sof)?)?(?:\s(?P<{0}>[^\W\d]{{2,20}}))?"
+_RATIO_OF_PARTS = re.compile(
+    rf"(?<![\w.,:/-])(?P<first>{_NUMBER}){_NAMED.format('one')},?\s(?:there\s(?:is|are)\s)?(?:to|for\severy|for|and)?"
+    rf"\s?(?P<second>{_NUMBER}){_NAMED.format('other')}(?![\w:/-]|[.,]\d)"
+)
+"""`five parts blue to three parts white`."""
 _ASKS_FOR_LOWEST = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
 _ASKS_FOR_ORDER = re.compile(
     r"(?<!\w)(?:order\w*|sort\w*|sequence|ascending|descending|respectively|first|next|last)(?!\w)"
@@ -58,20 +66,35 @@ def same_numbers(statement: str, answer: str, question: str, tolerance: float = 
     """
     wanted, said, asked = lowered(plain(answer)), lowered(statement[-_MOST_TEXT:]), lowered(question)
     if _ASKS_FOR_RATIO.search(asked) is not None:
-        return _same_ratio(said, wanted, exact=_ASKS_FOR_LOWEST.search(asked) is not None)
+        return _same_ratio(said.replace("∶", ":"), wanted, asked)
     if _ONE_RANGE.fullmatch(wanted.strip(" .")) is not None:
         return _same_range(said, wanted, tolerance)
     members = _members(wanted)
     return members is not None and _same_set(said, members, ordered=_ASKS_FOR_ORDER.search(asked) is not None)
 
 
-def _same_ratio(said: str, wanted: str, *, exact: bool) -> bool:
+def _same_ratio(said: str, wanted: str, asked: str) -> bool:
     one = _RATIO.fullmatch(wanted.strip(" ."))
-    found = [*_RATIO.finditer(_ASIDE.sub("", said))]
+    said = _ASIDE.sub("", said)
+    found = [_terms(ratio) for ratio in _RATIO.finditer(said)] or [*_ratios_of_parts(said, asked)]
     if one is None or not found:
         return False
-    mine, theirs = _terms(found[-1]), _terms(one)
+    mine, theirs = found[-1], _terms(one)
+    exact = _ASKS_FOR_LOWEST.search(asked) is not None
     return mine == theirs if exact else mine[0] * theirs[1] == mine[1] * theirs[0] and mine[1] != 0
+
+
+def _ratios_of_parts(said: str, asked: str) -> Iterator[tuple[Fraction, Fraction]]:
+    """Yield the ratios that a text gives by its parts, in the order in which the question names those."""
+    for found in _RATIO_OF_PARTS.finditer(said):
+        terms = _count(found["first"]), _count(found["second"])
+        places = [asked.rfind(name or " ") for name in (found["one"], found["other"])]
+        yield terms[::-1] if 0 <= places[1] < places[0] and found["one"] else terms
+
+
+def _count(written: str) -> Fraction:
+    number = only_number(written) or only_number_words(written)
+    return Fraction(0) if number is None else number.values[0]
 
 
 def _terms(found: re.Match[str]) -> tuple[Fraction, Fraction]:

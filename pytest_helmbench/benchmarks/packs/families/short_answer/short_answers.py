@@ -60,6 +60,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import
     names_several,
     same_members,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.number_bases import with_bare_digits
 from pytest_helmbench.benchmarks.packs.families.short_answer.number_found import NumberFound
 from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import (
     ROUNDED,
@@ -67,6 +68,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import
     is_in_asked_form,
     number_met,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.offered_values import concludes_with_other
 from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import is_said_of_opposite
 from pytest_helmbench.benchmarks.packs.families.short_answer.part_of_name import is_side_of, owns_another
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import said_name
@@ -134,13 +136,15 @@ _CONCLUDED = re.compile(
     r"(?:the answer is,?\s|it is a\s)?(?P<word>yes|no)(?=[.,;:!]|$)"
 )
 """`So no`: what a reply comes to, whatever it began with."""
+_OWN_CLAUSE = re.compile(r";\s|:\s|,\s(?=(?:which|where|who)\s|[a-z]{2,}(?:ed|ing)\s)")
+"""Where a clause begins that names its own values: `a state in the Pyrenees, bordered by France and Spain`."""
 # What a capital abbreviation (`US`, `IT`, `WHO`) reads like when it is folded.
 _SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
 
 
 def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     """Judge a short_answer reply by the default rule."""
-    reply = _PICTURES.sub("", reply)
+    reply = with_bare_digits(_PICTURES.sub("", reply), row.question)
     text = spoken(reply)
     if not text.strip():
         return AnswerFinding(passed=False, reason="empty")
@@ -287,9 +291,10 @@ def _is_part_of_list(text: str, answer: Accepted, row: ShortRow) -> bool:
 
 
 def _outer_sentences(statement: str) -> list[str]:
-    """Return a statement, its first sentence and its last one."""
+    """Return a statement, its first sentence and its last one, and what the last clause of each says on its own."""
     parts = [*islice(sentences(statement), _MOST_PLACES)]
-    return [statement, parts[0], parts[-1]] if parts else [statement]
+    outer = [statement, parts[0], parts[-1]] if parts else [statement]
+    return outer + [clauses[-1] for part in outer[1:] if len(clauses := _OWN_CLAUSE.split(part)) > 1]
 
 
 def _other_form(
@@ -318,6 +323,7 @@ def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted]
         or comes_second(statement, answer.text, row.question)
         or rival_is_asserted(statement, answer.text, texts, row.question)
         or is_said_of_opposite(statement, answer.text, row.question)
+        or concludes_with_other(statement, texts, row.question)
     )
 
 

@@ -38,6 +38,7 @@ _LONG_WORD = 8
 _SHORTEST_DOUBLED = 5
 _DOUBLED = re.compile(r"(.)\1")
 _CAMEL = re.compile(r"[a-z][A-Z]")
+_PART_OF = re.compile(r"(:\s|\sand\sthe\s)")
 _OWNED = re.compile(r"(?:his|her|their|its|my|your|our)\s(?P<owned>\w{3,}(?:\s\w+)?)(?:'s)?")
 _KINDS = word_set("river mount mountain mountains ocean desert")
 """Kinds of places that are left out of their names, but for those that tell two places apart (`Mexico City`)."""
@@ -54,7 +55,7 @@ def said_in_short(statement: str, answer: str, question: str) -> str | None:
         question: As asked.
     """
     text = folded(statement)
-    core = _core(answer, question, text) or _unowned(answer)
+    core = _core(answer, question, text) or _unowned(answer) or _part_of_series(answer, question)
     for form in () if core is None else (core, f"{core}s"):
         if next(whole_places(text, form), None) is not None:
             return form
@@ -65,6 +66,8 @@ def said_in_short(statement: str, answer: str, question: str) -> str | None:
         or _initials_said(statement, answer)
         or _words_of_initials(statement, answer)
         or _without_region(text, answer)
+        or _turned_owner(text, answer)
+        or _player(text, answer, question)
         or _spaced_otherwise(statement, text, folded(answer))
         or _spelled_otherwise(statement, answer)
     )
@@ -125,6 +128,13 @@ def _unowned(answer: str) -> str | None:
     return None if found is None else found["owned"]
 
 
+def _part_of_series(answer: str, question: str) -> str | None:
+    """Return the title of a part without the name of the series that the question has: `The Chamber of Secrets`."""
+    series, _, part = _PART_OF.split(answer, maxsplit=1) if _PART_OF.search(answer) else ("", "", "")
+    is_asked = series and next(whole_places(folded(question), folded(series)), None) is not None
+    return folded(part) if is_asked and len(part.split()) > 1 and part[:1].isupper() else None
+
+
 def _is_whole(core: str, text: str) -> bool:
     return core not in ("", text) and next(whole_places(text, core), None) is not None
 
@@ -163,6 +173,21 @@ def _without_region(text: str, answer: str) -> str | None:
         if behind is None or not is_region(behind[1]) or behind[1] == region:
             return town
     return None
+
+
+def _turned_owner(text: str, answer: str) -> str | None:
+    """Return what a folded text has of somebody where the answer has it as somebody's: `law of Boyle`."""
+    owner, _, owned = folded(answer).partition("'s ")
+    found = owned and re.search(rf"(?<!\w){re.escape(owned)} of (?:the )?{re.escape(owner)}(?!\w)", text)
+    return found[0] if found else None
+
+
+def _player(text: str, answer: str, question: str) -> str | None:
+    """Return who plays an accepted instrument, where a folded text has only that: `cellist` for `cello`."""
+    if "instrument" not in question:
+        return None
+    found = re.search(rf"(?<!\w){re.escape(folded(answer).rstrip('aeo'))}ist(?!\w)", text)
+    return None if found is None else found[0]
 
 
 def _spaced_otherwise(statement: str, text: str, answer: str) -> str | None:

@@ -23,6 +23,9 @@ from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN
 __all__ = ["steps_of_scores", "steps_of_times"]
 
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
+_YEARS = re.compile(r"(?:1\d|20)\d\d\s?[-–]\s?(?:(?:1\d|20)\d\d|\d\d)")
+_SHORT_LAST_YEAR = re.compile(r"(?<![\w.,])(1\d|20)(\d\d)\s?[-–/]\s?(\d\d)(?![\w-]|[.,]\d)")
+"""`1939–45`."""
 _SHORT_YEAR = re.compile(r"(?<!\w)(?<!\d\s)['’](\d\d)(?![\w'’])")
 _TEN_WORDS = ("twent", "thirt", "fort", "fift", "sixt", "sevent", "eight", "ninet")
 _DECADE = re.compile(r"(?:the\s)?(?P<century>1[5-9]|20)\d0'?s")
@@ -37,6 +40,7 @@ _SIDES = re.compile(
 )
 """`England 4, West Germany 2`."""
 _WORDS = WRITTEN_NUMBERS[:21]  # zero to twenty: each stands where its value says
+_COLON = re.compile(r"(?<![\w:.,])(\d{1,3})\s?:\s?(\d{1,3})(?![\w:]|[.,]\d)")
 _TO = re.compile(
     rf"(?<![\w-])(?P<first>{'|'.join(_WORDS)}|\d{{1,3}})\s(?:goals?\s|points?\s|runs?\s|games?\s|sets?\s)?"
     rf"to\s(?P<second>{'|'.join(_WORDS)}|nil|love|\d{{1,3}})(?![\w-])",
@@ -59,6 +63,8 @@ def steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     decade = next((found for answer in answers if (found := _DECADE.fullmatch(answer)) is not None), None)
     if decade is not None:
         yield lambda text: _TENS.sub(lambda found: f"{decade['century']}{_ten(found)}0s", text)
+    if any(_YEARS.fullmatch(answer) is not None for answer in answers):
+        yield lambda text: _SHORT_LAST_YEAR.sub(r"\1\2-\1\3", text)
     year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
     if year is not None:
         yield lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text)
@@ -67,6 +73,7 @@ def steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
 def steps_of_scores(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     """Yield what brings the scores of two sides into one form, where an answer is one."""
     if any(_SCORE.fullmatch(answer) is not None for answer in answers):
+        yield lambda text: _COLON.sub(r"\1-\2", text)
         yield lambda text: _TO.sub(_score, _SIDES.sub(r"\g<one> \g<first>-\g<second> \g<other>", text))
 
 

@@ -55,6 +55,8 @@ _KINDS: tuple[tuple[re.Pattern[str], tuple[int, ...], tuple[str, ...]], ...] = (
     (_parts(("a", "dollars?|euros?"), ("b", "cents?")), (100, 1), ("dollars", "cents")),
     (_parts(("a", "pounds?|lbs?"), ("b", "ounces?|oz")), (16, 1), ("pounds", "ounces")),
 )
+_SHORT_CLOCK = re.compile(r"(?<![\w.,])(\d{1,3})\s?h\s?([0-5]\d)(?![\w:]|[.,]\d)")
+"""`2h15`."""
 _UNITS = r"days?|d|hours?|hrs?|h|minutes?|mins?|m|feet|foot|ft|'|miles?|dollars?|euros?|pounds?|lbs?|km|kg"
 _FIRST = re.compile(
     rf"(?<![\w.,]){_VALUE}\s?-?(?:{_UNITS}|kilo(?:met(?:er|re)|gram(?:me)?)s?|met(?:er|re)s?)(?!\w)",
@@ -82,7 +84,8 @@ def has_parts(text: str) -> bool:
 
 
 def with_clock_as_minutes(text: str) -> str:
-    """Return minutes for a text that is hours and minutes with a colon, and nothing else."""
+    """Return a text with `2h15` in minutes, or hours and minutes with a colon where it is nothing else."""
+    text = _SHORT_CLOCK.sub(lambda found: f"{60 * int(found[1]) + int(found[2])} minutes", text)
     found = _CLOCK.fullmatch(text)
     return text if found is None else f"{60 * int(found['hours']) + int(found['minutes'])} minutes"
 
