@@ -33,6 +33,16 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads it
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run `tests/fast` on all cores where `pytest` is called without any path and without a number of workers."""
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.collectonly:
+        return
+    is_alone = config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput")
+    if is_alone and config.option.numprocesses is None:
+        config.option.numprocesses, config.option.dist = "logical", "worksteal"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Look for no garbage while tests are collected: all of it stays to the end, and is looked through no more."""

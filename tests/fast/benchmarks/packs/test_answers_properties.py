@@ -295,8 +295,8 @@ _HOSTILE = [
 def test_a_long_reply_costs_no_more_than_its_length(piece: str, *, parity: bool) -> None:
     """Four times the length costs about four times as much; cost that grew with the square costs sixteen times."""
     _time_of(piece, 2_000, parity=parity)  # what is made once is made here
-    short = _time_of(piece, 12_500, parity=parity)
-    assert _time_of(piece, 50_000, parity=parity) < 9 * short + 0.2
+    short = _time_of(piece, 4_000, parity=parity)
+    assert _time_of(piece, 16_000, parity=parity) < 9 * short + 0.02
 
 
 def _time_of(piece: str, length: int, *, parity: bool) -> float:
