@@ -13,6 +13,10 @@ _MIX = (
 _OLDER = "Who was born first, Anna Berg or Ida Holm?"
 _LARGER = "Which lake is larger, Ladoga or Onega?"
 _NEIGHBOURS = "Which two continents does the city touch?"
+_PAINTERS = (
+    "Three painters need 6 hours for a house. At the same rate, how many hours would two painters need?"
+)
+_APPLES = "A shop sells 3 kg of apples for €7.20. At this price, how much do 5 kg cost?"
 _BORN = "Who was the first woman on the throne?"
 
 
@@ -80,6 +84,38 @@ def passes(question: str, accepted: object, reply: str) -> bool:
             "Chamber of Secrets",
         ),
         ("On which continent is Egypt?", "Africa", "The African continent"),
+        ("What is the angle?", "75°", "$75^\\circ$"),
+        (_PAINTERS, "9", "Total work = 3 × 6 = 18 painter-hours. With two painters: 18 / 2 = 9 hours."),
+        (_APPLES, "€12", "7.20 / 3 = 2.40 per kg; 5 × 2.40 = 12.00 €"),
+        (
+            "What is his record time for the 100 metres?",
+            "9.58 seconds",
+            "It is 9.58 sec (his 200 m record is 19.19).",
+        ),
+        ("Convert 5 miles to kilometres.", "8.05 km", "Roughly 8 km (8.05 to be more precise)."),
+        ("What current flows?", "0.5 A", "500 mA"),
+        ("How often does it beat?", "2.4 GHz", "2400 MHz"),
+        ("What is the speed of light?", "299,792,458 m/s", "c = 2.998 × 10^8 m/s"),
+        (
+            "What is the pH of the solution?",
+            "4",
+            "The pH is 4, so the solution is acidic. The pOH would be 10.",
+        ),
+        ("What is the prime factorization of 360?", "2^3 * 3^2 * 5", "$360 = 5 \\cdot 3^2 \\cdot 2^3$"),
+        ("What is the prime factorization of 360?", "2^3 * 3^2 * 5", "360 = 2 × 2 × 2 × 3 × 3 × 5"),
+        ("What is the sum of the roots?", "\\frac{7}{2}", "3.5"),
+        ("Who was president in 1837?", "Martin Van Buren", "Van Buren"),
+        (
+            "Who shared the prize?",
+            "Anna Berg and I. K. de Vries",
+            "Berg and Ida Karen de Vries, for their work.",
+        ),
+        ("Who is the victim?", "Dr Black", "Doctor Black"),
+        ("Who won the final?", "Denver Broncos", "Denver"),
+        ("Which blood type is it?", "O negative", "O neg"),
+        ("Which instrument does he play?", "cello", "the violoncello"),
+        ("Which has more protons, silver or gold?", "gold", "Au (79 protons, against 47 for Ag)"),
+        ("Which is the sign?", "§", "§"),
     ],
 )
 def test_an_answer_is_read_in_every_way_of_writing(question: str, accepted: object, reply: str) -> None:
@@ -96,6 +132,23 @@ def test_an_answer_is_read_in_every_way_of_writing(question: str, accepted: obje
         ("What is the ratio in lowest terms?", "3:4", "6:8"),
         ("Solve x^2 = 9.", "±3", "x = 3"),
         (_MIX, "5:3", "three parts blue to five parts white"),
+        ("What is the sum of the roots?", "\\frac{7}{2}", "$-\\frac{b}{a} = \\boxed{-\\frac{7}{2}}$"),
+        ("What current flows?", "0.5 A", "500 kA"),
+        ("What power does it take?", "5 MW", "5 kW"),
+        ("What is the prime factorization of 360?", "2^3 * 3^2 * 5", "2^2 × 3^3 × 5"),
+        ("What is the speed of light?", "299,792,458 m/s", "2.898 × 10^8 m/s"),
+        ("Who won the final?", "New York Giants", "New York"),
+        ("Which has more protons, silver or gold?", "gold", "Silver has 79 and gold 47, so silver has more."),
+        (
+            "Which birds are they?",
+            "crows",
+            "Ravens – a group of ravens is called that, a group of crows is not.",
+        ),
+        (
+            "Who flew too high?",
+            "Icarus",
+            "Daedalus. He had made wings for his son Icarus, but he ignored it and flew too high.",
+        ),
         (_MIX, "5:3", "5 parts white to 3 parts blue"),
         (_OLDER, "Anna Berg", "Holm, by four years."),
         (_LARGER, "Ladoga", "Onega has 9,700 km², Ladoga 1,700 km². So Onega is larger."),
@@ -135,3 +188,17 @@ def test_a_number_in_a_unit_that_nobody_has_named_is_no_sure_failure() -> None:
         for reply in ("173 °F", "50 °C")
     ]
     assert [(finding.passed, finding.certain) for finding in found] == [(False, False), (False, True)]
+
+
+def test_a_family_name_alone_is_no_licence_for_another_of_the_family() -> None:
+    question, row = {"question": "Who composed it?"}, {"accepted_answers": ["George Gershwin", "Gershwin"]}
+    verdicts = {
+        reply: evaluate_answer("short_answer", question, row, reply, parity=False).passed
+        for reply in ("Gershwin", "It was by G. Gershwin.", "Ira Gershwin", "Ira Gershwin, not his brother")
+    }
+    assert verdicts == {
+        "Gershwin": True,
+        "It was by G. Gershwin.": True,
+        "Ira Gershwin": False,
+        "Ira Gershwin, not his brother": False,
+    }

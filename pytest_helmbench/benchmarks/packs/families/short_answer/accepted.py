@@ -95,7 +95,7 @@ def prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callab
     if isinstance(answer, str) and (hedge := _HEDGE.match(answer)) is not None:
         rest = answer[hedge.end() :]
         answer = rest if from_value(rest) is not None or quantity(rest) is not None else answer
-    number = from_value(answer)
+    number = from_value(plain(answer) if isinstance(answer, str) else answer)
     near = number
     written = alike(str(answer))
     amount = quantity(written) if isinstance(answer, str) else None

@@ -12,7 +12,8 @@ __all__ = ["ASIDE", "with_asked_aside"]
 
 ASIDE = re.compile(r"(?<=[^\s(^*])\s*\([^()]*\)")
 _MORE_PRECISELY = re.compile(
-    r"[^\n]*\((?:or\s)?(?:more\s)?(?:precise|exact|accurate)ly,?:?\s(?:it\sis\s)?(?P<value>[^()]*\d[^()]*)\)",
+    r"[^\n]*\((?:(?:or\s)?(?:more\s)?(?:precise|exact|accurate)ly,?:?\s(?:it\sis\s)?(?P<value>[^()]*\d[^()]*)"
+    r"|(?P<first>[^()]*\d[^()]*?),?\s(?:to\sbe\s(?:more\s)?(?:precise|exact)|(?:precise|exact)ly))\)",
     re.IGNORECASE,
 )
 
@@ -22,7 +23,7 @@ def with_asked_aside(text: str, asked: Unit | None) -> str:
     if "(" not in text:
         return text
     if (found := _MORE_PRECISELY.search(text)) is not None:
-        return f"{found['value']}{text[found.end() :]}"
+        return f"{found['value'] or found['first']}{text[found.end() :]}"
     if asked is None:
         return text
     low = lowered(text)

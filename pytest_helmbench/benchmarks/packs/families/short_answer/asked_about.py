@@ -40,6 +40,7 @@ _CONCLUDES = re.compile(
     r"(?<!\w)(?:so|therefore|thus|hence|then|altogether|total|finally|answer|result|gives?|makes?|leaves?"
     r"|actually|rather|instead|correction|pay|left|remain\w*)(?!\w)|[=→≈⇒]"
 )
+_SENTENCE_END = re.compile(r"[.!?\n](?=\s|$)")
 _CONTRASTS = re.compile(r"\s*(?:while|whereas)\s", re.IGNORECASE)
 _LEADS_ON = re.compile(
     r"^(?:and\s)?(?:so|therefore|thus|hence|this means|that means),?\s(?:that\s)?", re.IGNORECASE
@@ -112,7 +113,7 @@ def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -
     main = [part for part in parts if SUBORDINATE.match(part) is None or _CONTRASTS.match(part) is not None]
     if len(parts) > len(main) == 1:
         return main[0]
-    concludes = bool(parts) and _CONCLUDES.search(lowered(statement), len(parts[0])) is not None
+    concludes = bool(parts) and _concludes(lowered(statement), len(parts[0]), has_value)
     if concludes and (said := _last_sentence(statement)) is not None:
         return asked_clause(said, question, has_value=has_value)
     if len(parts) < 2 or concludes:
@@ -125,6 +126,14 @@ def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -
     ]
     best = max(shared)
     return parts[shared.index(best)] if best and shared.count(best) == 1 else None
+
+
+def _concludes(low: str, start: int, has_value: re.Pattern[str]) -> bool:
+    """Return whether a text in lower case works its way to a value: `so the solution is acidic` has none."""
+    return any(
+        has_value.search(_SENTENCE_END.split(low[found.end() :], maxsplit=1)[0]) is not None
+        for found in islice(_CONCLUDES.finditer(low, start), MOST_CLAUSES)
+    )
 
 
 def _last_sentence(statement: str) -> str | None:

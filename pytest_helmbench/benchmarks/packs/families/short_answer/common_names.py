@@ -23,7 +23,8 @@ __all__ = [
 
 _SYNONYMS = """
 chickpea/chick pea/garbanzo/garbanzo bean; eggplant/aubergine; zucchini/courgette; coriander/cilantro; maize/corn
-peanut/groundnut; shrimp/prawn; scallion/spring onion/green onion; soccer/association football; ice hockey/hockey
+peanut/groundnut; shrimp/prawn; scallion/spring onion/green onion; cello/violoncello; double bass/contrabass
+soccer/association football; ice hockey/hockey
 table tennis/ping pong; petrol/gasoline; aeroplane/airplane/plane; autumn/fall; film/movie
 femur/thigh bone/thighbone; tibia/shin bone/shinbone; clavicle/collarbone/collar bone; patella/kneecap/knee cap
 scapula/shoulder blade; sternum/breastbone; mandible/jawbone/lower jaw; cranium/skull; trachea/windpipe

@@ -68,7 +68,7 @@ def _others(statement: str, text: str, answer: str, question: str) -> Iterator[s
     yield from synonyms_of(name)
     yield from formulas_of(name)
     symbol = symbol_of(name) or state_code_of(name)
-    if symbol is not None and statement.strip(" .*()") == symbol:
+    if symbol is not None and re.match(rf"\W*{re.escape(symbol)}(?:\W*$|\s\()", statement) is not None:
         yield folded(symbol)
     yield from elements_of(answer.strip())
     if _ASKS_FOR_COUNTRY.search(question) is None:

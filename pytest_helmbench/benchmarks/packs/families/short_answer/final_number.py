@@ -50,7 +50,9 @@ _EXPLANATION = re.compile(
 )
 _UNIT_BEFORE = re.compile(r"\d\s?[^\W\d]{1,12}$")
 _RESULT = re.compile(r"=\s?[-$€£]?\s?[\d.,]*\d")
-_SO = re.compile(r"[,;.]\s(?:and\s)?(?:so|therefore|thus|hence|i\.e\.?|namely)(?!\w)|[;.]\s(?=[^;.]{0,80}=)")
+_SO = re.compile(
+    r"[,;.]\s(?:and\s)?(?:so|therefore|thus|hence|i\.e\.?|namely)(?!\w)|[;.]\s(?=(?:[^;.]|\.\d){0,80}=)"
+)
 _TIMES_AS_MUCH = re.compile(r",\s(?:that is|which is|or|i\.e\.)\s[^,;]{0,40}?(?:times|twice|half)\s[^;]*$")
 _BARE_END = re.compile(r"\s*(?:[.,;:!)]|\Z)")
 _PART_OF = re.compile(r"(?:of|from|for|than)\s[$€£]?$")
@@ -59,6 +61,8 @@ _HEDGED = re.compile(
     r"(?:about|approximately|approx\.?|around|roughly|some|nearly|almost|circa|ca\.|~|≈|close to|just (?:over|under))"
     r"\s?(?:the\s)?[$€£]?\s?$"
 )
+_SCIENTIFIC = re.compile(r"-?\d\.\d{2,}\s?[x×*·⋅]\s?10\^\S+|-?\d\.\d{2,}e\S+")
+"""Rounded, whatever is said of it: `2.998 × 10^8`."""
 _LEAD = re.compile(
     r"\W*(?:(?:it|that|there|they|he|she)(?:'s|\sis|\sare|\shas|\swas|\swere)\s)?"
     r"(?:(?:about|approximately|approx\.?|around|roughly|some|nearly|almost|exactly|only)\s)?[~≈$€£\s]*"
@@ -156,6 +160,7 @@ def last_number(statement: str, question: str) -> NumberFound:
         return NumberFound()
     bound = _BOUND.search(low[max(0, last.start - 4) : last.start]) is not None
     about = _HEDGED.search(low[max(0, last.start - 20) : last.start]) is not None
+    about = about or _SCIENTIFIC.fullmatch(low, last.start, last.end) is not None
     symbols, _ = symbols_behind(low, last.end)
     written = low[last.start : last.end]
     return NumberFound(last, unit=unit, bound=bound, written=written, about=about, symbols=symbols)
@@ -250,7 +255,8 @@ def _restated(text: str, question: str) -> str | None:
     """Return the first sentence where it says the question again with a number, and the rest concludes nothing."""
     first, _, rest = text.partition(". ")
     given = [*numbers(lowered(question))]
-    if not given or not rest or _SAYS.search(first) is None or _CONCLUDES.search(lowered(rest)) is not None:
+    concludes = "=" in rest or _CONCLUDES.search(lowered(rest)) is not None
+    if not given or not rest or _SAYS.search(first) is None or concludes:
         return None
     said = [*numbers(first)]
     has_all = all(any(one.equals(other) for other in said) for one in given)

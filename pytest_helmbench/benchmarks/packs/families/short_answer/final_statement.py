@@ -81,6 +81,7 @@ _FIRST_VALUE = rf"(?:[$€£~≈]?\s?[-+]?\d|(?i:{one_of(WRITTEN_NUMBERS)})(?!\w
 _VALUE_FIRST = re.compile(
     rf"(?P<head>{_FIRST_VALUE}[^\n;]{{0,40}}?)(?:\.\s+(?=[A-Z(\"])|\s-\s+(?=\S+\s\S+\s))(?P<rest>[^\n]+)"
 )
+_HAS_VALUE = re.compile(rf"[^\Wa-z_]|(?<!\w)(?:{one_of(WRITTEN_NUMBERS)})(?!\w)|\W(?:x|no|yes)(?!\w)")
 _CONCLUDES = any_of(
     "so thus therefore hence altogether total totals sum final answer result actually actual real"
 )
@@ -136,7 +137,7 @@ def candidates(own: str, *, numeric: bool = False) -> list[Candidate]:
     """
     own = _kept(own)
     text = plain(own)
-    announced = _announced(text, lowered(text))
+    announced = _announced(text, lowered(text), numeric=numeric)
     head = _number_head if numeric else _head
     if announced:
         return [Candidate(head(announced), alone=True)]
@@ -158,7 +159,7 @@ def candidates(own: str, *, numeric: bool = False) -> list[Candidate]:
             return [Candidate(concluded["value"], alone=True)]
         before_dash = _before_dash(last)
         if before_dash is not None and not _is_value(before_dash):
-            found.append(Candidate(before_dash))
+            found.append(Candidate(before_dash, alone=True))
         found.append(Candidate(_head(last) if is_listed else head(last)))
     whole = " \n".join(lines)
     if len(lines) > 1 and len(whole) <= _SHORT:
@@ -205,7 +206,8 @@ def _kept(own: str) -> str:
 def _head(statement: str) -> str:
     """Return the value that a statement begins with where a sentence or a clause about something else follows it."""
     aside = _SENTENCE_ASIDE.fullmatch(statement)
-    if aside is not None and _is_bare(aside["head"]) and _is_sentence(aside["aside"]):
+    exact = aside is not None and "precise" in aside["aside"]
+    if aside is not None and not exact and _is_bare(aside["head"]) and _is_sentence(aside["aside"]):
         return aside["head"]
     found = _HEAD.match(statement)
     if found is None or not _is_bare(found["head"]) or _NO_HEAD.intersection(words(lowered(found["head"]))):
@@ -262,8 +264,11 @@ def _lines(text: str) -> list[str]:
     return lines[first:]
 
 
-def _announced(text: str, low: str) -> str:
-    """Return what the last announcement announces; two side by side are one. Empty for none."""
+def _announced(text: str, low: str, *, numeric: bool = False) -> str:
+    """Return what the last announcement announces; two side by side are one. Empty for none.
+
+    Where a number is asked for, `the solution is acidic` announces nothing.
+    """
     found: list[tuple[int, int, int]] = []
     weaker: list[tuple[int, int, int]] = []
     for cue in find_cues(low):
@@ -271,6 +276,8 @@ def _announced(text: str, low: str) -> str:
         if span is None:
             continue
         kind = weaker if cue.word in _WEAKER_NOUNS else found
+        if numeric and kind is weaker and _HAS_VALUE.search(low, *span) is None:
+            continue
         if not (
             kind and kind[-1][0] == cue.start and cue.kind is not CueKind.BARE
         ):  # a second verb of the same noun

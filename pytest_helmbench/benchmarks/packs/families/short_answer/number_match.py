@@ -12,6 +12,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
+from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import prefix_between
 from pytest_helmbench.benchmarks.packs.families.text.units import (
     Unit,
     asked_unit,
@@ -74,13 +75,14 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None, as
                 )
                 return ROUNDED if is_rounded else None
             return "numeric_exact" if tolerance is None else "numeric_tolerance"
-    if answer.measured is not None and found.symbols == answer.measured[1]:
+    scale = None if answer.measured is None else _scale(found.symbols, answer.measured[1])
+    if scale is not None:
+        number = replace(number, values=tuple(value * scale for value in number.values))
         return _measured_alike(found, number, answer, tolerance, asked)
     if _is_dotted(found, answer):
         return "numeric_exact"
-    if found.unit is None and answer.bare is not None and answer.bare.equals(number, tolerance or 0.0):
-        return "numeric_exact" if tolerance is None else "numeric_tolerance"
-    if found.unit is None and answer.counted is not None and answer.counted.equals(number, tolerance or 0.0):
+    bare = (answer.bare, answer.counted) if found.unit is None else ()
+    if any(one is not None and one.equals(number, tolerance or 0.0) for one in bare):
         return "numeric_exact" if tolerance is None else "numeric_tolerance"
     if answer.near is not None and answer.near.equals(number, tolerance or 0.0):
         return "numeric_tolerance"
@@ -92,6 +94,11 @@ def number_met(found: NumberFound, answer: Accepted, tolerance: float | None, as
         or _is_share(number, answer, asked)
     )
     return ROUNDED if tolerance is None and is_rounded else None
+
+
+def _scale(symbols: str, wanted: str) -> Fraction | None:
+    """Return what a number is multiplied with to be in the wanted unit of science; None for another unit."""
+    return Fraction(1) if symbols == wanted else prefix_between(symbols, wanted)
 
 
 def _measured_alike(

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
-from pytest_helmbench.benchmarks.packs.families.text.wording import folded
+from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, folded
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["PARTICLES", "asks_for_person", "differs_by_one", "said_name"]
+__all__ = ["PARTICLES", "asks_for_person", "differs_by_one", "is_other_of_family", "said_name", "said_names"]
 
 _PEOPLE = (
     "who whom whose author director composer painter inventor scientist president person actor actress singer artist",
@@ -29,6 +29,8 @@ _IN_FAMILY = (
 )
 _ASKS_FOR_WORDS = re.compile(r"(?<!\w)(?:stands?\sfor|abbreviat\w+|acronym|initials)(?!\w)", re.IGNORECASE)
 _ASKS_IN_FAMILY = re.compile(rf"(?<!\w){any_of(*_IN_FAMILY)}(?!\w)", re.IGNORECASE)
+_AND = re.compile(r",\s(?:and\s)?|\s(?:and|&)\s")
+_LEAST_PEOPLE = 2
 _MOST_PARTS = 5
 _LONGEST_LOWER = 30
 _SUFFIX = re.compile(r",?\s(?:Jr|Sr)\.?$")
@@ -102,7 +104,7 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     if folded(text) == folded(f"{name.family} {name.given}"):
         return folded(text)
     parts = "".join(
-        rf"(?:(?i:{part})\s)?" if part in PARTICLES else re.escape(part) for part in family.split()
+        rf"(?:(?i:{part})\s)?" if part.lower() in PARTICLES else re.escape(part) for part in family.split()
     )
     suffix = _SUFFIX.search(answer)
     own_suffix = "" if suffix is None else rf"(?!,?\s{suffix[0].strip(' ,.')}(?!\w))"
@@ -124,6 +126,29 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     return None
 
 
+def is_other_of_family(statement: str, answer: str, accepted: Iterable[str]) -> bool:
+    """Return whether an accepted family name stands behind given names that no accepted person bears: `Ira Gershwin`.
+
+    Args:
+        statement: As written.
+        answer: The accepted answer, as the row has it.
+        accepted: All of them.
+    """
+    accepted = [*accepted]
+    names = [name for name in map(_name, accepted) if name is not None and name.family == answer]
+    if not names or answer not in accepted:
+        return False
+    text = _INITIALS.sub(" ", _without_accents(statement))
+    pattern = re.compile(rf"(?<!\w){re.escape(_without_accents(answer))}(?!\w)")
+    for found in islice(pattern.finditer(text), _MOST_PLACES):
+        own = [
+            word for word in _before(text, found.start())[1] if word.lower() not in _TITLES | FUNCTION_WORDS
+        ]
+        if not own or any(_may_be(own[place:], name) for name in names for place in range(len(own))):
+            return False
+    return True
+
+
 def _is_enough(answer: str, family: str, question: str) -> tuple[bool, bool]:
     """Return whether a family name with a title, and alone, is enough: who is asked for, or offered, or neither."""
     asked = folded(_without_accents(question))
@@ -131,6 +156,21 @@ def _is_enough(answer: str, family: str, question: str) -> tuple[bool, bool]:
         return True, True  # `Anna Berg or Ida Holm?`
     with_title = folded(family) not in asked and asks_for_person(question)
     return with_title, with_title and _ASKS_IN_FAMILY.search(question) is None
+
+
+def said_names(statement: str, answer: str, question: str) -> tuple[str, ...]:
+    """Return the people that an answer lists as a statement has them, folded; empty where it lacks one.
+
+    Args:
+        statement: As written.
+        answer: The accepted answer, as the row has it: `Anna Berg and I. Holm`.
+        question: As asked.
+    """
+    people = [part for part in _AND.split(answer) if part]
+    if len(people) < _LEAST_PEOPLE or not asks_for_person(question):
+        return ()
+    said = [said_name(statement, one, [one], question) for one in people]
+    return tuple(one for one in said if one is not None) if None not in said else ()
 
 
 def _name(answer: str) -> _Name | None:

@@ -60,7 +60,8 @@ _RELATED_BY_PLACE = re.compile(
 """`Barcelona, 620 km from`, `the sequel to`."""
 _LONGEST_NAME = 5
 _RECONSIDERS = re.compile(
-    rf"(?<!\w){any_of('actually no not but wait rather correct correction answer sorry however known called')}(?!\w)"
+    rf"(?<!\w){any_of('actually no not wait rather correct correction answer sorry however known called')}(?!\w)"
+    r"|(?<!\w)but\s(?!(?:he|she|they|his|her|their)\s)"
 )
 _HEAD_END = re.compile(
     r",\s|;\s|\s-\s|\s\(|\s(?:in|for|by|at|with|of)\s|\s(?:was|is|did|does)(?=\W*$)|\s\w+\s(?:it|this|that)(?!\w)"
@@ -72,7 +73,7 @@ _IT_IS = re.compile(
 """`It was painted by Raphael.`"""
 _BEGINS_WITH_NAME = re.compile(r"\W*(?P<name>[A-ZÀ-Þ]\w+)\s(?:[A-ZÀ-Þ]\w+\s)*[a-z]+(?!\w)")
 _NO_RIVAL = word_set("yes no sure ok okay well hmm great right correct hello hi certainly thanks")
-_ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s", re.IGNORECASE)
+_ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s")
 _TURNS = re.compile(
     r"\W*(?:but\s|actually,?\s|in fact,?\s|really\s)+(?:it|that)(?:\s(?:is|was)|'s)\s(?:actually\s|really\s)?"
 )

@@ -7,6 +7,7 @@ asked for.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice, pairwise
@@ -45,6 +46,10 @@ _RATIO_OF_PARTS = re.compile(
 )
 """`five parts blue to three parts white`."""
 _ASKS_FOR_LOWEST = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")
+_ASKS_FOR_FACTORS = re.compile(r"(?<!\w)factor\w*(?!\w)")
+_POWER = r"\d{1,9}(?:\^\{?\d{1,3}\}?)?"
+_PRODUCT = re.compile(rf"(?<![\w.^]){_POWER}(?:\s?[*×·⋅x]\s?{_POWER})+(?![\w.^]\d)")
+_FACTORS = re.compile(r"(\d+)(?:\^\{?(\d{1,3}))?")
 _ASKS_FOR_ORDER = re.compile(
     r"(?<!\w)(?:order\w*|sort\w*|sequence|ascending|descending|respectively|first|next|last)(?!\w)"
 )
@@ -67,6 +72,8 @@ def same_numbers(statement: str, answer: str, question: str, tolerance: float = 
     wanted, said, asked = lowered(plain(answer)), lowered(statement[-_MOST_TEXT:]), lowered(question)
     if _ASKS_FOR_RATIO.search(asked) is not None:
         return _same_ratio(said.replace("∶", ":"), wanted, asked)
+    if _ASKS_FOR_FACTORS.search(asked) is not None and _PRODUCT.fullmatch(wanted.strip(" .")) is not None:
+        return _same_product(said, wanted)
     if _ONE_RANGE.fullmatch(wanted.strip(" .")) is not None:
         return _same_range(said, wanted, tolerance)
     members = _members(wanted)
@@ -82,6 +89,19 @@ def _same_ratio(said: str, wanted: str, asked: str) -> bool:
     mine, theirs = found[-1], _terms(one)
     exact = _ASKS_FOR_LOWEST.search(asked) is not None
     return mine == theirs if exact else mine[0] * theirs[1] == mine[1] * theirs[0] and mine[1] != 0
+
+
+def _same_product(said: str, wanted: str) -> bool:
+    """Return whether the last product of a text has the factors of another, in any order, as powers or written out."""
+    found = _PRODUCT.findall(said)
+    return bool(found) and _factors(found[-1]) == _factors(wanted)
+
+
+def _factors(product: str) -> Counter[str]:
+    factors: Counter[str] = Counter()
+    for base, power in _FACTORS.findall(product):
+        factors[base] += int(power or 1)
+    return factors
 
 
 def _ratios_of_parts(said: str, asked: str) -> Iterator[tuple[Fraction, Fraction]]:

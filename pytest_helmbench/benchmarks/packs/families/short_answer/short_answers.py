@@ -71,8 +71,13 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import
 from pytest_helmbench.benchmarks.packs.families.short_answer.offered_values import concludes_with_other
 from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import is_said_of_opposite
 from pytest_helmbench.benchmarks.packs.families.short_answer.part_of_name import is_side_of, owns_another
-from pytest_helmbench.benchmarks.packs.families.short_answer.people import said_name
+from pytest_helmbench.benchmarks.packs.families.short_answer.people import (
+    is_other_of_family,
+    said_name,
+    said_names,
+)
 from pytest_helmbench.benchmarks.packs.families.short_answer.polarity import polarity
+from pytest_helmbench.benchmarks.packs.families.short_answer.repeated import is_repeated
 from pytest_helmbench.benchmarks.packs.families.short_answer.rivals import (
     comes_second,
     opens_with_rival,
@@ -113,7 +118,6 @@ from pytest_helmbench.benchmarks.packs.families.text.yes_no import leading_yes_o
 
 __all__ = ["judge_short"]
 
-_LONGEST_QUOTE = 20
 _MOST_PLACES = 50
 _QUESTIONED = re.compile(
     r"(?:^|(?<=[.!?]\s))[^.!?]{1,200}+\?(?=\s+(?!yes|yep|correct|right|indeed|exactly)\S)"
@@ -188,7 +192,7 @@ def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFind
             )
     reason = None if statements else "no_statement"
     for statement in statements:
-        if _is_echo(statement.text, row, accepted):
+        if is_repeated(statement.text, row, accepted):
             reason = "echo"
         else:
             number = last_number(statement.text, row.question)
@@ -207,24 +211,6 @@ def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFind
     return AnswerFinding(passed=False, statement=shown(first), reason=reason)
 
 
-def _is_echo(statement: str, row: ShortRow, accepted: Sequence[Accepted]) -> bool:
-    """Return whether a statement only repeats the question, or quotes the context at length."""
-    text = folded(statement)
-    if any(text == answer.text for answer in accepted):
-        return False
-    if statement.rstrip().endswith("?") and len([*islice(sentences(statement), 2)]) == 1:
-        return True
-    length = len(words(text))
-    question = folded(row.question)
-    verb, _, rest = question.partition(" ")
-    if text == question or (length > 3 and text in question):
-        return not (text == rest and verb in ("do", "does", "did", "can", "could", "will", "would"))
-    longest = max(len(words(answer.text)) for answer in accepted)
-    if length <= max(_LONGEST_QUOTE, 2 * longest):
-        return False
-    return any(text in folded(context) for context in row.context)
-
-
 def _met(
     statement: str, number: NumberFound, row: ShortRow, accepted: Sequence[Accepted]
 ) -> tuple[int, str] | None:
@@ -235,6 +221,8 @@ def _met(
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"
+        if _has_people(statement, answer, row):
+            return answer.index, "same_list"
         if answer.members and (
             any(same_members(part, answer.members) for part in listed)
             or any(
@@ -269,6 +257,15 @@ def _met(
         if is_text and _is_said_of_it(statement, text, answer, row):
             return answer.index, "polarity"
     return None if several is None else (several, "several")
+
+
+def _has_people(statement: str, answer: Accepted, row: ShortRow) -> bool:
+    """Return whether a sentence has all people that an answer lists, in whatever form, and no others."""
+    said = said_names(statement, answer.written, row.question)
+    return bool(said) and any(
+        holds_all(without_asides(part, answer.text), said, row.question)
+        for part in _outer_sentences(statement)
+    )
 
 
 def _lists(statement: str, answer: Accepted, accepted: Sequence[Accepted], row: ShortRow) -> bool:
@@ -324,6 +321,7 @@ def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted]
         or rival_is_asserted(statement, answer.text, texts, row.question)
         or is_said_of_opposite(statement, answer.text, row.question)
         or concludes_with_other(statement, texts, row.question)
+        or is_other_of_family(statement, answer.written, [other.written for other in accepted])
     )
 
 

@@ -28,6 +28,8 @@ _OF_MANY = word_set(
 )
 """First words of names that many companies share."""
 _ASKS_FOR_TEAM = re.compile(r"(?<!\w)(?:teams?|clubs?|franchises?)(?!\w)", re.IGNORECASE)
+_ASKS_FOR_WINNER = re.compile(r"(?<!\w)(?:won|win|wins|winner|champions?)(?!\w)", re.IGNORECASE)
+_CITIES_OF_SEVERAL = frozenset({"new york", "los angeles", "chicago"})
 _SMALL = word_set("of the and for in on de la le du des und et y a an to")
 _LONGEST = 8
 _SHORTEST_CORE = 3
@@ -59,8 +61,12 @@ def said_in_short(statement: str, answer: str, question: str) -> str | None:
     for form in () if core is None else (core, f"{core}s"):
         if next(whole_places(text, form), None) is not None:
             return form
-    if _ASKS_FOR_TEAM.search(question) is not None and (name := _nickname(statement, answer)) is not None:
-        return name
+    if _ASKS_FOR_TEAM.search(question) is not None:
+        team = _nickname(statement, answer)
+    else:
+        team = _city_of_team(statement, answer) if _ASKS_FOR_WINNER.search(question) is not None else None
+    if team is not None:
+        return team
     return (
         _company(statement, answer, question)
         or _initials_said(statement, answer)
@@ -89,7 +95,7 @@ def _core(answer: str, question: str, text: str) -> str | None:
     in the question.
     """
     said = words(folded(answer))
-    if said[0] in _DESIGNATIONS and len(said) > 1 and said[0] not in words(text):
+    if len(said) > 1 and said[0] in _DESIGNATIONS and said[0] not in words(text):
         return " ".join(said[1:])
     asked = words(question)
     asked += [people for word in asked for people in peoples_of(word.lower())]
@@ -155,6 +161,14 @@ def _nickname(statement: str, answer: str) -> str | None:
     name = re.escape(parts[-1])
     found = re.search(rf"(?:\A\W*|(?<!\w)[Tt]he\s){name}(?!\w)", statement)
     return None if found is None else folded(parts[-1])
+
+
+def _city_of_team(statement: str, answer: str) -> str | None:
+    """Return a team's city where a statement is nothing else: `Denver`; not one that has several teams."""
+    city, _, name = answer.rpartition(" ")
+    said = folded(statement)
+    is_team = name[:1].isupper() and name.endswith("s") and bool(city)
+    return said if is_team and said == folded(city) and said not in _CITIES_OF_SEVERAL else None
 
 
 def _initials_said(statement: str, answer: str) -> str | None:

@@ -67,6 +67,7 @@ _BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)\s*+\{|\\[{}]|[{}]")
 _BARE_BOX = re.compile(r"\\boxed\s*+(\w)")
 _FRACTION = re.compile(r"(\d?)\\[dtc]?frac\s*+(?:\{([^{}]{1,80})\}|(\d))\s*+(?:\{([^{}]{1,80})\}|(\d))")
 _COMMAND = re.compile(r"\\(?:([A-Za-z]+)\*?|(.)|\Z)", re.DOTALL)
+_DEGREES = re.compile(r"\s?\^\s?\{?\s?\\(?:circ|degree)(?![A-Za-z])\s?\}?")
 _BLANKS = re.compile(r"(?<=[^ ]) {2,4}(?=[^ ])")
 """Of `78 \\text{ km/h}`."""
 _COMMANDS = {
@@ -296,7 +297,7 @@ def _without_latex(text: str) -> str:
         if shorter == text:
             break
         text = shorter
-    text = _COMMAND.sub(_command, text)
+    text = _COMMAND.sub(_command, _DEGREES.sub("°", text))
     parts: list[str] = []
     boxes: list[bool] = []
     position = 0

@@ -1,15 +1,16 @@
 """Units of science by their symbols, whatever their names: `grams per mole` is `g/mol`, `m s^-2` is `m/s²`.
 
-They are compared, not converted; what is converted stands in `units`.
+They are compared, and converted by their prefixes alone; what else is converted stands in `units`.
 """
 
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of
 
-__all__ = ["SI_SYMBOLS", "symbols_behind"]
+__all__ = ["SI_SYMBOLS", "prefix_between", "symbols_behind"]
 
 _SI = """
 newton:N joule:J watt:W pascal:Pa hertz:Hz volt:V ampere:A ohm:Ω kelvin:K mole:mol candela:cd coulomb:C tesla:T
@@ -54,6 +55,12 @@ _PREFIXES = {
     "giga": "g",
     "tera": "t",
 }
+_POWERS_OF_TEN = {"n": -9, "μ": -6, "u": -6, "c": -2, "k": 3, "t": 12}
+_MEGA, _MILLI = (
+    frozenset({"hz", "bit", "ev"}),
+    frozenset({"a", "v", "s", "f", "h", "mol", "t", "c", "sv", "l"}),
+)
+"""What `m` means before a unit in lower case, where it can be told."""
 _SYMBOLS = sorted({*_NAMES.values(), "u", "amu"})
 _NAME = rf"(?P<prefix>{one_of(_PREFIXES)})?(?P<name>{one_of(_NAMES)})(?:s|es)?(?![\w-])"
 _NAMED = re.compile(_NAME)
@@ -87,6 +94,31 @@ def symbols_behind(low: str, place: int) -> tuple[str, int]:
     for written, form in _WRITTEN:
         symbols = written.sub(form, symbols)
     return symbols, found.end()
+
+
+def prefix_between(symbols: str, wanted: str) -> Fraction | None:
+    """Return what a number with one unit is multiplied with to have another, which differs by its prefix: `ma`, `a`.
+
+    None where the units are others, or a prefix in lower case can mean two.
+    """
+    one, other = _split(symbols), _split(wanted)
+    if one is None or other is None or one[1] != other[1]:
+        return None
+    return Fraction(10) ** (one[0] - other[0])
+
+
+def _split(symbols: str) -> tuple[int, str] | None:
+    """Return the power of ten of a prefix, and the unit behind it."""
+    if symbols in _SYMBOLS:
+        return 0, symbols
+    prefix, unit = symbols[:1], symbols[1:]
+    if unit not in _SYMBOLS:
+        return None
+    if prefix == "m":
+        return (6, unit) if unit in _MEGA else (-3, unit) if unit in _MILLI else None
+    if prefix == "g":
+        return (9, unit) if unit != "g" else None
+    return (_POWERS_OF_TEN[prefix], unit) if prefix in _POWERS_OF_TEN else None
 
 
 def _symbol(found: re.Match[str]) -> str:

@@ -122,6 +122,12 @@ _COUNTED = re.compile(
 _ASKS_FOR_SHARE = re.compile(
     r"(?<!\w)(?:(?:what|which)\s(?:fraction|share|proportion|percentage|percent|part)|ratio|probability)(?!\w)"
 )
+_ASKS_FOR_KIND = (
+    ("money", re.compile(r"(?<!\w)(?:costs?|prices?|pays?|earns?|spends?)(?!\w)")),
+    ("area", re.compile(r"(?<!\w)(?:area)(?!\w)")),
+    ("time", re.compile(r"(?<!\w)(?:time)(?!\w)")),
+)
+"""What else a question asks for than the only unit that it names: `How much do 5 kg cost?`"""
 _SIGNS = {"€": "euros", "£": "gbp", "¥": "yen", "₹": "rupees"}
 
 
@@ -164,7 +170,9 @@ def asked_unit(question: str) -> Unit | None:
     if counted is not None and not any(word in _NAMED for word in counted[0].split()[2:]):
         return None
     named = {_NAMED[found["unit"]] for found in _IN_QUESTION.finditer(question)}
-    return named.pop() if len(named) == 1 else None
+    unit = named.pop() if len(named) == 1 else None
+    kinds = {kind for kind, asks in _ASKS_FOR_KIND if asks.search(question) is not None}
+    return unit if unit is None or not kinds or unit.kind in kinds else None
 
 
 def quantity(text: str) -> tuple[Number, Unit] | None:
