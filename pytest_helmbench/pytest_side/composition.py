@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_archive
-from pytest_helmbench.benchmarks.registry import meant_places
+from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.option import Option
 from pytest_helmbench.core.problem import HelmbenchError, UnreadableBenchmarkError
@@ -238,7 +239,7 @@ def _unpack_archives(config: pytest.Config) -> None:
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     """Without a path on the command line, run the benchmark at hand and nothing else."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
-        _check_meant(config)
+        _check_meant(config, settings)
         return
     start = config.invocation_params.dir
     here = benchmark_root(start)
@@ -255,7 +256,7 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
     refuse_conftests(config, found, below=True)
 
 
-def _check_meant(config: pytest.Config) -> None:
+def _check_meant(config: pytest.Config, settings: Settings) -> None:
     """Refuse a folder that was meant as a benchmark, is none, and has nothing else to run."""
     start = config.invocation_params.dir
     for argument in config.args:
@@ -263,10 +264,22 @@ def _check_meant(config: pytest.Config) -> None:
         if not place.is_dir() or benchmark_root(place) is not None or next(place.rglob("*.py"), None):
             continue
         if meant_places(place) is not None and not any(benchmarks_below(place)):
-            raise pytest.UsageError(
-                f"{argument}: what stands there was meant as a benchmark, but cannot be read as one\n"
+            what = "what stands there was meant as a benchmark, but cannot be read as one"
+            problems = _problems_of_meant(place, settings) or [
                 f"  hint: `helmbench check {argument}` says what is wrong"
-            )
+            ]
+            raise pytest.UsageError("\n".join((f"{argument}: {what}", *problems)))
+
+
+def _problems_of_meant(place: Path, settings: Settings) -> list[str]:
+    """Return what keeps a folder from being the benchmark that it was meant as."""
+    library = Library(settings, os.environ, lambda _sentence: None)
+    session = SessionValues(settings, os.environ, lambda: library.loop, lambda _sentence: None)
+    try:
+        found = authoring_at(place).check(place, session).errors
+    except UnreadableBenchmarkError as error:
+        found = error.problems
+    return [problem.text() for problem in found]
 
 
 def _few_ahead(config: pytest.Config) -> bool:

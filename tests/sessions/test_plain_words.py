@@ -80,5 +80,9 @@ def test_a_folder_that_was_meant_as_a_pack_is_a_usage_error(
     result = run_tree(pytester, "benchmark-quiz", url=provider.url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*benchmark-quiz: what stands there was meant as a benchmark*", "*`helmbench check benchmark-quiz`*"]
+        [
+            "*benchmark-quiz: what stands there was meant as a benchmark*",
+            "*benchmark-quiz/manifest.yaml:2: version: '1' is no whole number",
+            "*hint: without quotes: 1",
+        ]
     )

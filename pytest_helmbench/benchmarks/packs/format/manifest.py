@@ -241,7 +241,9 @@ def _check_identity(checker: _Checker, data: JsonObject) -> None:
         message = (
             f"{named(version)} is no whole number" if shows else f"this is {kind_of(version)}, not a number"
         )
-        checker.error(("version",), message, "the version counts up: 1, 2, 3")
+        quoted = isinstance(version, str) and version.isdecimal() and not version.startswith("0")
+        hint = f"without quotes: {version}" if quoted else "the version counts up: 1, 2, 3"
+        checker.error(("version",), message, hint)
 
 
 def _environment_faults(document: Document, environment: JsonObject) -> Iterator[Fault]:

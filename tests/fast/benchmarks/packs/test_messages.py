@@ -742,7 +742,7 @@ MANIFESTS: list[tuple[str, list[str]]] = [
     ("id: '  '\nversion: 1\n", ["1: id: this is blank text"]),
     ("id: 7\nversion: 1\n", ["1: id: this is a number, not text\n  hint: put it in quotes"]),
     ("id: demo\nversion: true\n", ["2: version: this is true or false, not a number" + _COUNTS_HINT]),
-    ("id: demo\nversion: '1'\n", ["2: version: '1' is no whole number" + _COUNTS_HINT]),
+    ("id: demo\nversion: '1'\n", ["2: version: '1' is no whole number\n  hint: without quotes: 1"]),
     ("id: demo\nversion: 1.5\n", ["2: version: 1.5 is no whole number" + _COUNTS_HINT]),
     ("id: demo\nversion: 010\n", ["2: version: '010' is no whole number" + _COUNTS_HINT]),
     (
@@ -831,7 +831,7 @@ JSON_MANIFESTS = [
         '{"id": "demo",\n "version": 1,\n "version": 2}',
         "2: version: the key stands here twice\n  hint: keep one of them",
     ),
-    ('{"id": "demo",\n "version": "1"}', "2: version: '1' is no whole number" + _COUNTS_HINT),
+    ('{"id": "demo",\n "version": "1"}', "2: version: '1' is no whole number\n  hint: without quotes: 1"),
     (
         '{"id": "demo", "version": 1,\n "asset_defaults": {\n  "read_only": 1}}',
         "3: asset_defaults.read_only: this is a number, not true or false",
