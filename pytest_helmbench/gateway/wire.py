@@ -47,6 +47,8 @@ _TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
+_ANSWERED_WITH = {CHAT: "choices", RESPONSES: "output", EMBEDDINGS: "data"}
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
@@ -254,7 +256,7 @@ def parse_reply(
         fault = error_fault(status, headers, error, endpoint, sent_schema=sent_schema, clock=clock)
         return replace(fault, usage=usage)
     if not choice or (path != CHAT and other is None):
-        return replace(_malformed(status, "no_choices", "without choices"), usage=usage)
+        return replace(_malformed(status, "no_choices", f"without {_ANSWERED_WITH[path]}"), usage=usage)
     return _reply(status, document, choice, usage)
 
 

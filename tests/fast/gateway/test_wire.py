@@ -304,3 +304,10 @@ def test_an_error_inside_a_200_takes_the_class_of_its_code(
 
 def test_an_error_that_is_null_is_none() -> None:
     assert parsed(reply(error=None)).text == "hi"
+
+
+@pytest.mark.parametrize(("path", "missing"), [("responses", "output"), ("embeddings", "data")])
+def test_an_answer_of_another_kind_says_what_it_lacks(path: str, missing: str) -> None:
+    found = parse_reply(200, b'{"choices": []}', path=path)
+    assert isinstance(found, Fault)
+    assert found.message == f"the provider answered 200 without {missing}"
