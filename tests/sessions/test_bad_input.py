@@ -151,6 +151,18 @@ def test_a_models_file_that_is_named_is_read_instead(pytester: pytest.Pytester, 
     assert "P1-B1-S1-C1-PT1[baseline/first]" in collected(result)
 
 
+def test_a_scenario_file_beside_the_scenario_folders_is_an_item_that_errors(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    scenarios = write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")}) / "scenarios"
+    (scenarios / "S9.md").write_text("# S9\n\nHello.\n")
+
+    result = run_tree(pytester, "--helmbench-min-score=0", url=provider.url)
+
+    result.assert_outcomes(passed=1, errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.mark.parametrize("name", ["P1_B2_S1", "P1-B2S1"])
 def test_a_scenario_folder_that_nobody_reads_is_an_item_that_errors(
     pytester: pytest.Pytester, provider: Provider, name: str

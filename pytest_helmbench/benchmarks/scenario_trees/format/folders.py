@@ -95,6 +95,7 @@ def _subfolders(path: Path) -> list[Path]:
 
 
 def _flat(scenarios: Path, findings: Findings) -> Iterator[ScenarioFolder]:
+    _refuse_loose(scenarios, findings)
     for path in _subfolders(scenarios):
         code = scenario_code_of(path.name)
         if code is not None:
@@ -105,6 +106,8 @@ def _flat(scenarios: Path, findings: Findings) -> Iterator[ScenarioFolder]:
 
 def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterator[ScenarioFolder]:
     level = _LEVELS[len(codes)]
+    if codes:
+        _refuse_loose(folder, findings)
     for path in _subfolders(folder):
         local = bare_name(path.name)
         if level.match(local) is None:
@@ -114,6 +117,20 @@ def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterato
             yield ScenarioFolder(path, "-".join((*codes, local)))
         else:
             yield from _nested(path, (*codes, local), findings)
+
+
+def _refuse_loose(folder: Path, findings: Findings) -> None:
+    """File scenario files that lie beside the scenario folders, where nobody reads them."""
+    for path in sorted((item for item in folder.iterdir() if item.is_file()), key=file_order):
+        stem = bare_name(path.stem)
+        code = scenario_code_of(stem)
+        to = "the folder of its scenario"
+        if path.suffix.lower() in (*_TEXTS, ".json") and (code or _PROMPT.match(stem)):
+            to = f"{code}/{code.rpartition('-')[2]}{path.suffix}" if code else f"a folder like P1-B1-{stem}"
+        elif not (looks_like_component(path) or (path.suffix == ".md" and stem in ("MCSQE", *_FILES))):
+            continue
+        message = f"{path.name} is read by nobody: it lies beside the scenario folders"
+        findings.add(path, Fault(None, message, f"move it to {to}"))
 
 
 def _refuse_name(path: Path, example: str, findings: Findings) -> None:

@@ -129,6 +129,30 @@ def test_a_misspelt_code_among_files_of_their_own_is_an_error_and_notes_are_not(
     assert [warning.path.name for warning in tree.warnings] == ["ideas.md"]
 
 
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [
+        ("S9.md", "a folder like P1-B1-S9"),
+        ("S9--calm.json", "a folder like P1-B1-S9"),
+        ("P1-B1-S9.md", "P1-B1-S9/S9.md"),
+        ("PT4.md", "the folder of its scenario"),
+        ("perturbations.md", "the folder of its scenario"),
+        ("MCSQE.md", "the folder of its scenario"),
+        ("P2/S9.md", "a folder like P1-B1-S9"),
+        ("P2/B1/S9.md", "a folder like P1-B1-S9"),
+    ],
+)
+def test_a_file_of_a_scenario_beside_the_scenario_folders_is_an_error(
+    tmp_path: Path, name: str, to: str
+) -> None:
+    tree = _load(tmp_path, {name: _HEALTHY["S1.md"], "README.md": "Read me.\n", "notes.md": "Later.\n"})
+    assert _problems(tree) == [
+        f"{name}: {Path(name).name} is read by nobody: it lies beside the scenario folders\n"
+        f"  hint: move it to {to}"
+    ]
+    assert _codes(tree) == ["P1-B1-S1-PT1"]
+
+
 @pytest.mark.parametrize("folder", ["P1_B1_S2", "P1-B1S2", "p1-b1-s2", "extra"])
 def test_a_folder_that_is_no_scenario_but_holds_one_is_an_error_and_an_item(
     tmp_path: Path, folder: str
