@@ -88,7 +88,7 @@ _PERMANENT_TEXT = re.compile(
 )
 _UNKNOWN_MODEL_TEXT = re.compile(r"is not a valid model id", re.IGNORECASE)
 _MODERATION_TEXT = re.compile(
-    r"\bflagged\b|\bmoderation\b|content[ _-](?:policy|filter|management)|usage polic|safety (?:system|filter|polic)",
+    r"\bflagged\b|\bmoderation\b|content[ _-]?(?:policy|filter|management)|usage polic|safety (?:system|filter|polic)",
     re.IGNORECASE,
 )
 _ABOUT_THE_KEY = re.compile(

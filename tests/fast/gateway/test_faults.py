@@ -109,6 +109,7 @@ def test_a_fault_of_key_name_or_account_ends_the_model(status: int, body: object
         (400, said("filtered", code="content_filter")),
         (400, said("no", code="x", innererror={"code": "ResponsibleAIPolicyViolation"})),
         (400, said("no", code="content_policy_violation")),
+        (400, said("litellm.ContentPolicyViolationError: AzureException - no", type=None, code="400")),
         (400, said("Invalid prompt: your prompt was flagged as potentially violating our usage policy.")),
         (
             400,
