@@ -45,6 +45,7 @@ class LiveLine:
         self._drawn_at = self._said_at = time.monotonic()
         self._shown = False
         self._said_limited: set[str] = set()
+        self._said_unreached: set[str] = set()
         self._reporter: Any = None
         self._terminal: bool | None = None
         self._expected_usd: float | None = None
@@ -58,7 +59,7 @@ class LiveLine:
         slow = coordinator.commits.slow_sentence() if coordinator.commits is not None else None
         if slow is not None:
             self._say(slow)
-        for sentence in self._long_limits(coordinator):
+        for sentence in (*self._long_limits(coordinator), *self._unreached(coordinator)):
             self._say(sentence)
         self.printed()
 
@@ -107,6 +108,14 @@ class LiveLine:
                     f"{model}: for {seconds:.0f} s every call was answered with a rate limit (429), and none with a"
                     " reply: it is tried on; --helmbench-requests-per-minute or --helmbench-concurrency ask for less"
                 )
+
+    def _unreached(self, coordinator: Coordinator) -> Iterator[str]:
+        """Yield, once per model, that its server cannot be reached, while it is tried on."""
+        for model, sentence in coordinator.unreached.sentences():
+            if model not in self._said_unreached:
+                self._said_unreached.add(model)
+                if coordinator.settings.max_retries and model not in coordinator.stopped_models:
+                    yield f"{model}: {sentence}: it is tried on"
 
     def clear(self) -> None:
         """Take the line away: somebody is about to print."""

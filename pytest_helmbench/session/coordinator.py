@@ -25,6 +25,7 @@ from pytest_helmbench.session.run_book import RunBook
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.shares import budget_of
 from pytest_helmbench.session.targets import model_limits, session_concurrency
+from pytest_helmbench.session.unreached_models import UnreachedModels
 from pytest_helmbench.store.benchmark_sizes import Shrunk
 from pytest_helmbench.store.cost_queries import has_unjudged_replies, session_cost
 from pytest_helmbench.store.sent_calls import calls_left_out
@@ -65,6 +66,7 @@ class Coordinator:
         self.comparisons: Mapping[int, RunComparison] = {}
         self.changed: dict[str, None] = {}
         self.stopped_models: dict[str, str] = {}
+        self.unreached = UnreachedModels()
         self.overdrawn: str | None = None
         self.goes_on = ""
         self.limiter: Limiter | None = None
@@ -130,6 +132,7 @@ class Coordinator:
 
         def record_attempt(record: AttemptRecord) -> None:
             self.book.record_attempt(record)
+            self.unreached.add(record)
             if commits is not None and record.reply_key is not None:
                 commits.add_reply()
 

@@ -145,3 +145,20 @@ def test_rate_limits_that_last_are_said_once(
     text = result.stdout.str()
     assert text.count("helmbench: test/good: for ") == 1
     assert "every call was answered with a rate limit (429), and none with a reply: it is tried on;" in text
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_a_server_that_is_not_there_is_said_once_while_it_is_tried_on(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK", "RISK")})
+
+    result = run_tree(pytester, mode, "--helmbench-max-retries=3", url="http://127.0.0.1:9/v1")
+
+    result.assert_outcomes(errors=2)
+    said = (
+        "helmbench: test/good: the provider at http://127.0.0.1:9/v1 cannot be reached (connection refused):"
+        " it is tried on"
+    )
+    assert result.outlines.count(said) == 1
