@@ -23,16 +23,20 @@ _TLS = (
 def main() -> None:
     """Start as many workers as the second argument says, say where, and stay until nobody is at the other end."""
     source, answers = begun()
-    security = Security.temporary()
-    cluster = LocalCluster(
-        n_workers=int(sys.argv[2]),
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address=None,
-        security=security,
-        memory_limit=0,
-    )
+    try:
+        security = Security.temporary()
+        cluster = LocalCluster(
+            n_workers=int(sys.argv[2]),
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            security=security,
+            memory_limit=0,
+        )
+    except Exception as error:
+        write_frame(answers, json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
+        raise
     told = {"require_encryption": True, **{name: getattr(security, name) for name in _TLS}}
     write_frame(answers, json.dumps({"address": cluster.scheduler_address, "security": told}).encode())
     source.read()

@@ -69,10 +69,11 @@ class _OwnCluster:
         self._process = isolated_process("dask_cluster", str(count))
         try:
             told = json.loads(told_paths(self._process))
-        except (EOFError, OSError) as error:
-            raise HelmbenchError(
-                f"a Dask cluster could not be started here: {self._process.killed()}"
-            ) from error
+        except (EOFError, OSError):
+            told = {"error": f"its process ended with {self._process.killed()}"}
+        if "error" in told:
+            self._process.end(_END_S)
+            raise HelmbenchError(f"a Dask cluster could not be started here: {told['error']}")
         self.address: str = told["address"]
         self.security = Security(**told["security"])
 

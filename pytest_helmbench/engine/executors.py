@@ -71,6 +71,12 @@ def judge_offer(places: JudgePlaces, wait_s: float) -> JudgeOffer | None:
     )
 
 
+_PACKAGES = {
+    JudgeKind.DASK: ("distributed",),
+    JudgeKind.DASK_LOCAL: ("distributed", "cryptography"),  # its certificates are made here
+}
+
+
 def refuse_missing(places: JudgePlaces) -> None:
     """Look before a session begins whether what judges can be imported.
 
@@ -79,10 +85,11 @@ def refuse_missing(places: JudgePlaces) -> None:
     """
     if places.kind is JudgeKind.FACTORY:
         _factory(places.target)
-    elif places.kind in (JudgeKind.DASK, JudgeKind.DASK_LOCAL) and find_spec("distributed") is None:
-        raise HelmbenchError(
-            "--helmbench-judges=dask:… needs Dask\n  hint: pip install 'pytest-helmbench[dask]'"
-        )
+    for package in _PACKAGES.get(places.kind, ()):
+        if find_spec(package) is None:
+            raise HelmbenchError(
+                f"--helmbench-judges=dask:… needs the package {package}\n  hint: pip install 'pytest-helmbench[dask]'"
+            )
 
 
 def _factory(target: str) -> Callable[[], Executor]:

@@ -11,6 +11,7 @@ from evaluators import Timed, reply
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
+from pytest_helmbench.engine import executors
 from pytest_helmbench.engine.executors import open_judges, refuse_missing, usable_cpus
 from pytest_helmbench.engine.judging_costs import JudgingCosts
 from pytest_helmbench.engine.parcels import OtherVersionError, Packer, judge
@@ -142,3 +143,12 @@ def test_a_parcel_holds_what_is_shared_once_and_knows_its_maker() -> None:
     assert found == [one.text for _, one in asked]
     with pytest.raises(OtherVersionError, match=r"the session runs another, this judge [0-9a-f]{16} "):
         judge(Packer("another").parcel(asked))
+
+
+@pytest.mark.parametrize("missing", ["distributed", "cryptography"])
+def test_what_dask_needs_is_looked_for_before_the_session(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "find_spec", lambda name: None if name == missing else object())
+    with pytest.raises(HelmbenchError, match=f"needs the package {missing}"):
+        refuse_missing(_parsed("dask:local:1"))

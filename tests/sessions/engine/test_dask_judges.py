@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 import pytest
 from clusters import opened_cluster
@@ -13,9 +14,10 @@ from dispatched import Dispatched, lives, pids, texts
 from evaluators import Timed
 from sessions import until
 
-from pytest_helmbench.core.judge_places import JudgePlaces
+from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.engine.executors import judge_offer
+from pytest_helmbench.engine.executors import judge_offer, open_judges
 
 # Not imported here: a second, for every worker that collects.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="the extra `dask` is not installed")
@@ -44,6 +46,11 @@ def test_a_cluster_of_our_own_has_no_keys_and_ends_with_the_session(monkeypatch:
     ]
     until(lambda: not any(map(lives, elsewhere)), "the workers end with the session")
     assert session.notes == []
+
+
+def test_a_cluster_that_cannot_start_says_why() -> None:
+    with pytest.raises(HelmbenchError, match="could not be started here: ValueError: invalid literal"):
+        open_judges(JudgePlaces(JudgeKind.DASK_LOCAL, cast(int, "none")))
 
 
 def test_a_worker_joins_late_the_first_is_killed_and_then_the_scheduler(tmp_path: Path) -> None:
