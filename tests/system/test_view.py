@@ -145,7 +145,10 @@ def test_browsers_list_open_and_compare_while_runs_are_written(
         page.locator("#live-show").click()
         _has(page, "#count", "30 of 30")
         page.fill("#q", "flip=worse")
-        until(lambda: page.url.endswith("flip%3Dworse"), "the list is filtered, a moment after it was asked")
+        until(
+            lambda: page.evaluate("location.hash.endsWith('flip%3Dworse')"),
+            "the list is filtered, a moment after it was asked",
+        )
         _has(page, "#count", "30 of 30")
         page.locator("#rows a").first.click()
         page.wait_for_selector("#drawer .sides")
