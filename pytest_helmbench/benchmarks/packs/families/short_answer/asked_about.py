@@ -40,7 +40,6 @@ _CONCLUDES = re.compile(
     r"(?<!\w)(?:so|therefore|thus|hence|then|altogether|total|finally|answer|result|gives?|makes?|leaves?"
     r"|actually|rather|instead|correction|pay|left|remain\w*)(?!\w)|[=→≈⇒]"
 )
-_SENTENCE_END = re.compile(r"[.!?\n](?=\s|$)")
 _CONTRASTS = re.compile(r"\s*(?:while|whereas)\s", re.IGNORECASE)
 _LEADS_ON = re.compile(
     r"^(?:and\s)?(?:so|therefore|thus|hence|this means|that means),?\s(?:that\s)?", re.IGNORECASE
@@ -131,7 +130,7 @@ def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -
 def _concludes(low: str, start: int, has_value: re.Pattern[str]) -> bool:
     """Return whether a text in lower case works its way to a value: `so the solution is acidic` has none."""
     return any(
-        has_value.search(_SENTENCE_END.split(low[found.end() :], maxsplit=1)[0]) is not None
+        has_value.search(next(iter(sentences(low[found.end() :])), "")) is not None
         for found in islice(_CONCLUDES.finditer(low, start), MOST_CLAUSES)
     )
 

@@ -17,7 +17,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.number_found import
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import without_dates
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
-from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS, number_words
+from pytest_helmbench.benchmarks.packs.families.text.number_words import HAS_NUMBER, number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
 from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import symbols_behind
 from pytest_helmbench.benchmarks.packs.families.text.units import (
@@ -107,7 +107,6 @@ _ASKS_FOR_START = re.compile(
     r"(?<!\w)(?:begin|began|begun|start|started|born|founded|break out|broke out|open|opened)(?!\w)"
 )
 _ASKS_FOR_END = re.compile(r"(?<!\w)(?:end|ended|finish|finished|die|died|close|closed|cease|ceased)(?!\w)")
-_HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:" + "|".join(WRITTEN_NUMBERS) + r")(?!\w)", re.IGNORECASE)
 _SAYS = re.compile(r"\s(?:is|are|was|were|equals)\s|=")
 _CHECK = re.compile(r"(?<=[.\n])\s*(?:check|verification|proof):\s[^\n]*$", re.IGNORECASE)
 _CHECKS = re.compile(
@@ -194,7 +193,7 @@ def _main(low: str, found: Sequence[Number], asked: str) -> Number | None:
 
 def _asked_part(whole: str, question: str, asked: str) -> str | None:
     """Return the clause that speaks of what is asked, unless another one alone has a number in the unit asked for."""
-    part, unit = asked_clause(_without_asides(whole), question, has_value=_HAS_NUMBER), asked_unit(asked)
+    part, unit = asked_clause(_without_asides(whole), question, has_value=HAS_NUMBER), asked_unit(asked)
     if (
         part is not None
         and _ASKS_FOR_YEAR.search(asked) is not None

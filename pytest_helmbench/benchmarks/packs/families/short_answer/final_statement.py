@@ -13,7 +13,11 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import (
     find_cues,
     lowered,
 )
-from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS, only_number_words
+from pytest_helmbench.benchmarks.packs.families.text.number_words import (
+    HAS_NUMBER,
+    WRITTEN_NUMBERS,
+    only_number_words,
+)
 from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers, only_number
 from pytest_helmbench.benchmarks.packs.families.text.plain import MARK, MARK_END, plain
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, one_of, word_set
@@ -81,7 +85,6 @@ _FIRST_VALUE = rf"(?:[$€£~≈]?\s?[-+]?\d|(?i:{one_of(WRITTEN_NUMBERS)})(?!\w
 _VALUE_FIRST = re.compile(
     rf"(?P<head>{_FIRST_VALUE}[^\n;]{{0,40}}?)(?:\.\s+(?=[A-Z(\"])|\s-\s+(?=\S+\s\S+\s))(?P<rest>[^\n]+)"
 )
-_HAS_VALUE = re.compile(rf"[^\Wa-z_]|(?<!\w)(?:{one_of(WRITTEN_NUMBERS)})(?!\w)|\W(?:x|no|yes)(?!\w)")
 _CONCLUDES = any_of(
     "so thus therefore hence altogether total totals sum final answer result actually actual real"
 )
@@ -276,7 +279,7 @@ def _announced(text: str, low: str, *, numeric: bool = False) -> str:
         if span is None:
             continue
         kind = weaker if cue.word in _WEAKER_NOUNS else found
-        if numeric and kind is weaker and _HAS_VALUE.search(low, *span) is None:
+        if numeric and kind is weaker and HAS_NUMBER.search(low, *span) is None:
             continue
         if not (
             kind and kind[-1][0] == cue.start and cue.kind is not CueKind.BARE

@@ -49,6 +49,7 @@ _TITLES = word_set(
     "admiral marshal count duke baron senator justice judge sergeant major commander lieutenant sultan shah",
     "tsar czar kaiser",
 )
+_NO_GIVEN_NAME = _TITLES | FUNCTION_WORDS
 _HONOURS = word_set("dr prof professor rev reverend sir dame madame")
 PARTICLES = word_set("da de del della der di du la le van von ten ter bin ibn al")
 """What may stand in a name in small letters."""
@@ -126,7 +127,7 @@ def said_name(statement: str, answer: str, accepted: Iterable[str], question: st
     return None
 
 
-def is_other_of_family(statement: str, answer: str, accepted: Iterable[str]) -> bool:
+def is_other_of_family(statement: str, answer: str, accepted: Sequence[str]) -> bool:
     """Return whether an accepted family name stands behind given names that no accepted person bears: `Ira Gershwin`.
 
     Args:
@@ -134,16 +135,13 @@ def is_other_of_family(statement: str, answer: str, accepted: Iterable[str]) -> 
         answer: The accepted answer, as the row has it.
         accepted: All of them.
     """
-    accepted = [*accepted]
     names = [name for name in map(_name, accepted) if name is not None and name.family == answer]
     if not names or answer not in accepted:
         return False
     text = _INITIALS.sub(" ", _without_accents(statement))
     pattern = re.compile(rf"(?<!\w){re.escape(_without_accents(answer))}(?!\w)")
     for found in islice(pattern.finditer(text), _MOST_PLACES):
-        own = [
-            word for word in _before(text, found.start())[1] if word.lower() not in _TITLES | FUNCTION_WORDS
-        ]
+        own = [word for word in _before(text, found.start())[1] if word.lower() not in _NO_GIVEN_NAME]
         if not own or any(_may_be(own[place:], name) for name in names for place in range(len(own))):
             return False
     return True

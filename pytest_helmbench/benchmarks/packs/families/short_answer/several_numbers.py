@@ -41,8 +41,8 @@ _RATIO = re.compile(
 _NUMBER = rf"\d{{1,9}}(?:\.\d{{1,9}})?|{'|'.join(WRITTEN_NUMBERS)}"
 _NAMED = r"(?:\sparts?(?:\sof)?)?(?:\s(?P<{0}>[^\W\d]{{2,20}}))?"
 _RATIO_OF_PARTS = re.compile(
-    rf"(?<![\w.,:/-])(?P<first>{_NUMBER}){_NAMED.format('one')},?\s(?:there\s(?:is|are)\s)?(?:to|for\severy|for|and)?"
-    rf"\s?(?P<second>{_NUMBER}){_NAMED.format('other')}(?![\w:/-]|[.,]\d)"
+    rf"(?<![\w.,:/-])(?P<first>{_NUMBER}){_NAMED.format('one')},?\s(?:to|and|for(?:\severy)?|there\s(?:is|are))"
+    rf"\s(?P<second>{_NUMBER}){_NAMED.format('other')}(?![\w:/-]|[.,]\d)"
 )
 """`five parts blue to three parts white`."""
 _ASKS_FOR_LOWEST = re.compile(r"(?<!\w)(?:simplif\w+|simplest|lowest|reduced?)(?!\w)")

@@ -40,7 +40,7 @@ _LONG_WORD = 8
 _SHORTEST_DOUBLED = 5
 _DOUBLED = re.compile(r"(.)\1")
 _CAMEL = re.compile(r"[a-z][A-Z]")
-_PART_OF = re.compile(r"(:\s|\sand\sthe\s)")
+_PART_OF = re.compile(r":\s|\sand\sthe\s")
 _OWNED = re.compile(r"(?:his|her|their|its|my|your|our)\s(?P<owned>\w{3,}(?:\s\w+)?)(?:'s)?")
 _KINDS = word_set("river mount mountain mountains ocean desert")
 """Kinds of places that are left out of their names, but for those that tell two places apart (`Mexico City`)."""
@@ -61,14 +61,9 @@ def said_in_short(statement: str, answer: str, question: str) -> str | None:
     for form in () if core is None else (core, f"{core}s"):
         if next(whole_places(text, form), None) is not None:
             return form
-    if _ASKS_FOR_TEAM.search(question) is not None:
-        team = _nickname(statement, answer)
-    else:
-        team = _city_of_team(statement, answer) if _ASKS_FOR_WINNER.search(question) is not None else None
-    if team is not None:
-        return team
     return (
-        _company(statement, answer, question)
+        _team(statement, answer, question)
+        or _company(statement, answer, question)
         or _initials_said(statement, answer)
         or _words_of_initials(statement, answer)
         or _without_region(text, answer)
@@ -136,8 +131,11 @@ def _unowned(answer: str) -> str | None:
 
 def _part_of_series(answer: str, question: str) -> str | None:
     """Return the title of a part without the name of the series that the question has: `The Chamber of Secrets`."""
-    series, _, part = _PART_OF.split(answer, maxsplit=1) if _PART_OF.search(answer) else ("", "", "")
-    is_asked = series and next(whole_places(folded(question), folded(series)), None) is not None
+    found = _PART_OF.search(answer)
+    if found is None:
+        return None
+    series, part = folded(answer[: found.start()]), answer[found.end() :]
+    is_asked = next(whole_places(folded(question), series), None) is not None
     return folded(part) if is_asked and len(part.split()) > 1 and part[:1].isupper() else None
 
 
@@ -151,6 +149,13 @@ def _is_same(word: str, asked: str) -> bool:
     if len(short) < _SHORTEST_SHARED:
         return short == long
     return stem(word) == stem(asked) or (len(short) > _SHORTEST_SHARED and long.startswith(short))
+
+
+def _team(statement: str, answer: str, question: str) -> str | None:
+    """Return a team's nickname where a team is asked for, its city where only who has won is."""
+    if _ASKS_FOR_TEAM.search(question) is not None:
+        return _nickname(statement, answer)
+    return _city_of_team(statement, answer) if _ASKS_FOR_WINNER.search(question) is not None else None
 
 
 def _nickname(statement: str, answer: str) -> str | None:

@@ -55,8 +55,11 @@ _POWERS = (
 )
 _SUBTITLE = re.compile(r"[;,]\sor,?\s(?:The|A|An)\s[^.;:\n]{1,80}")
 """`Moby-Dick; or, The Whale`: the other half of an old title."""
-_CHARGES = {"+": "positive", "-": "negative", "−": "negative", "–": "negative"}
-_CHARGE_WORD = re.compile(r"(?<=\s)(neg|pos)\.?(?![\w])")
+_CHARGES = {
+    **dict.fromkeys(("+", "pos"), "positive"),
+    **dict.fromkeys(("-", "−", "–", "neg"), "negative"),
+}
+_CHARGE_WORD = re.compile(r"(?<=\s)(neg|pos)\.?(?!\w)")
 _CHARGE = re.compile(r"(?<=[A-Z])\s?([-+−–])(?:\s?(?:positive|negative))?(?!\w)")
 _SIGN = re.compile(r"(?:(?<=[\d)²³])|(?<=[\W\d][a-z]))\s?([-+−–])\s?(?=[\d(]|[a-z](?![a-z]))")
 _RANGE = re.compile(r"[\d.,]+(?:\s?[a-z])?\s?-\s?[\d.,]+\s[a-z]")
@@ -124,17 +127,14 @@ _LEGAL_FORM = re.compile(
     r"(?<=\w),?\s(?:Inc|Ltd|LLC|L\.L\.C|GmbH|plc|PLC|Corp|Co)\b(?:\.(?!\s*[A-Z\n]|\s*$)|\.(?=\s*$))?"
 )
 _LONG_TITLES = {
-    **{"Dr": "Doctor", "Doctor": "Doctor", "Mr": "Mister", "Mister": "Mister", "Prof": "Professor"},
-    **{
-        "Professor": "Professor",
-        "Capt": "Captain",
-        "Captain": "Captain",
-        "Sgt": "Sergeant",
-        "Sergeant": "Sergeant",
-    },
-    **{"Col": "Colonel", "Colonel": "Colonel"},
+    "Dr": "Doctor",
+    "Mr": "Mister",
+    "Prof": "Professor",
+    "Capt": "Captain",
+    "Sgt": "Sergeant",
+    "Col": "Colonel",
 }
-_TITLE = re.compile(rf"(?<!\w)({one_of(_LONG_TITLES)})(?:\.|(?!\w))(?=\s[A-ZÀ-Þ])")
+_TITLE = re.compile(rf"(?<!\w)({one_of([*_LONG_TITLES, *_LONG_TITLES.values()])})(?:\.|(?!\w))(?=\s[A-ZÀ-Þ])")
 _HUNDREDS = re.compile(r"(?:(?:mid|early|late|early to mid)[- ])?(?<![\d.,])(\d{1,2})00s(?!\w)")
 _TWO_LETTERS = {
     "ä": "ae",
@@ -212,15 +212,13 @@ def _steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
             yield lambda text: _HUNDREDS.sub(lambda found: f"{int(found[1]) + 1}th century", text)
         yield lambda text: with_plain_ordinals(_RANK.sub(_rank, text))
     if any(_TITLE.match(answer) is not None for answer in answers):
-        yield lambda text: _TITLE.sub(lambda found: _LONG_TITLES[found[1]], text)
+        yield lambda text: _TITLE.sub(lambda found: _LONG_TITLES.get(found[1], found[1]), text)
     if any(_NUMBERED_NAME.search(answer) or _HAS_NUMBERED_NAME.fullmatch(answer) for answer in answers):
         yield lambda text: _NUMBERED_NAME.sub(
             lambda found: f"{found['name']} {_ROMAN[found['numeral']]}", text
         )
     if any(answer.endswith((" negative", " positive")) for answer in answers):
-        yield lambda text: _CHARGE_WORD.sub(
-            lambda found: {"neg": "negative", "pos": "positive"}[found[1]], text
-        )
+        yield lambda text: _CHARGE_WORD.sub(lambda found: _CHARGES[found[1]], text)
         yield lambda text: _CHARGE.sub(lambda found: f" {_CHARGES[found[1]]}", text)
 
 

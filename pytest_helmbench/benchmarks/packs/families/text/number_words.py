@@ -12,6 +12,7 @@ from fractions import Fraction
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
 
 __all__ = [
+    "HAS_NUMBER",
     "ORDINAL_WORDS",
     "WRITTEN_NUMBERS",
     "has_ordinal",
@@ -45,6 +46,8 @@ _TENS = {word: 10 * value for value, word in enumerate(_TENS_WORDS, 2)}
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 WRITTEN_NUMBERS = (*_SMALL_WORDS, *_TENS_WORDS)
 """Words that a number may begin with, in lower case."""
+HAS_NUMBER = re.compile(rf"\d|(?<!\w)(?:{'|'.join(WRITTEN_NUMBERS)})(?!\w)", re.IGNORECASE)
+"""Found in every text with a number, in digits or words."""
 
 _WORD = re.compile(
     rf"(?<![\w-])(?:{'|'.join([*_SMALL, *_TENS])}|a(?=\s(?:hundred|thousand|million|billion|trillion|dozen)\b)"
