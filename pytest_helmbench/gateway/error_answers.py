@@ -80,11 +80,21 @@ _NO_CREDIT_TEXT = re.compile(
     r"credit balance is too low|exceeded your current quota, please check your plan", re.IGNORECASE
 )
 _BAD_KEY_TEXT = re.compile(
-    r"\bapi[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|invalid api[ _-]?key", re.IGNORECASE
+    r"\bapi[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|(?:invalid|incorrect) api[ _-]?key",
+    re.IGNORECASE,
 )
 # Gateways such as LiteLLM answer 500 with the class of what their own provider has refused.
 _PERMANENT_TEXT = re.compile(
     r"\b(?:Authentication|PermissionDenied|NotFound|BadRequest|UnprocessableEntity|UnsupportedParams)Error\b"
+)
+# What such a gateway says of its own provider, or of the key that it was asked with.
+_KEY_REFUSED_BEHIND = re.compile(
+    r"\b(?:Authentication|PermissionDenied)Error\b|\bauthentication error\b|\binvalid (?:proxy server )?token\b",
+    re.IGNORECASE,
+)
+_NO_MODEL_BEHIND = re.compile(
+    r"\binvalid model(?: name)?\b|\bNotFoundError\b|\bmodel\b[^.]{0,80}\b(?:does not exist|not found)\b",
+    re.IGNORECASE,
 )
 _UNKNOWN_MODEL_TEXT = re.compile(r"is not a valid model id", re.IGNORECASE)
 _MODERATION_TEXT = re.compile(
@@ -164,7 +174,7 @@ def _fault_of(
         reason=reason,
         message=_sentence(answer, said, kind, endpoint),
         retry_after_s=retry_after_s,
-        hint=_hint(reason, answer, endpoint),
+        hint=_hint(reason, answer, endpoint) or _hint_behind(reason, said, endpoint),
         code=excerpt(" ".join(sorted(said.words)), endpoint),
         parameter=excerpt(said.parameter, endpoint) if said.parameter else None,
     )
@@ -265,3 +275,16 @@ def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
             return "shorten the prompt, or choose a model with a longer context"
         case _:
             return ""
+
+
+def _hint_behind(reason: str, said: ErrorBody, endpoint: Endpoint | None) -> str:
+    """Return what to do where a gateway has refused a request without a code of its own for why."""
+    if reason != "rejected" or endpoint is None:
+        return ""
+    text = said.message[:LONGEST_READ]
+    if _KEY_REFUSED_BEHIND.search(text) is not None:
+        own = f"check the key in {endpoint.key_env}, and those" if endpoint.key_env else "check those"
+        return f"the server refuses a key: {own} in the server's own configuration"
+    if _NO_MODEL_BEHIND.search(text) is not None:
+        return endpoint.server.unknown_model_hint(endpoint.wire_model, endpoint.base_url)
+    return ""

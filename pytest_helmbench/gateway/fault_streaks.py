@@ -50,12 +50,10 @@ class FaultStreak:
 
     def ends_with(self, failed: FailedCase) -> str | None:
         """Count a case; return why the model is to be stopped, once the first 20 have ended in the same fault."""
-        if failed.fault is None:
-            self.answered()
-        if self._has_answered:
+        if self._has_answered or failed.fault is None:
             return None
         if failed.fault != self._fault:
-            self._fault = failed.fault or ""
+            self._fault = failed.fault
             self._cases.clear()
         self._cases.add(failed.case)
         if len(self._cases) < _CASES:
