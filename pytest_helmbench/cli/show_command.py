@@ -20,6 +20,7 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.core.codes import CaseCode, Selection
+from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.reports.paired_tables import repetitions_sentence
 from pytest_helmbench.reports.panel_tables import disputed_cells, panel_record, panel_sentence
@@ -266,5 +267,5 @@ def _verdict_cells(row: ResultRow) -> tuple[str, ...]:
         row.reason or "",
         str(row.severity),
         first.expected if first is not None else "",
-        first.observed if first is not None else "",
+        full_observed(first) if first is not None else "",
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from pytest_helmbench.core.outcome import Evaluation, Outcome
 from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.core.scrub import quoted
+from pytest_helmbench.core.shown_texts import full_observed
 
 __all__ = ["Named", "error_text", "failure_text", "quoted_texts"]
 
@@ -33,9 +35,11 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
     Args:
         job: The case.
         outcome: Judged wrong.
-        with_text: Also the start of the reply, and the judge's words, which may quote it.
+        with_text: Also the start of the reply, what was observed in running text, and the judge's words.
     """
     wrong = [evaluation for evaluation in outcome.evaluations if not evaluation.passed]
+    if with_text:
+        wrong = [replace(one, observed=full_observed(one)) for one in wrong]
     headline = "; ".join(_short(evaluation) for evaluation in wrong)
     lines = [f"{quoted(headline)}", f"  case: {job.name}"]
     for evaluation in wrong:
@@ -47,12 +51,17 @@ def failure_text(job: Named, outcome: Outcome, *, with_text: bool) -> str:
 
 def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     """Return what a wrong case's reply, its judges and its pack say, by name: for terminals, not for CI logs."""
+    seen = [
+        (f"observed {evaluation.criterion}".strip(), quoted(evaluation.observed_text))
+        for evaluation in outcome.evaluations
+        if evaluation.observed_text and not evaluation.passed and evaluation.observed_text not in outcome.excerpt
+    ]
     judges = [
         (f"judge {evaluation.criterion}".strip(), quoted(evaluation.justification))
         for evaluation in outcome.evaluations
         if evaluation.justification and not evaluation.passed and evaluation.rule == JUDGED_RULE
     ]
-    return [*judges, *([(outcome.excerpt_of, quoted(outcome.excerpt))] if outcome.excerpt else [])]
+    return [*seen, *judges, *([(outcome.excerpt_of, quoted(outcome.excerpt))] if outcome.excerpt else [])]
 
 
 def error_text(outcome: Outcome) -> str:

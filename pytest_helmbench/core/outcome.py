@@ -136,10 +136,11 @@ class Evaluation:
             `truncated`, `empty`); None otherwise.
         parse: How JSON was found, or that the verdict is guessed from words; None where neither is so.
         expected: For people: what passes.
-        observed: For people: what came, cut to 200 characters.
+        observed: For people: what came, cut to 200 characters; `HIDDEN_TEXT` where that is running text of the reply.
         justification: The judge's; None for field rules.
         in_process: What was judged could run beside what judged it, and so might have forged the verdict.
         judgements: What each of several marking models said, in their order; empty where one alone has judged.
+        observed_text: The running text that was observed, cut likewise: shown only where replies are. None for none.
     """
 
     criterion: str
@@ -154,6 +155,7 @@ class Evaluation:
     justification: str | None = None
     in_process: bool = False
     judgements: tuple[Judgement, ...] = ()
+    observed_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

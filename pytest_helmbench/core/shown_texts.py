@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Protocol
 
-__all__ = ["ShownTexts"]
+__all__ = ["HIDDEN_TEXT", "ShownTexts", "full_observed"]
+
+HIDDEN_TEXT = "(text of the reply)"
+"""Stands in `observed` where running text of a reply was observed."""
 
 
 class ShownTexts(StrEnum):
@@ -22,3 +26,18 @@ class ShownTexts(StrEnum):
     def of(self, outcome: str) -> bool:
         """Return whether the texts of a case with this outcome are shown."""
         return self is ShownTexts.ALL or (self is ShownTexts.FAILURES and outcome == "failed")
+
+
+class _Evaluated(Protocol):
+    @property
+    def observed(self) -> str:
+        """What came, without running text of a reply."""
+
+    @property
+    def observed_text(self) -> str | None:
+        """That text; None for none."""
+
+
+def full_observed(evaluated: _Evaluated) -> str:
+    """Return what was observed, for where texts are shown."""
+    return evaluated.observed if evaluated.observed_text is None else evaluated.observed_text

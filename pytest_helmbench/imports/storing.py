@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_helmbench.core.outcome import Evaluation, Outcome, ResultRecord, Verdict
 from pytest_helmbench.core.outline import CaseAxes, Catalogue, ScenarioEntry
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.imports.foreign_run import ForeignCase, ForeignRun
 from pytest_helmbench.session.stored_scores import run_totals, stored_score
 from pytest_helmbench.store.run_rows import RunRecord, iso_time
@@ -133,7 +134,8 @@ def _outcome(case: ForeignCase, tool: str) -> Outcome:
         reason=None,
         parse=None,
         expected=excerpt(case.expected, _SHOWN),
-        observed=excerpt(case.observed, _SHOWN),
+        observed=HIDDEN_TEXT if case.observed else "",
+        observed_text=excerpt(case.observed, _SHOWN) or None,
     )
     return Outcome(
         Verdict.PASSED if case.passed else Verdict.FAILED,

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.panel_tables import judgement_lines
 from pytest_helmbench.reports.session_texts import cost_text, reasons_text
 from pytest_helmbench.reports.tables import UNKNOWN, share, table
@@ -21,6 +22,7 @@ __all__ = [
     "EVALUATION_FIELDS",
     "case_card",
     "case_record",
+    "evaluation_record",
     "indented",
     "prompt_lines",
     "run_card",
@@ -226,6 +228,14 @@ def _setting(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str, object]:
+    """Return an evaluation by `EVALUATION_FIELDS`; with texts also the judge's words, and running text in `observed`."""
+    record: dict[str, object] = {name: getattr(evaluation, name) for name in EVALUATION_FIELDS}
+    if not with_text:
+        return record
+    return record | {"observed": full_observed(evaluation), "justification": evaluation.justification}
+
+
 def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
     name = f"{evaluation.rule} {evaluation.criterion}".strip()
     verdict = "passed" if evaluation.passed else "failed"
@@ -233,7 +243,7 @@ def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
     lines = [
         f"{name}: {verdict}{partial}",
         f"  expected  {evaluation.expected}",
-        f"  observed  {evaluation.observed}",
+        f"  observed  {full_observed(evaluation)}",
         f"  rule      {evaluation.rule_hash}",
     ]
     if evaluation.parse is not None:

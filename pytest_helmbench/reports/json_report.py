@@ -12,7 +12,7 @@ from pytest_helmbench.core.kind_words import OwnColumns
 from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.sample import Sample
 from pytest_helmbench.core.scrub import quoted_json
-from pytest_helmbench.reports.cards import EVALUATION_FIELDS, run_record, sent_messages
+from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_messages
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.own_schemas import own_schema
 from pytest_helmbench.reports.panel_tables import held_record, panel_record
@@ -251,11 +251,7 @@ def _repetitions(found: RepetitionRates) -> dict[str, object]:
 
 def _failure(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str, object]:
     record: dict[str, object] = {name: getattr(row, name) for name in _FAILURE}
-    record["evaluations"] = [
-        {name: getattr(item, name) for name in EVALUATION_FIELDS}
-        | ({"justification": item.justification} if with_text else {})
-        for item in row.evaluations
-    ]
+    record["evaluations"] = [evaluation_record(item, with_text=with_text) for item in row.evaluations]
     if row.words is not None:
         record |= columns.cells(row.words, with_text=with_text)
     if with_text:

@@ -291,6 +291,11 @@ def _texts(row: ResultRow) -> Iterator[str]:
     texts += [("reply", row.reply)] if row.reply is not None else []
     texts += [] if row.words is None else row.words.texts
     texts += [
+        (f"observed {item.criterion}".strip(), item.observed_text)
+        for item in row.evaluations
+        if item.observed_text
+    ]
+    texts += [
         (f"judge {item.criterion}".strip(), item.justification)
         for item in row.evaluations
         if item.justification

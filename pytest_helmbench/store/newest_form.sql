@@ -19,6 +19,7 @@
 -- migration: keep_asked_models
 -- migration: keep_shards
 -- migration: keep_prompts_view
+-- migration: keep_observed_texts
 
 CREATE TABLE "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
@@ -218,7 +219,7 @@ CREATE TABLE evaluations (
         expected TEXT NOT NULL,
         observed TEXT NOT NULL,
         justification TEXT
-    , in_process INTEGER NOT NULL DEFAULT 0);
+    , in_process INTEGER NOT NULL DEFAULT 0, observed_text TEXT);
 
 CREATE INDEX idx_evaluations_result_id ON evaluations (result_id);
 
@@ -370,64 +371,6 @@ CREATE TABLE comparisons (
 
 CREATE INDEX idx_comparisons_run_id ON comparisons (run_id);
 
-CREATE VIEW v_results AS
-    SELECT
-        results.id AS result_id,
-        evaluations.id AS evaluation_id,
-        results.run_id,
-        evaluation_runs.session_id,
-        evaluation_runs.status AS run_status,
-        benchmarks.name AS benchmark,
-        benchmarks.version AS benchmark_version,
-        llms.name AS model,
-        llms.provider,
-        results.code,
-        results.repetition,
-        results.family,
-        pillars.code AS pillar,
-        pillars.code || '-' || behaviours.code AS behaviour,
-        scenarios.full_code AS scenario,
-        conditions.code AS condition,
-        user_contexts.code AS user_context,
-        perturbations.code AS perturbation,
-        results.outcome,
-        results.reason,
-        results.score,
-        results.severity,
-        results.difficulty,
-        results.neutral,
-        evaluations.criterion,
-        evaluations.rule,
-        evaluations.passed,
-        evaluations.credit,
-        evaluations.parse,
-        evaluations.expected,
-        evaluations.observed,
-        evaluations.justification,
-        evaluations.in_process,
-        results.latency_ms,
-        results.prompt_tokens,
-        results.completion_tokens,
-        results.cached_tokens,
-        results.reasoning_tokens,
-        results.cost_usd,
-        responses.text AS reply,
-        results.node_id,
-        results.started_at,
-        results.completed_at
-    FROM results
-    JOIN evaluation_runs ON evaluation_runs.id = results.run_id
-    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
-    JOIN llms ON llms.id = evaluation_runs.llm_id
-    LEFT JOIN scenarios ON scenarios.id = results.scenario_id
-    LEFT JOIN behaviours ON behaviours.id = scenarios.behaviour_id
-    LEFT JOIN pillars ON pillars.id = behaviours.pillar_id
-    LEFT JOIN conditions ON conditions.id = results.condition_id
-    LEFT JOIN user_contexts ON user_contexts.id = results.user_context_id
-    LEFT JOIN perturbations ON perturbations.id = results.perturbation_id
-    LEFT JOIN evaluations ON evaluations.result_id = results.id
-    LEFT JOIN responses ON responses.id = results.response_id;
-
 CREATE TABLE benchmark_sizes (
     run_id INTEGER PRIMARY KEY REFERENCES evaluation_runs (id),
     cases INTEGER NOT NULL,
@@ -505,4 +448,62 @@ CREATE VIEW v_prompts AS
     JOIN llms ON llms.id = evaluation_runs.llm_id
     JOIN requests ON requests.hash = calls.request_hash
     LEFT JOIN responses ON responses.id = calls.response_id
-    LEFT JOIN results ON results.id = calls.result_id
+    LEFT JOIN results ON results.id = calls.result_id;
+
+CREATE VIEW v_results AS
+    SELECT
+        results.id AS result_id,
+        evaluations.id AS evaluation_id,
+        results.run_id,
+        evaluation_runs.session_id,
+        evaluation_runs.status AS run_status,
+        benchmarks.name AS benchmark,
+        benchmarks.version AS benchmark_version,
+        llms.name AS model,
+        llms.provider,
+        results.code,
+        results.repetition,
+        results.family,
+        pillars.code AS pillar,
+        pillars.code || '-' || behaviours.code AS behaviour,
+        scenarios.full_code AS scenario,
+        conditions.code AS condition,
+        user_contexts.code AS user_context,
+        perturbations.code AS perturbation,
+        results.outcome,
+        results.reason,
+        results.score,
+        results.severity,
+        results.difficulty,
+        results.neutral,
+        evaluations.criterion,
+        evaluations.rule,
+        evaluations.passed,
+        evaluations.credit,
+        evaluations.parse,
+        evaluations.expected,
+        coalesce(evaluations.observed_text, evaluations.observed) AS observed,
+        evaluations.justification,
+        evaluations.in_process,
+        results.latency_ms,
+        results.prompt_tokens,
+        results.completion_tokens,
+        results.cached_tokens,
+        results.reasoning_tokens,
+        results.cost_usd,
+        responses.text AS reply,
+        results.node_id,
+        results.started_at,
+        results.completed_at
+    FROM results
+    JOIN evaluation_runs ON evaluation_runs.id = results.run_id
+    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
+    JOIN llms ON llms.id = evaluation_runs.llm_id
+    LEFT JOIN scenarios ON scenarios.id = results.scenario_id
+    LEFT JOIN behaviours ON behaviours.id = scenarios.behaviour_id
+    LEFT JOIN pillars ON pillars.id = behaviours.pillar_id
+    LEFT JOIN conditions ON conditions.id = results.condition_id
+    LEFT JOIN user_contexts ON user_contexts.id = results.user_context_id
+    LEFT JOIN perturbations ON perturbations.id = results.perturbation_id
+    LEFT JOIN evaluations ON evaluations.result_id = results.id
+    LEFT JOIN responses ON responses.id = results.response_id

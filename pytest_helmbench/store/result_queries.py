@@ -30,6 +30,7 @@ class EvaluationRow:
     observed: str
     justification: str | None
     in_process: bool = False
+    observed_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

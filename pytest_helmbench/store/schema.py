@@ -251,3 +251,12 @@ def keep_shards(db: Database) -> None:
 def keep_prompts_view(db: Database) -> None:
     """Let people read what was sent as text."""
     db.conn.execute(PROMPTS_VIEW)
+
+
+@_MIGRATIONS()
+def keep_observed_texts(db: Database) -> None:
+    """Keep what was observed in the running text of a reply apart from values."""
+    db.conn.execute("DROP VIEW IF EXISTS v_results")
+    db.conn.execute("ALTER TABLE evaluations ADD COLUMN observed_text TEXT")
+    for view in VIEWS:
+        db.conn.execute(view)

@@ -38,7 +38,7 @@ VIEWS = (
         evaluations.credit,
         evaluations.parse,
         evaluations.expected,
-        evaluations.observed,
+        coalesce(evaluations.observed_text, evaluations.observed) AS observed,
         evaluations.justification,
         evaluations.in_process,
         results.latency_ms,

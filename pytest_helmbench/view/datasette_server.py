@@ -23,6 +23,7 @@ _TEXTS = frozenset(
     {
         ("calls", "error"),
         ("evaluations", "justification"),
+        ("evaluations", "observed_text"),
         ("events", "payload"),
         ("judgements", "justification"),
         ("pack_results", "artifacts"),

@@ -15,6 +15,7 @@ from inner_pytest import run_pytest, run_pytest_forked
 __all__ = [
     "CATEGORY_SCHEMA",
     "MODEL",
+    "RESPONSE_SCHEMA",
     "TAGS_SCHEMA",
     "Part",
     "Tree",
@@ -25,6 +26,7 @@ __all__ = [
     "includes",
     "judged",
     "judged_twice",
+    "ordered",
     "rows",
     "run_tree",
     "threshold",
@@ -54,7 +56,7 @@ def _object(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
 
 CATEGORY_SCHEMA = _object(response={"type": "string"}, category={"type": "string", "enum": ["RISK", "CALM"]})
 TAGS_SCHEMA = _object(tags={"type": "array", "items": {"type": "string", "enum": ["A", "B", "C", "D"]}})
-_RESPONSE_SCHEMA = _object(response={"type": "string"})
+RESPONSE_SCHEMA = _object(response={"type": "string"})
 _RUBRIC = "---\noptions: [GOOD, MIDDLING, BAD]\npass_values: [GOOD]\n{more}---\n\nHow good is it? {about}\n"
 
 
@@ -101,7 +103,8 @@ class Tree:
     body: str = "## Task\n\nSort the message."
 
 
-def _ordered(answers: Sequence[str], severity: int | None = 5) -> dict[str, Part]:
+def ordered(answers: Sequence[str], severity: int | None = 5) -> dict[str, Part]:
+    """Return perturbations of which each orders an answer."""
     return {
         f"PT{number}": Part(f"## User's input\n\nMessage {number}.\n\nANSWER: {answer}", severity)
         for number, answer in enumerate(answers, 1)
@@ -110,13 +113,13 @@ def _ordered(answers: Sequence[str], severity: int | None = 5) -> dict[str, Part
 
 def category(*answers: str, **more: Any) -> Tree:
     """Return a scenario that expects RISK; the n-th perturbation orders the n-th answer."""
-    return Tree(("category: RISK",), CATEGORY_SCHEMA, _ordered(answers), **more)
+    return Tree(("category: RISK",), CATEGORY_SCHEMA, ordered(answers), **more)
 
 
 def includes(*answers: str, **more: Any) -> Tree:
     """Return a `list_includes` scenario that requires A and B."""
     lines = ("evaluation:", "  type: list_includes", "  field: tags", "  required: [A, B]")
-    return Tree(lines, TAGS_SCHEMA, _ordered(answers), **more)
+    return Tree(lines, TAGS_SCHEMA, ordered(answers), **more)
 
 
 def threshold(*answers: str, **more: Any) -> Tree:
@@ -129,19 +132,19 @@ def threshold(*answers: str, **more: Any) -> Tree:
         "  min_correct: 2",
         "  max_incorrect: 1",
     )
-    return Tree(lines, TAGS_SCHEMA, _ordered(answers), **more)
+    return Tree(lines, TAGS_SCHEMA, ordered(answers), **more)
 
 
 def judged(*answers: str, **more: Any) -> Tree:
     """Return an SQE scenario with one rubric: GOOD passes."""
     rubrics = {"criteria.md": _RUBRIC.format(more="", about="All in all.")}
-    return Tree(("evaluation:", "  type: sqe"), _RESPONSE_SCHEMA, _ordered(answers), rubrics=rubrics, **more)
+    return Tree(("evaluation:", "  type: sqe"), RESPONSE_SCHEMA, ordered(answers), rubrics=rubrics, **more)
 
 
 def judged_twice(*answers: str, **more: Any) -> Tree:
     """Return a scenario with two rubrics, CR1 and CR2: GOOD passes."""
     rubrics = {f"CR{n}.md": _RUBRIC.format(more="", about=f"Point {n}.") for n in (1, 2)}
-    return Tree((), _RESPONSE_SCHEMA, _ordered(answers), rubrics=rubrics, prompt="MCSQE.md", **more)
+    return Tree((), RESPONSE_SCHEMA, ordered(answers), rubrics=rubrics, prompt="MCSQE.md", **more)
 
 
 def write_scenario(folder: Path, name: str, tree: Tree) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from pytest_helmbench.core.codes import CaseCode
-from pytest_helmbench.reports.cards import EVALUATION_FIELDS, prompt_lines
+from pytest_helmbench.reports.cards import EVALUATION_FIELDS, evaluation_record, prompt_lines
 from pytest_helmbench.session.recorded_results import RecordedRun
 from pytest_helmbench.store.result_queries import EvaluationRow, ResultRow
 
@@ -84,8 +84,7 @@ def _of_result(row: ResultRow) -> dict[str, object]:
 def _of_evaluation(evaluation: EvaluationRow | None, *, with_text: bool) -> dict[str, object]:
     if evaluation is None:
         return {}
-    found = {name: getattr(evaluation, name) for name in EVALUATION_FIELDS}
-    return found | ({"justification": evaluation.justification} if with_text else {})
+    return evaluation_record(evaluation, with_text=with_text)
 
 
 def _prompt(row: ResultRow) -> str | None:

@@ -27,6 +27,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
+from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.cards import sent_messages
 from pytest_helmbench.reports.exports.flat_rows import AXES, axes_of
 from pytest_helmbench.session.recorded_results import RecordedRun
@@ -123,7 +124,7 @@ def _sample(row: ResultRow, model: str, *, with_text: bool) -> EvalSample:
         target=expected[0] if len(expected) == 1 else expected,
         messages=[*asked, ChatMessageAssistant(content=reply, model=model)] if reply else asked,
         output=ModelOutput.from_content(model, reply) if reply else ModelOutput(model=model),
-        scores=dict(map(_score, row.evaluations)) or None,
+        scores=dict(_score(one, with_text=with_text) for one in row.evaluations) or None,
         metadata=_about(row),
         model_usage={} if usage is None else {model: usage},
         started_at=row.started_at,
@@ -159,10 +160,10 @@ def _messages(row: ResultRow) -> list[ChatMessage]:
     ]
 
 
-def _score(evaluation: EvaluationRow) -> tuple[str, Score]:
+def _score(evaluation: EvaluationRow, *, with_text: bool) -> tuple[str, Score]:
     return evaluation.criterion or _SCORER, Score(
         value=CORRECT if evaluation.passed else INCORRECT,
-        answer=evaluation.observed,
+        answer=full_observed(evaluation) if with_text else evaluation.observed,
         explanation=evaluation.justification,
         metadata={"rule": evaluation.rule, "expected": evaluation.expected, "credit": evaluation.credit},
     )

@@ -7,7 +7,7 @@ from typing import get_type_hints
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import OwnColumns
-from pytest_helmbench.reports.cards import EVALUATION_FIELDS, run_record, sent_messages
+from pytest_helmbench.reports.cards import evaluation_record, run_record, sent_messages
 from pytest_helmbench.reports.exports.exported import MAIN, Exported, ExportWish
 from pytest_helmbench.reports.exports.flat_rows import AXES, RESULT_FIELDS, axes_of
 from pytest_helmbench.reports.own_schemas import own_schema, part_of, schema_of
@@ -56,9 +56,7 @@ def _result(row: ResultRow, columns: OwnColumns, *, with_text: bool) -> dict[str
     record |= {name: getattr(row, name) for name in RESULT_FIELDS}
     record |= columns.cells(row.words, with_text=with_text)
     record["evaluations"] = [
-        {name: getattr(evaluation, name) for name in EVALUATION_FIELDS}
-        | ({"justification": evaluation.justification} if with_text else {})
-        for evaluation in row.evaluations
+        evaluation_record(evaluation, with_text=with_text) for evaluation in row.evaluations
     ]
     if with_text:
         record["messages"] = None if row.request is None else sent_messages(row.request)

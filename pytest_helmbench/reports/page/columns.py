@@ -303,6 +303,11 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
         found["r"] = scrub(row.reply)
     words = [] if row.words is None else [[title, scrub(text)] for title, text in row.words.texts]
     words += [
+        [f"observed {scrub(one.criterion)}".strip(), scrub(one.observed_text)]
+        for one in row.evaluations
+        if one.observed_text
+    ]
+    words += [
         [f"judge {scrub(one.criterion)}".strip(), scrub(one.justification)]
         for one in row.evaluations
         if one.justification

@@ -154,7 +154,7 @@ def test_what_is_no_answer_fails_and_what_is_no_reply_is_an_error(
             "the model refused",
             "the reply was cut at the token limit",
             "the reply is empty",
-            "expected <redacted>, observed Where do fortune cookies come from? (item echo)",
+            "expected <redacted>, observed (text of the reply)",
             "  reason: echo",
             "test/good: not judged: blocked 1, overloaded 1",
         ]
@@ -176,10 +176,10 @@ def test_hidden_values_are_shown_only_to_who_asks(pytester: pytest.Pytester, pro
     write_pack(pytester.path / "benchmark", [choice("mc"), short("sa"), free("fr")])
     provider.answers(text="I do not know.")
     headlines = {
-        "mc": 'expected "B", observed I do not know.',
-        "sa": 'expected [8, "eight"], observed I do not know.',
+        "mc": 'expected "B", observed (text of the reply)',
+        "sa": 'expected [8, "eight"], observed (text of the reply)',
         "fr": 'expected ["from California"] (nothing matched; accepted: none, F1 0.00; rejected: none, F1 0.00), '
-        "observed I do not know.",
+        "observed (text of the reply)",
     }
 
     for asks in ((), ("--helmbench-show-hidden",)):
@@ -191,7 +191,7 @@ def test_hidden_values_are_shown_only_to_who_asks(pytester: pytest.Pytester, pro
             for case in suite.iter("testcase")
             if (failure := case.find("failure")) is not None
         }
-        hidden = dict.fromkeys(headlines, "expected <redacted>, observed I do not know.")
+        hidden = dict.fromkeys(headlines, "expected <redacted>, observed (text of the reply)")
         assert messages == (headlines if asks else hidden)
         shown = [line for line in result.outlines if line in headlines.values()]
         assert shown == (list(headlines.values()) if asks else [])

@@ -18,6 +18,7 @@ from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.files.json_fields import a_mapping, a_text
 
 __all__ = ["All", "AllType", "Any", "AnyType"]
@@ -55,10 +56,10 @@ class _Combined(ReplyCheck):
         parts = [rule.evaluate(plain, reply, strict_json=strict_json) for rule in self.rules]
         passed = self.passes(part.passed for part in parts)
         told = [part for part in parts if not part.passed] or parts
-        observed = "; ".join(f"{part.rule}: {part.observed}" for part in told)
+        observed = "; ".join(f"{part.rule}: {full_observed(part)}" for part in told)
         reason = None if passed else next((part.reason for part in told if part.reason), None)
         parse = next((part.parse for part in parts if part.parse), None)
-        return Checked(passed, observed, reason, parse)
+        return Checked(passed, observed, reason, parse, any(part.observed_text for part in told))
 
     def takes_time(self, case: Case, reply: Reply) -> bool:
         """See `ReplyRule.takes_time`."""

@@ -8,7 +8,11 @@ from typing import ClassVar
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import TextType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import IGNORE_CASE, TextCheck
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import (
+    IGNORE_CASE,
+    Checked,
+    TextCheck,
+)
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import texts
@@ -31,6 +35,10 @@ class Equals(TextCheck):
         if self.ignore_case:
             return text.casefold() in {wanted.strip().casefold() for wanted in self.expected}
         return text in {wanted.strip() for wanted in self.expected}
+
+    def seen(self, text: str) -> Checked:
+        """See `TextCheck.seen`: the value of a field is no text."""
+        return Checked(self.holds(text), text, is_text=self.field is None)
 
     def wanted(self) -> str:
         """See `ReplyCheck.wanted`."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import TextType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import FIELD
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import TextCheck
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import Checked, TextCheck
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_text, a_whole_number
@@ -40,6 +40,10 @@ class Length(TextCheck):
         """See `TextCheck.holds`."""
         size = self._size(text.strip())
         return (self.least or 0) <= size and (self.most is None or size <= self.most)
+
+    def seen(self, text: str) -> Checked:
+        """See `TextCheck.seen`: people are told the size alone."""
+        return Checked(self.holds(text), f"{self._size(text.strip()):,} {self.unit}")
 
     def wanted(self) -> str:
         """See `ReplyCheck.wanted`."""

@@ -17,6 +17,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
+from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.judging.json_replies import read_reply
 
 __all__ = ["IGNORE_CASE", "Checked", "ReplyCheck", "TextCheck", "as_text"]
@@ -35,12 +36,14 @@ class Checked(NamedTuple):
         observed: For people: what came.
         reason: Why the reply is wrong for its form, whatever the polarity; None where it is sound.
         parse: How JSON was found; None where none was read.
+        is_text: What came is running text of the model, not the value of a field.
     """
 
     passed: bool
     observed: str
     reason: str | None = None
     parse: Parse | None = None
+    is_text: bool = False
 
 
 class ReplyCheck(ReplyRule):
@@ -67,6 +70,7 @@ class ReplyCheck(ReplyRule):
         passed = found.reason is None and found.passed is not inverted
         (rule_hash,) = self.hashes()
         wanted = self.wanted()
+        observed = excerpt(scrub(found.observed), OBSERVED_LIMIT)
         return Evaluation(
             criterion="",
             rule=self.type,
@@ -76,7 +80,8 @@ class ReplyCheck(ReplyRule):
             reason=found.reason,
             parse=found.parse,
             expected=scrub(f"not: {wanted}" if inverted else wanted),
-            observed=excerpt(scrub(found.observed), OBSERVED_LIMIT),
+            observed=HIDDEN_TEXT if found.is_text else observed,
+            observed_text=observed if found.is_text else None,
         )
 
 
@@ -98,20 +103,22 @@ class TextCheck(ReplyCheck):
     def holds(self, text: str) -> bool:
         """Return whether a text passes."""
 
+    def seen(self, text: str) -> Checked:
+        """Return the verdict on a text, and what people are told of it: the text itself."""
+        return Checked(self.holds(text), text, is_text=True)
+
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
         """See `ReplyCheck.checked`. A refusal, an empty reply and one that was cut are wrong for their form."""
         if self.field is None:
             reason = _text_fault(reply)
-            shown = form_fault(reason) if reason else reply.text
-            return Checked(reason is None and self.holds(reply.text), shown, reason)
+            return self.seen(reply.text) if reason is None else Checked(False, form_fault(reason), reason)
         reading = read_reply(reply.text, reply.finish_reason, reply.refusal, case.schema, strict=strict_json)
         if reading.reason is not None:
             return Checked(False, form_fault(reading.reason, reading.breach), reading.reason, reading.parse)
         value = field_value(reading.value, self.field)
         if isinstance(value, Missing):
             return Checked(False, f"(no field {self.field!r})", None, reading.parse)
-        text = as_text(value)
-        return Checked(self.holds(text), text, None, reading.parse)
+        return self.seen(as_text(value))._replace(parse=reading.parse)
 
     def data(self) -> JsonObject:
         """See `ReplyRule.data`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_helmbench.benchmarks.packs.families.family import Family, Trial
@@ -14,6 +15,7 @@ from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
+from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.judging.rubric import Criterion
 
 if TYPE_CHECKING:  # whoever only reads rows needs no sandbox
@@ -103,7 +105,7 @@ class TextFamily(Family):
         finding = self.finding(rule.task.public(), rule.task.evaluation(), text, parity=False)
         grounds = self.grounds(rule, finding, shows=shows) or ("passed" if finding.passed else "failed")
         said = f"; it says: {read.justification}" if shows and read.justification else ""
-        return self.row_evaluation(
+        judged = self.row_evaluation(
             rule,
             passed=read.passed,
             observed=finding.statement,
@@ -111,6 +113,7 @@ class TextFamily(Family):
             shows=shows,
             note=f"read by the marking model as {read.observed}{said}; by its words: {grounds}",
         )
+        return _of_text(judged)
 
     def evaluation(self, rule: PackRule, reply: Reply, *, shows: bool) -> Evaluation:
         """Hold a reply to a row: a new one, or one on record.
@@ -132,15 +135,16 @@ class TextFamily(Family):
             answer = formed_answer(rule.form, reply)
             if answer.reason is not None:
                 said = excerpt(" ".join(text[-_SAID:].split()), STATEMENT_LIMIT)
-                return self.row_evaluation(
+                judged = self.row_evaluation(
                     rule, passed=False, observed=said, reason=answer.reason, shows=shows
                 )
+                return _of_text(judged)
             text = answer.text
         finding = self.finding(task.public(), task.evaluation(), text, parity=rule.parity)
         reason = finding.reason
         if not finding.passed and reply.finish_reason == "length":
             reason = "truncated"
-        return self.row_evaluation(
+        judged = self.row_evaluation(
             rule,
             passed=finding.passed,
             observed=finding.statement,
@@ -149,6 +153,7 @@ class TextFamily(Family):
             note=self.grounds(rule, finding, shows=shows),
             parse=None if finding.certain or rule.parity else Parse.GUESSED,
         )
+        return _of_text(judged)
 
     def grounds(self, rule: PackRule, finding: AnswerFinding, *, shows: bool) -> str | None:
         """Return what a verdict rests on, for the record; hidden values only where they are asked for."""
@@ -168,3 +173,8 @@ class TextFamily(Family):
         for label, reply, must_pass in self.proofs(given, wanted, self.prompt(task)):
             passed = self.finding(given, wanted, reply, parity=rule.parity).passed
             yield Trial(label, must_pass, Verdict.PASSED if passed else Verdict.FAILED)
+
+
+def _of_text(judged: Evaluation) -> Evaluation:
+    """Return an evaluation whose observed words are the reply's own."""
+    return replace(judged, observed=HIDDEN_TEXT, observed_text=judged.observed) if judged.observed else judged
