@@ -54,7 +54,9 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
     seen = [
         (f"observed {evaluation.criterion}".strip(), quoted(evaluation.observed_text))
         for evaluation in outcome.evaluations
-        if evaluation.observed_text and not evaluation.passed and evaluation.observed_text not in outcome.excerpt
+        if evaluation.observed_text
+        and not evaluation.passed
+        and evaluation.observed_text not in outcome.excerpt
     ]
     judges = [
         (f"judge {evaluation.criterion}".strip(), quoted(evaluation.justification))

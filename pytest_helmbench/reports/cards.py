@@ -229,7 +229,7 @@ def _setting(value: object) -> str:
 
 
 def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str, object]:
-    """Return an evaluation by `EVALUATION_FIELDS`; with texts also the judge's words, and running text in `observed`."""
+    """Return an evaluation by `EVALUATION_FIELDS`; with texts also the judge's words and running text."""
     record: dict[str, object] = {name: getattr(evaluation, name) for name in EVALUATION_FIELDS}
     if not with_text:
         return record
