@@ -96,7 +96,7 @@ def test_what_words_alone_say_for_certain_about_free_answers_is_right(
 
 
 # Misjudged by words alone, of the replies that a person can tell; before the rules had seen them 53, 42, 10, 52,
-# 13, 26, 39, 11, 9, 10, 13 and 42.
+# 13, 26, 39, 11, 9, 10, 13, 42, 10 and 40.
 @pytest.mark.parametrize(
     ("table", "replies", "misjudged"),
     [
@@ -112,6 +112,8 @@ def test_what_words_alone_say_for_certain_about_free_answers_is_right(
         ("short_answer_unseen_10", 189, 2),
         ("short_answer_unseen_11", 189, 4),
         ("short_answer_unseen_12", 421, 15),
+        ("short_answer_unseen_13", 200, 10),
+        ("short_answer_unseen_14", 200, 40),
         ("short_answer_invented", 933, 27),
     ],
 )
