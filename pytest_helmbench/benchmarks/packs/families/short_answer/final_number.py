@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from pytest_helmbench.benchmarks.packs.families.short_answer.asides import ASIDE, with_asked_aside
+from pytest_helmbench.benchmarks.packs.families.short_answer.asides import with_asked_aside
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_clause
 from pytest_helmbench.benchmarks.packs.families.short_answer.counted import (
     number_counted,
     number_in_a_word,
 )
+from pytest_helmbench.benchmarks.packs.families.short_answer.explained import essence, without_number_asides
 from pytest_helmbench.benchmarks.packs.families.short_answer.number_found import NumberFound
+from pytest_helmbench.benchmarks.packs.families.short_answer.numbers_said import numbers_said
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import without_dates
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
-from pytest_helmbench.benchmarks.packs.families.text.number_words import HAS_NUMBER, number_words
+from pytest_helmbench.benchmarks.packs.families.text.number_words import HAS_NUMBER
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
 from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import symbols_behind
 from pytest_helmbench.benchmarks.packs.families.text.units import (
@@ -35,25 +37,6 @@ __all__ = ["last_number"]
 _TAIL = 2000
 """Characters of a statement, from its end, that numbers are looked for in."""
 _JOINING = any_of("and/or and or und oder et ou y o e и или as_well_as nor")
-_EXPLANATION = re.compile(
-    r"\s"
-    + any_of(
-        "because since when where if after before given due using at_a out_of per compared versus rather_than",
-        "instead_of not so_that including as for weil porque parce_que потому",
-    )
-    + r"\s|\sof\s(?:the|those|these|her|his|their)\s(?=\d)"
-    r"|\swhich\s(?!(?:is|equals|means|makes|gives|simplifies|reduces|rounds|comes|converts|becomes"
-    r"|corresponds|amounts|works|translates|adds)\s)"
-    r"|,\s(?!(?:mak|giv|bring|leav|yield|result|total|equal|reach|be|gett|produc|includ|mean|com)\w*ing\s)"
-    r"(?:\w{2,12}ing|unlike)\s"
-    r"|(?<=\S)\s*,?\s*因为|\sat\s(?=\d[\d.]*\s?(?:atm|bar|k?pa)(?!\w))"
-)
-_UNIT_BEFORE = re.compile(r"\d\s?[^\W\d]{1,12}$")
-_RESULT = re.compile(r"=\s?[-$€£]?\s?[\d.,]*\d")
-_SO = re.compile(
-    r"[,;.]\s(?:and\s)?(?:so|therefore|thus|hence|i\.e\.?|namely)(?!\w)|[;.]\s(?=(?:[^;.]|\.\d){0,80}=)"
-)
-_TIMES_AS_MUCH = re.compile(r",\s(?:that is|which is|or|i\.e\.)\s[^,;]{0,40}?(?:times|twice|half)\s[^;]*$")
 _BARE_END = re.compile(r"\s*(?:[.,;:!)]|\Z)")
 _PART_OF = re.compile(r"(?:of|from|for|than)\s[$€£]?$")
 _BOUND = re.compile(r"(?:[<>≤≥]|≠)\s?=?\s?[-+]?\s?$")
@@ -90,7 +73,6 @@ _CHANGE = re.compile(
     r"[^.]{0,40}\sfrom\s"
 )
 _ONLY_VALUES = re.compile(r"[\s\d.,;/&$€£¥%()+-]|and|or|[a-z]\s?=")
-_SUM_BEHIND = re.compile(r"\s*[$€£]?[-+]?[\d.,]+\s*=\s*[\d\s.,()]*[-+*/×÷·][\d\s.,()+*/×÷·-]*\.?\s*")
 _RANGE = re.compile(r"\s*[^\W\d]{0,12}\s*(?:-|~|to|bis|until|through)\s*[$€£¥]?\s*")
 _WORKS_ON = re.compile(
     rf"(?<!\w)(?:{any_of('so thus therefore hence then but or to actually rather wait no')}(?!\w)"
@@ -125,12 +107,12 @@ def last_number(statement: str, question: str) -> NumberFound:
     whole = with_asked_aside(
         _first_sentence(without_dates(statement[-_TAIL:], asked), question), asked_unit(asked)
     )
-    text = _essence(whole)
-    first = next(iter(_numbers(text)), None)
+    text = essence(whole)
+    first = next(iter(numbers_said(text)), None)
     if first is not None and not _begins_with(lowered(text), first):
-        text = _essence(_asked_part(whole, question, asked) or whole)
+        text = essence(_asked_part(whole, question, asked) or whole)
     low = lowered(text)
-    found = [number for number in _numbers(text) if not number.uncertainty]
+    found = [number for number in numbers_said(text) if not number.uncertainty]
     given = [*numbers(asked)]
     while len(found) > 1 and (
         _is_given(low, found[-1], asked)
@@ -193,7 +175,7 @@ def _main(low: str, found: Sequence[Number], asked: str) -> Number | None:
 
 def _asked_part(whole: str, question: str, asked: str) -> str | None:
     """Return the clause that speaks of what is asked, unless another one alone has a number in the unit asked for."""
-    part, unit = asked_clause(_without_asides(whole), question, has_value=HAS_NUMBER), asked_unit(asked)
+    part, unit = asked_clause(without_number_asides(whole), question, has_value=HAS_NUMBER), asked_unit(asked)
     if (
         part is not None
         and _ASKS_FOR_YEAR.search(asked) is not None
@@ -275,14 +257,6 @@ def _first_sentence(text: str, question: str) -> str:
     return text
 
 
-def _numbers(text: str) -> list[Number]:
-    """Return the numbers of a text; those written as words where it has no digits, fractions (`a fourth`) anywhere."""
-    digits, spelled = [*numbers(text)], [*number_words(lowered(text))]
-    low = lowered(text)
-    parts = [one for one in spelled if one.values[0].denominator != 1 or unit_of(low, one) is not None]
-    return sorted([*digits, *parts], key=lambda one: one.start) if digits else spelled
-
-
 def _spellings(scale: str) -> tuple[str, ...]:
     return scale, scale.rstrip("s"), f"{scale}s"
 
@@ -331,38 +305,6 @@ def _exact(low: str, found: Sequence[Number]) -> Number:
         place -= 1
         values = found[place].values[:1] + values
     return replace(found[place], values=values)
-
-
-def _essence(text: str) -> str:
-    """Return a statement without asides and explanations of its number."""
-    if _SUM_BEHIND.fullmatch(text) is not None:
-        text = text.partition("=")[0]
-    text = _TIMES_AS_MUCH.sub("", _without_asides(text))
-    first = next(iter(_numbers(text)), None)
-    low = lowered(text)
-    explained = None if first is None else _explanation(low, first.end)
-    if explained is None or (explained[0].strip() == "for" and _RESULT.search(low, explained.end())):
-        return text
-    concluded = _SO.search(low, explained.end())
-    if concluded is not None and next(iter(_numbers(text[concluded.end() :])), None) is not None:
-        return text[concluded.end() :]
-    return text[: explained.start()]
-
-
-def _explanation(low: str, start: int) -> re.Match[str] | None:
-    """Return where what explains a number begins; `per` in `60 miles per hour` does not."""
-    for found in _EXPLANATION.finditer(low, start):
-        if low[found.start() - 1] == ";":
-            continue  # it explains what follows
-        if found[0].strip() != "per" or _UNIT_BEFORE.search(low, 0, found.start()) is None:
-            return found
-    return None
-
-
-def _without_asides(text: str) -> str:
-    """Return a text without what stands in brackets, unless its numbers are all there."""
-    without = ASIDE.sub("", text)
-    return text if next(iter(_numbers(without)), None) is None else without
 
 
 def _is_given(low: str, number: Number, asked: str) -> bool:

@@ -1,0 +1,65 @@
+"""What a short_answer statement says of its number, without asides and explanations of it."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.asides import ASIDE
+from pytest_helmbench.benchmarks.packs.families.short_answer.numbers_said import numbers_said
+from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
+from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of
+
+__all__ = ["essence", "without_number_asides"]
+
+_EXPLANATION = re.compile(
+    r"\s"
+    + any_of(
+        "because since when where if after before given due using at_a out_of per compared versus rather_than",
+        "instead_of not so_that including as for weil porque parce_que потому",
+    )
+    + r"\s|\sof\s(?:the|those|these|her|his|their)\s(?=\d)"
+    r"|\swhich\s(?!(?:is|equals|means|makes|gives|simplifies|reduces|rounds|comes|converts|becomes"
+    r"|corresponds|amounts|works|translates|adds)\s)"
+    r"|,\s(?!(?:mak|giv|bring|leav|yield|result|total|equal|reach|be|gett|produc|includ|mean|com)\w*ing\s)"
+    r"(?:\w{2,12}ing|unlike)\s"
+    r"|(?<=\S)\s*,?\s*因为|\sat\s(?=\d[\d.]*\s?(?:atm|bar|k?pa)(?!\w))"
+)
+_UNIT_BEFORE = re.compile(r"\d\s?[^\W\d]{1,12}$")
+_RESULT = re.compile(r"=\s?[-$€£]?\s?[\d.,]*\d")
+_SO = re.compile(
+    r"[,;.]\s(?:and\s)?(?:so|therefore|thus|hence|i\.e\.?|namely)(?!\w)|[;.]\s(?=(?:[^;.]|\.\d){0,80}=)"
+)
+_TIMES_AS_MUCH = re.compile(r",\s(?:that is|which is|or|i\.e\.)\s[^,;]{0,40}?(?:times|twice|half)\s[^;]*$")
+_SUM_BEHIND = re.compile(r"\s*[$€£]?[-+]?[\d.,]+\s*=\s*[\d\s.,()]*[-+*/×÷·][\d\s.,()+*/×÷·-]*\.?\s*")
+
+
+def essence(text: str) -> str:
+    """Return a statement without asides and explanations of its number."""
+    if _SUM_BEHIND.fullmatch(text) is not None:
+        text = text.partition("=")[0]
+    text = _TIMES_AS_MUCH.sub("", without_number_asides(text))
+    first = next(iter(numbers_said(text)), None)
+    low = lowered(text)
+    explained = None if first is None else _explanation(low, first.end)
+    if explained is None or (explained[0].strip() == "for" and _RESULT.search(low, explained.end())):
+        return text
+    concluded = _SO.search(low, explained.end())
+    if concluded is not None and next(iter(numbers_said(text[concluded.end() :])), None) is not None:
+        return text[concluded.end() :]
+    return text[: explained.start()]
+
+
+def _explanation(low: str, start: int) -> re.Match[str] | None:
+    """Return where what explains a number begins; `per` in `60 miles per hour` does not."""
+    for found in _EXPLANATION.finditer(low, start):
+        if low[found.start() - 1] == ";":
+            continue  # it explains what follows
+        if found[0].strip() != "per" or _UNIT_BEFORE.search(low, 0, found.start()) is None:
+            return found
+    return None
+
+
+def without_number_asides(text: str) -> str:
+    """Return a text without what stands in brackets, unless its numbers are all there."""
+    without = ASIDE.sub("", text)
+    return text if next(iter(numbers_said(without)), None) is None else without
