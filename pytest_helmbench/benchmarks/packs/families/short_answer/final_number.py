@@ -242,7 +242,13 @@ def _restated(text: str, question: str) -> str | None:
     said = [*numbers(first)]
     has_all = all(any(one.equals(other) for other in said) for one in given)
     has_new = any(not any(one.equals(other) for other in given) for one in said)
-    return first if has_all and has_new else None
+    return first if has_all and has_new and not _counts_first(rest, first, lowered(question)) else None
+
+
+def _counts_first(rest: str, first: str, asked: str) -> bool:
+    """Return whether a rest has a number of what the question counts, and the first sentence has none."""
+    counted = (number_counted(lowered(part), [*numbers(part)], asked) for part in (rest, first))
+    return next(counted) is not None and next(counted) is None
 
 
 def _first_sentence(text: str, question: str) -> str:
