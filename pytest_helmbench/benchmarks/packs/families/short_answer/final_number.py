@@ -75,11 +75,17 @@ _CHANGE = re.compile(
 _ONLY_VALUES = re.compile(r"[\s\d.,;/&$€£¥%()+-]|and|or|[a-z]\s?=")
 _RANGE = re.compile(r"\s*[^\W\d]{0,12}\s*(?:-|~|to|bis|until|through)\s*[$€£¥]?\s*")
 _WORKS_ON = re.compile(
-    rf"(?<!\w)(?:{any_of('so thus therefore hence then but or to actually rather wait no')}(?!\w)"
+    rf"(?<!\w)(?:{any_of('so thus therefore hence then but or to actually rather wait no i.e')}(?!\w)"
     r"|(?:giv|mak|leav|add|total|plus|minus)\w*)|[=*×]|\s-\s"
 )
 """Behind a number that counts what is asked: another one may be meant."""
+_GOES_ON = re.compile(rf"{_WORKS_ON.pattern}|(?<!\w)(?:of (?:which|whom|them|those|these))(?!\w)")
+"""Behind a total: something else may be meant."""
 _IN_TOTAL = re.compile(r"(?:\s[^\W\d]+){0,2}\s(?:in total|altogether|in all)(?!\w)")
+_TOTAL_BEHIND = re.compile(
+    rf"[,;]\s(?:(?:or|for|so|i\.e\.|which is|that is)\s)?[\d.,]{{0,20}}\d{_IN_TOTAL.pattern}"
+)
+"""`23 pairs, 46 in total`: it belongs to the clause before it."""
 _ROUNDED_IN_OTHER_UNIT = Fraction(5, 1000)
 _YEARS = range(1000, 2200)
 _ASKS_FOR_YEAR = re.compile(
@@ -112,7 +118,7 @@ def last_number(statement: str, question: str) -> NumberFound:
     if first is not None and not _begins_with(lowered(text), first):
         text = essence(_asked_part(whole, question, asked) or whole)
     low = lowered(text)
-    found = [number for number in numbers_said(text) if not number.uncertainty]
+    found = [number for number in numbers_said(text, asked) if not number.uncertainty]
     given = [*numbers(asked)]
     while len(found) > 1 and (
         _is_given(low, found[-1], asked)
@@ -163,9 +169,9 @@ def _main(low: str, found: Sequence[Number], asked: str) -> Number | None:
 
     None for none of these.
     """
-    total = [one for one in found if _IN_TOTAL.match(low, one.end) is not None]
-    if len(found) > 1 and len(total) == 1:
-        return total[0]
+    total = [(one, said.end()) for one in found if (said := _IN_TOTAL.match(low, one.end)) is not None]
+    if len(found) > 1 and len(total) == 1 and _GOES_ON.search(low, total[0][1]) is None:
+        return total[0][0]
     if len(found) > 1 and not any(map(str.isdigit, asked)):
         counted = number_counted(low, found, asked)
         if counted is not None and _WORKS_ON.search(low, counted.end) is None:
@@ -181,6 +187,8 @@ def _asked_part(whole: str, question: str, asked: str) -> str | None:
         and _ASKS_FOR_YEAR.search(asked) is not None
         and not any(map(_is_year, numbers(part)))
     ):
+        return None
+    if part is not None and _TOTAL_BEHIND.match(lowered(whole.partition(part)[2])) is not None:
         return None
     if part is None or unit is None:
         return part

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from pytest_helmbench.benchmarks.packs.families.short_answer.counted import number_counted
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
@@ -10,9 +13,42 @@ from pytest_helmbench.benchmarks.packs.families.text.units import unit_of
 __all__ = ["numbers_said"]
 
 
-def numbers_said(text: str) -> list[Number]:
-    """Return the numbers of a text; those written as words where it has no digits, fractions (`a fourth`) anywhere."""
-    digits, spelled = [*numbers(text)], [*number_words(lowered(text))]
+_LAST_WORD = re.compile(r"\s*(?:in (?:total|all)|altogether)?[\s.!*)]*\Z")
+_NO_RESULT = re.compile(
+    r"(?<!\w)(?:the|these|those|other|others|of|or|and|nor|by|in|into|per|for|than|from|at|between|all|both|only|up to"
+    r"|another|each|every|last|first|next|grade|chapter|over|not|number|no\.|(?<!up )(?<!left )with"
+    r"|times|plus|minus)\s(?:[^\W\d]+ed\s)?$|[-+*×÷/(]\s?$"
+)
+"""Before a number word: it says something beside the result."""
+
+
+def numbers_said(text: str, asked: str = "") -> list[Number]:
+    """Return the numbers of a text; those in words where it has no digits, and where they must be meant.
+
+    That are fractions (`a fourth`), amounts in a unit, what a text ends with, and what counts the thing that a question
+    counts where no number in digits does.
+
+    Args:
+        text: Plain.
+        asked: The question in lower case; empty for none.
+    """
     low = lowered(text)
-    parts = [one for one in spelled if one.values[0].denominator != 1 or unit_of(low, one) is not None]
-    return sorted([*digits, *parts], key=lambda one: one.start) if digits else spelled
+    digits, spelled = [*numbers(text)], [*number_words(low)]
+    if not digits:
+        return spelled
+    meant = [
+        one
+        for one in spelled
+        if one.values[0].denominator != 1 or unit_of(low, one) is not None or _is_result(low, one)
+    ]
+    if asked and number_counted(low, digits, asked) is None:
+        counted = number_counted(low, spelled, asked)
+        meant += [counted] if counted is not None and counted not in meant else []
+    return sorted([*digits, *meant], key=lambda one: one.start)
+
+
+def _is_result(low: str, number: Number) -> bool:
+    """Return whether a number in words is what a text ends with: `has to book six.`"""
+    return _LAST_WORD.match(low, number.end) is not None and (
+        _NO_RESULT.search(low, max(0, number.start - 30), number.start) is None
+    )
