@@ -11,6 +11,7 @@ from pytest_helmbench.benchmarks.packs.families.text.calendar_words import (
     is_day,
     is_month_of_year,
     is_time,
+    with_noon_as_time,
     with_plain_dates,
     with_plain_days,
     with_plain_months,
@@ -56,7 +57,7 @@ def steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
         yield with_plain_months
     elif any(map(is_day, answers)):
         yield with_plain_days
-    times = [time for answer in answers if is_time(time := without_next_day(answer))]
+    times = [time for answer in answers if is_time(time := with_noon_as_time(without_next_day(answer)))]
     if times:
         yield without_next_day
         yield with_whole_day_times if all(map(has_half, times)) else with_plain_times

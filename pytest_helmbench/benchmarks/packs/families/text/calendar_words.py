@@ -14,6 +14,7 @@ __all__ = [
     "is_day",
     "is_month_of_year",
     "is_time",
+    "with_noon_as_time",
     "with_plain_dates",
     "with_plain_days",
     "with_plain_months",
@@ -41,7 +42,7 @@ _WEEKDAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+(?:the\s+)?)?"
 _DATES = tuple(
     re.compile(rf"(?<![\w-]){_WEEKDAY}(?:the\s+)?{pattern}", re.IGNORECASE)
     for pattern in (
-        rf"{_MONTH}\s+{_DAY},?\s+(?:of\s+)?{_YEAR}",
+        rf"{_MONTH}\s+(?:the\s+)?{_DAY},?\s+(?:of\s+)?{_YEAR}",
         rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}",
         r"(?P<month>0?[1-9]|1[0-2])/(?P<day>0?[1-9]|[12]\d|3[01])/(?P<year>[12]\d{3})(?![\d/])",
         r"(?P<day>1[3-9]|2\d|3[01])[/.](?P<month>0?[1-9]|1[0-2])[/.](?P<year>[12]\d{3})(?![\d/])",
@@ -51,7 +52,7 @@ _DATES = tuple(
 )
 _DAYS = tuple(
     re.compile(rf"(?<![\w-]){_WEEKDAY}(?:the\s+)?{pattern}(?:,?\s+[12]\d{{3}}(?!\d))?", re.IGNORECASE)
-    for pattern in (rf"{_MONTH}\s+{_DAY}", rf"{_DAY}\s+(?:of\s+)?{_MONTH}")
+    for pattern in (rf"{_MONTH}\s+(?:the\s+)?{_DAY}", rf"{_DAY}\s+(?:of\s+)?{_MONTH}")
 )
 _MONTH_OF_YEAR = re.compile(
     rf"(?<![\w-]){_MONTH},?\s+(?:of\s+|in\s+)?(?:the\s+year\s+)?{_YEAR}", re.IGNORECASE
@@ -59,9 +60,14 @@ _MONTH_OF_YEAR = re.compile(
 _ISO_DATE = re.compile(r"(?<![\w-])(?P<year>[12]\d{3})-(?P<month>\d\d)-\d\d(?![\d-])")
 _TIME = re.compile(
     r"(?<![\d:.])(?P<hour>[01]?\d|2[0-3])(?:(?:[:.]|\s?h\s?)(?P<minute>[0-5]\d))?(?![\d:])"
-    r"(?:\s?(?P<half>[ap])\.?\s?m\b\.?|\s?(?:o'clock\s)?in the (?P<part>morning|afternoon|evening))?",
+    r"(?:\s?(?P<half>[ap])\.?\s?m\b\.?|\s?(?:o'clock\s)?(?:in the|at) (?P<part>morning|afternoon|evening|night))?",
     re.IGNORECASE,
 )
+_MIDNIGHT = re.compile(
+    r"(?<![\w:.])(?:(?:12(?:[:.]00)?\s(?:o'clock\s)?)?midnight|24[:.]00)(?![\w:])", re.IGNORECASE
+)
+_NOON = re.compile(r"(?<![\w:.])(?:12(?:[:.]00)?\s(?:o'clock\s)?)?(?:noon|midday)(?!\w)", re.IGNORECASE)
+_LAST_AT_NIGHT = 4
 
 _NEXT_DAY = re.compile(
     r"(?<=[\dpam.*])\s?,?\s\(?(?:on\s|of\s)?(?:the\s)?(?:next|following)\s(?:day|morning|afternoon|evening)\)?",
@@ -74,6 +80,11 @@ _ORDINALS = (*ORDINAL_WORDS, "twentieth")
 _ORDINAL_DAY = re.compile(
     rf"(?<![\w-])(?:(?P<tens>twenty|thirty)[- ])?(?P<ordinal>{'|'.join(_ORDINALS)})"
     rf"(?=\s(?:of\s)?{_MONTH.replace('?P<month>', '?:')})",
+    re.IGNORECASE,
+)
+_ORDINAL_BEHIND = re.compile(
+    rf"(?<![\w-])(?P<lead>(?=(?-i:[A-Z])){_MONTH}\s+(?:the\s+)?)"
+    rf"(?:(?P<tens>twenty|thirty)[- ])?(?P<ordinal>{'|'.join(_ORDINALS)})(?![\w-])",
     re.IGNORECASE,
 )
 _ASKS_FOR_DATE = re.compile(r"(?<!\w)(?:dates?|days?|year|years|when|century|decade|birthday)(?!\w)")
@@ -103,7 +114,7 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _OCLOCK = re.compile(
-    rf"(?<!\w)(?P<hour>{'|'.join(_HOURS)})(?=\s(?:o'clock|[ap]\.?m\b|in the (?:morning|afternoon|evening)))",
+    rf"(?<!\w)(?P<hour>{'|'.join(_HOURS)})(?=\s(?:o'clock|[ap]\.?m\b|(?:in the|at) (?:morning|afternoon|evening|night)))",
     re.IGNORECASE,
 )
 
@@ -137,12 +148,17 @@ def without_next_day(text: str) -> str:
 
 def with_plain_dates(text: str) -> str:
     """Return a text with every date as year, month, day."""
-    text = _ORDINAL_DAY.sub(_day, text)
+    text = _with_digit_days(text)
     for pattern in _DATES:
         text = pattern.sub(
             lambda found: f"{found['year']}-{_month(found['month']):02}-{int(found['day']):02}", text
         )
     return text
+
+
+def _with_digit_days(text: str) -> str:
+    """Return a text with the day in digits where it is an ordinal before or behind its month."""
+    return _ORDINAL_BEHIND.sub(lambda found: f"{found['lead']}{_day(found)}", _ORDINAL_DAY.sub(_day, text))
 
 
 def _day(found: re.Match[str]) -> str:
@@ -160,6 +176,7 @@ def with_plain_months(text: str) -> str:
 
 def with_plain_days(text: str) -> str:
     """Return a text with every date without its year, as month and day."""
+    text = _with_digit_days(text)
     for pattern in _DAYS:
         text = pattern.sub(lambda found: f"{MONTHS[_month(found['month']) - 1]}-{int(found['day']):02}", text)
     return text
@@ -168,14 +185,19 @@ def with_plain_days(text: str) -> str:
 def has_half(text: str) -> bool:
     """Return whether a time of day says which half of the day it is in."""
     found = _TIME.fullmatch(text.strip(" "))
-    return found is not None and (found["half"] is not None or int(found["hour"]) > 12)
+    return found is not None and (found["half"] is not None or not 0 < int(found["hour"]) < 13)
+
+
+def with_noon_as_time(text: str) -> str:
+    """Return a text with midnight as `12:00 am` and noon as `12:00 pm`."""
+    return _NOON.sub("12:00 pm", _MIDNIGHT.sub("12:00 am", text))
 
 
 def with_whole_day_times(text: str) -> str:
     """Return a text with every time of day that says its half of the day in hours from 0 to 23."""
     return _WITH_HALF.sub(
         lambda found: f"{int(found[1]) % 12 + (12 if found[3] == 'p' else 0)}:{found[2]}",
-        with_plain_times(text),
+        with_plain_times(with_noon_as_time(text)),
     )
 
 
@@ -217,7 +239,9 @@ def _month(written: str) -> int:
 
 
 def _time(found: re.Match[str]) -> str:
-    half = found["half"] or {"m": "a", "a": "p", "e": "p"}.get((found["part"] or " ")[0].lower(), "")
+    small = int(found["hour"]) % 12 <= _LAST_AT_NIGHT
+    parts = {"m": "a", "a": "p", "e": "p", "n": "a" if small else "p"}
+    half = found["half"] or parts.get((found["part"] or " ")[0].lower(), "")
     said = (
         ":" in found[0]
         or found[0] == found.string.strip(" .")
