@@ -22,6 +22,12 @@ _NONE = re.compile(
 _HAS_NO = re.compile(
     r"(?<!\w)(?:no|zero|not a single|n't (?:have )?any|without any)\s(?:known\s|natural\s|such\s)?(?P<noun>[^\W\d]+)"
 )
+_COUPLE = re.compile(
+    r"(?:^\W*|(?<!\w)(?:is|are|has|have|had|was|were|of|just|only|exactly|about|takes?|needs?|makes?)\s)an?\s"
+    r"(?:small |mere |tiny )?(?P<couple>pair|couple|trio)(?:\sof|$|(?=[\s.,;:]))"
+)
+"""`A pair of small ones`."""
+_COUPLES = {"pair": 2, "couple": 2, "trio": 3}
 _VERBS = word_set("does has is was")
 _TIMES = {"once": 1, "twice": 2, "thrice": 3}
 _HOW_OFTEN = re.compile(r"(?<!\w)how (?:many times|often)(?!\w)")
@@ -48,7 +54,7 @@ def number_counted(low: str, found: Sequence[Number], asked: str) -> Number | No
 
 
 def number_in_a_word(low: str, asked: str) -> int | None:
-    """Return the number that a statement without numbers says: 0 for `it has no moons`, 2 for `twice`."""
+    """Return the number that a statement without numbers says: 0 for `it has no moons`, 2 for `twice`, `a pair`."""
     if _HOW_OFTEN.search(asked) is not None:
         often = _OFTEN.findall(low)
         return _TIMES[often[0]] if len(often) == 1 else None
@@ -57,6 +63,9 @@ def number_in_a_word(low: str, asked: str) -> int | None:
         return None
     if _NONE.match(low) is not None:
         return 0
+    couples = [*_COUPLE.finditer(low)]
+    if len(couples) == 1:
+        return _COUPLES[couples[0]["couple"]]
     return 0 if any(stem(found["noun"]) == noun for found in _HAS_NO.finditer(low)) else None
 
 

@@ -114,7 +114,8 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _OCLOCK = re.compile(
-    rf"(?<!\w)(?P<hour>{'|'.join(_HOURS)})(?=\s(?:o'clock|[ap]\.?m\b|(?:in the|at) (?:morning|afternoon|evening|night)))",
+    rf"(?<!\w)(?P<hour>{'|'.join(_HOURS)})"
+    r"(?=\s(?:o'clock|[ap]\.?m\b|(?:in the|at) (?:morning|afternoon|evening|night)))",
     re.IGNORECASE,
 )
 

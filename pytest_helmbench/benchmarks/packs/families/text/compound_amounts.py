@@ -27,6 +27,27 @@ _PARTS_IN_WORDS = {
 _AND_PART = re.compile(
     rf"(?<![\w.,/])(?P<whole>\d{{1,6}})\sand\s(?P<part>{'|'.join(_PARTS_IN_WORDS)})(?!\w)", re.IGNORECASE
 )
+_NOUNS = (
+    "hour|day|week|year|month|minute|mile|metre|meter|kilometre|kilometer|litre|liter|pound|kilo|dollar|euro"
+)
+_ONE_AND = re.compile(
+    rf"(?<![\w-])(?P<one>an?|one|{'|'.join(WRITTEN_NUMBERS[2:13])}|\d{{1,4}})\s(?P<unit>{_NOUNS})s?\sand\s"
+    rf"(?P<part>{'|'.join(_PARTS_IN_WORDS)})(?!\w)",
+    re.IGNORECASE,
+)
+"""`an hour and a half`."""
+_PART_OF_ONE = re.compile(
+    rf"(?<![\w-])(?P<part>half|(?:three|two)-(?:quarter|third)s|{'|'.join(_PARTS_IN_WORDS)})\s(?:of\s)?(?:an?|one)\s(?P<unit>{_NOUNS})(?![\w-])",
+    re.IGNORECASE,
+)
+"""`half an hour`, `three quarters of an hour`."""
+_HAS_PART = re.compile("half|quarter|third", re.IGNORECASE)
+_HALF_DOZEN = re.compile(r"(?<![\w-])half(?:\sa\s|[\s-])dozen(?!\w)", re.IGNORECASE)
+_ONE_AND_MORE = re.compile(
+    rf"(?<![\w-])an?\s(?P<unit>{_NOUNS})(?=,?\sand\s(?:\d|(?:{'|'.join(WRITTEN_NUMBERS)})(?!\w)))",
+    re.IGNORECASE,
+)
+"""`an hour and 20 minutes`."""
 _PENCE = re.compile(
     r"(?<![\w.,])(?:£\s?)?(?P<pounds>\d{1,6})(?:\spounds?)?\s?,?\s?(?:and\s)?(?P<pence>\d\d)\s?(?:pence|p)(?!\w)",
     re.IGNORECASE,
@@ -68,14 +89,28 @@ _CLOCK = re.compile(r"\s*(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)\s?(?:hours|hrs|
 
 def with_one_unit(text: str) -> str:
     """Return a text whose amounts in several units are in the smallest that each of them has."""
-    if "half" in text or "quarter" in text or "third" in text:
+    if _HAS_PART.search(text) is not None:
+        text = _HALF_DOZEN.sub("six", text)
         text = _AND_PART.sub(lambda found: f"{found['whole']} {_PARTS_IN_WORDS[found['part'].lower()]}", text)
+        text = _PART_OF_ONE.sub(_part_of_one, _ONE_AND.sub(_one_and_part, text))
+    text = _ONE_AND_MORE.sub(r"1 \g<unit>", text) if " and " in text else text
     text = _PENCE.sub(r"£\g<pounds>.\g<pence>", text) if "pence" in text or "£" in text else text
     if _FIRST.search(text) is None:
         return text
     for pattern, factors, names in _KINDS:
         text = pattern.sub(partial(_joined, factors=factors, names=names), text)
     return text
+
+
+def _one_and_part(found: re.Match[str]) -> str:
+    one = found["one"].lower()
+    whole = Fraction(1) if one in ("a", "an") else _amount(one)
+    part = _PARTS_IN_WORDS[found["part"].lower()]
+    return found[0] if whole is None else f"{whole} {part} {found['unit']}s"
+
+
+def _part_of_one(found: re.Match[str]) -> str:
+    return f"{_PARTS_IN_WORDS.get(found['part'].lower().replace('-', ' '), '1/2')} {found['unit']}"
 
 
 def has_parts(text: str) -> bool:

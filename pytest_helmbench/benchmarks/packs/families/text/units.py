@@ -83,9 +83,15 @@ _LIST: tuple[tuple[str, str, str, str, str], ...] = (
     ("volume", "metric", "1000", "m³ m^3 cubic_metres cubic_meters", ""),
     ("volume", "metric", "0.001", "cm³ cm^3 cubic_centimetres cubic_centimeters", ""),
     ("speed", "metric", "1", "m/s mps metres_per_second meters_per_second", ""),
-    ("speed", "metric", "5/18", "km/h kph kmh km/hr kilometres_per_hour kilometers_per_hour km_per_hour", ""),
+    (
+        "speed",
+        "metric",
+        "5/18",
+        "km/h kph kmh km/hr kilometres_per_hour kilometers_per_hour km_per_hour",
+        "",
+    ),
     ("speed", "metric", "1000", "km/s kilometres_per_second kilometers_per_second", ""),
-    ("speed", "imperial", "0.44704", "mph mi/h miles_per_hour", ""),
+    ("speed", "imperial", "0.44704", "mph mi/h miles_per_hour miles_an_hour", ""),
     ("money", "usd", "1", "dollars usd", "dollar $"),
     ("money", "eur", "1", "euros eur", "euro €"),
     ("money", "gbp", "1", "sterling gbp", "£"),
@@ -120,7 +126,7 @@ _COUNTED = re.compile(
 )
 """`how many pages does he read in four weeks` asks for no weeks."""
 _ASKS_FOR_SHARE = re.compile(
-    r"(?<!\w)(?:(?:what|which)\s(?:fraction|share|proportion|percentage|percent|part)|ratio|probability)(?!\w)"
+    r"(?<!\w)(?:(?:what|which)\s(?:fraction|share|proportion|percentage|percent|part)|as a (?:fraction|share|proportion)|ratio|probability)(?!\w)"
 )
 _ASKS_FOR_KIND = (
     ("money", re.compile(r"(?<!\w)(?:costs?|prices?|pays?|earns?|spends?)(?!\w)")),
