@@ -6,8 +6,8 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import partial
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.written_names import steps_of_names
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_times import (
     steps_of_scores,
     steps_of_times,
@@ -18,15 +18,9 @@ from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
     with_one_unit,
 )
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
-from pytest_helmbench.benchmarks.packs.families.text.number_words import (
-    ORDINAL_WORDS,
-    has_ordinal,
-    with_plain_ordinals,
-)
 from pytest_helmbench.benchmarks.packs.families.text.numbers import from_value
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
 from pytest_helmbench.benchmarks.packs.families.text.units import is_other_money
-from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of
 from pytest_helmbench.benchmarks.packs.families.text.wording import whole_places
 
 __all__ = [
@@ -55,12 +49,6 @@ _POWERS = (
 )
 _SUBTITLE = re.compile(r"[;,]\sor,?\s(?:The|A|An)\s[^.;:\n]{1,80}")
 """`Moby-Dick; or, The Whale`: the other half of an old title."""
-_CHARGES = {
-    **dict.fromkeys(("+", "pos"), "positive"),
-    **dict.fromkeys(("-", "−", "–", "neg"), "negative"),
-}
-_CHARGE_WORD = re.compile(r"(?<=\s)(neg|pos)\.?(?!\w)")
-_CHARGE = re.compile(r"(?<=[A-Z])\s?([-+−–])(?:\s?(?:positive|negative))?(?!\w)")
 _SIGN = re.compile(r"(?:(?<=[\d)²³])|(?<=[\W\d][a-z]))\s?([-+−–])\s?(?=[\d(]|[a-z](?![a-z]))")
 _RANGE = re.compile(r"[\d.,]+(?:\s?[a-z])?\s?-\s?[\d.,]+\s[a-z]")
 _GOES_ON = re.compile(r"(?<=\d)\s?[b-hj-z](?![a-z])")
@@ -73,27 +61,6 @@ _SUM = re.compile(rf"(?<![\w^*/().+-])-?{_ONE_TERM}(?:[-+]{_ONE_TERM}){{1,8}}(?!
 _FACTOR = re.compile(r"\([^()]{1,40}\)")
 _FACTORS = re.compile(r"\([^()]{1,40}\)(?:\s?[*·×]?\s?\([^()]{1,40}\))+")
 _ODDS = re.compile(r"(?<![\d.,])(\d{1,9})\s(?:in|out of|over)\s(\d{1,9})(?![\d.,]\d)")
-_NUMERALS = (
-    "I",
-    "II",
-    "III",
-    "IV",
-    "V",
-    "VI",
-    "VII",
-    "VIII",
-    "IX",
-    "X",
-    "XI",
-    "XII",
-    "XIII",
-    "XIV",
-    "XV",
-    "XVI",
-)
-_ORDINALS = ORDINAL_WORDS[: len(_NUMERALS)]
-_REGNAL = re.compile(rf"(?<=\w)\sthe\s(?P<ordinal>{'|'.join(_ORDINALS)})(?!\w)", re.IGNORECASE)
-_NUMERAL = re.compile(rf"(?<=\w)\s(?:{one_of(_NUMERALS)})(?!\w)")
 _ROOT = re.compile(
     r"\\sqrt\s*(?:\{\s*(\w+)\s*\}|(\w))|(?<![a-z])sqrt\s?\(?\s*(\w+)\)?|√\s?\(\s*(\w+)\s*\)"
     r"|(?:the\s)?square\sroot\sof\s(\w+)",
@@ -107,60 +74,8 @@ _PI = re.compile(
 
 _PI_SIGN, _PI_TIMES_LETTER = re.compile("[π𝜋]"), re.compile("[π𝜋](?=[a-z])")
 _PI_TIMES = re.compile(r"(?<![\w^])(?<![*/+-]\s)pi\s?[*·×]\s?(\d{1,15}(?:/\d{1,9})?)(?![\w.^*])")
-_NOUN = re.compile(r"[a-z]{3,20}")
-"""One word in small letters: `ohm` may be said as `ohms`."""
-_LATIN = tuple(
-    pair
-    for one, many in (("on", "a"), ("um", "a"), ("us", "i"), ("is", "es"))
-    for pair in ((one, many), (many, one))
-)
-_ROMAN = {
-    numeral: str(value) for value, numeral in enumerate(("I", "II", "III", "IV", "V", "VI", "VII", "VIII"), 1)
-}
-_NUMBERED_NAME = re.compile(rf"(?<![\w'])(?P<name>[A-Z]\w+)\s(?P<numeral>{one_of(_ROMAN)})(?![\w'])")
-_HAS_NUMBERED_NAME = re.compile(r"[A-Z]\w+\s[1-8]")
-_SHORT_COUNTRIES = (
-    ("United States", re.compile(r"(?<!\w)(?:USA?(?!\w)|U\.\s?S\.(?:\s?A\.)?)(?!\s?\$)")),
-    ("United Kingdom", re.compile(r"(?<!\w)(?:UK(?!\w)|U\.\s?K\.)")),
-)
 _LEGAL_FORM = re.compile(
     r"(?<=\w),?\s(?:Inc|Ltd|LLC|L\.L\.C|GmbH|plc|PLC|Corp|Co)\b(?:\.(?!\s*[A-Z\n]|\s*$)|\.(?=\s*$))?"
-)
-_LONG_TITLES = {
-    "Dr": "Doctor",
-    "Mr": "Mister",
-    "Prof": "Professor",
-    "Capt": "Captain",
-    "Sgt": "Sergeant",
-    "Col": "Colonel",
-}
-_TITLE = re.compile(rf"(?<!\w)({one_of([*_LONG_TITLES, *_LONG_TITLES.values()])})(?:\.|(?!\w))(?=\s[A-ZÀ-Þ])")
-_HUNDREDS = re.compile(r"(?:(?:mid|early|late|early to mid)[- ])?(?<![\d.,])(\d{1,2})00s(?!\w)")
-_TWO_LETTERS = {
-    "ä": "ae",
-    "ö": "oe",
-    "ü": "ue",
-    "Ä": "Ae",
-    "Ö": "Oe",
-    "Ü": "Ue",
-    "ß": "ss",
-    "ø": "oe",
-    "å": "aa",
-}
-_UMLAUT = re.compile(f"[{''.join(_TWO_LETTERS)}]")
-_FIRST_NUMBERS = ("one", "two", "three", "four", "five")
-_RANK = re.compile(
-    rf"(?:(?<!\w)(?:number|no\.?)\s|#)(\d{{1,3}}|{'|'.join(_FIRST_NUMBERS)})(?!\w)", re.IGNORECASE
-)
-_SPELT_TWO_WAYS = re.compile(
-    r"i[sz](?:e|ing|at)|[^\W\d_]{3}ou?r(?![a-z]{5})|[bt](?:re|er)s?(?!\w)|en[cs]e|rogram"
-)
-_SPELLINGS = (
-    (re.compile(r"(?<=[^\W\d_]{4})is(?=(?:e[drs]?|ing|ations?|ational)(?!\w))"), "iz"),
-    (re.compile(r"(?<=[^\W\d_]{3})our(?=(?:s|ed|ing|ful|ite|able|less)?(?!\w))"), "or"),
-    (re.compile(r"(?<=[^\W\d_]{2}[bt])re(?=s?(?!\w))"), "er"),
-    (re.compile(r"(?<=efen|ffen|icen)c(?=es?(?!\w))"), "s"),
-    (re.compile(r"(?<=rogram)me(?=s?(?!\w))"), ""),
 )
 _DOLLAR_SIGN = re.compile(r"\\?\$\s?(\d[\d,.]*\d|\d)(?!\d)(?![^$\n]*\$)")
 
@@ -174,7 +89,7 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
     steps = [
         *steps_of_times(answers),
         *steps_of_scores(answers),
-        *_steps_of_names(answers),
+        *steps_of_names(answers),
         *_steps_of_formulas(answers),
     ]
 
@@ -188,38 +103,6 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
         return _PI_SIGN.sub("pi", _PI_TIMES_LETTER.sub("pi ", text)) if "π" in text or "𝜋" in text else text
 
     return alike
-
-
-def _steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
-    """Yield what brings nouns, countries and what is numbered into one form."""
-    if any(_SPELT_TWO_WAYS.search(answer) is not None for answer in answers):
-        yield _in_one_spelling
-    umlauts = {_glyphs(word).casefold(): word for word in " ".join(answers).split() if _UMLAUT.search(word)}
-    if umlauts:
-        spelled = re.compile(rf"(?<!\w){one_of(umlauts)}(?!\w)", re.IGNORECASE)
-        yield lambda text: spelled.sub(lambda found: umlauts[found[0].casefold()], text)
-    forms = _other_numbers(answers)
-    if forms:
-        other = re.compile(rf"(?<!\w){one_of(forms)}(?!\w)", re.IGNORECASE)
-        yield lambda text: other.sub(lambda found: forms[found[0].casefold()], text)
-    for name, short in _SHORT_COUNTRIES:
-        if any(name in answer for answer in answers):
-            yield partial(short.sub, name)
-    if any(_NUMERAL.search(answer) is not None for answer in answers):
-        yield lambda text: _REGNAL.sub(_numeral, text)
-    elif any(map(has_ordinal, answers)):
-        if any("century" in answer for answer in answers):
-            yield lambda text: _HUNDREDS.sub(lambda found: f"{int(found[1]) + 1}th century", text)
-        yield lambda text: with_plain_ordinals(_RANK.sub(_rank, text))
-    if any(_TITLE.match(answer) is not None for answer in answers):
-        yield lambda text: _TITLE.sub(lambda found: _LONG_TITLES.get(found[1], found[1]), text)
-    if any(_NUMBERED_NAME.search(answer) or _HAS_NUMBERED_NAME.fullmatch(answer) for answer in answers):
-        yield lambda text: _NUMBERED_NAME.sub(
-            lambda found: f"{found['name']} {_ROMAN[found['numeral']]}", text
-        )
-    if any(answer.endswith((" negative", " positive")) for answer in answers):
-        yield lambda text: _CHARGE_WORD.sub(lambda found: _CHARGES[found[1]], text)
-        yield lambda text: _CHARGE.sub(lambda found: f" {_CHARGES[found[1]]}", text)
 
 
 def _steps_of_formulas(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
@@ -236,40 +119,6 @@ def _steps_of_formulas(answers: Sequence[str]) -> Iterator[Callable[[str], str]]
         yield with_clock_as_minutes
     if any(_is_share(answer) for answer in answers):
         yield lambda text: _ODDS.sub(r"\1/\2", text)
-
-
-def _glyphs(word: str) -> str:
-    """Return a word with two letters for each umlaut: `Roentgen`."""
-    return _UMLAUT.sub(lambda found: _TWO_LETTERS[found[0]], word)
-
-
-def _in_one_spelling(text: str) -> str:
-    """Return a text in one of the spellings that English has: `organisation`, `colour`, `theatre`."""
-    for pattern, written in _SPELLINGS:
-        text = pattern.sub(written, text)
-    return text
-
-
-def _rank(found: re.Match[str]) -> str:
-    place = found[1].casefold()
-    return f"{place if place.isdigit() else _FIRST_NUMBERS.index(place) + 1}th"
-
-
-def _other_numbers(answers: Iterable[str]) -> dict[str, str]:
-    """Return what nouns in small letters are in the plural, or in the singular, and those nouns."""
-    forms: dict[str, str] = {}
-    for noun in answers:
-        if _NOUN.fullmatch(noun) is None:
-            continue
-        forms |= {f"{noun}s": noun} if not noun.endswith("s") else {}
-        if noun.endswith(("s", "x", "z", "ch", "sh", "o")):
-            forms[f"{noun}es"] = noun
-        forms |= {noun[: -len(one)] + other: noun for one, other in _LATIN if noun.endswith(one)}
-        if noun.endswith("y"):
-            forms[f"{noun[:-1]}ies"] = noun
-        if noun.endswith("s") and not noun.endswith(("ss", "us", "is")):
-            forms[noun[:-1]] = noun
-    return forms
 
 
 def is_expression(answer: str) -> bool:
@@ -367,10 +216,6 @@ def is_turned_name(statement: str, answer: str) -> bool:
     if suffix in ("jr", "sr", "ii", "iii", "iv"):
         turned.append(f"{given} {parts[0]} {suffix}")
     return answer in turned
-
-
-def _numeral(found: re.Match[str]) -> str:
-    return f" {_NUMERALS[_ORDINALS.index(found['ordinal'].casefold())]}"
 
 
 def _pi(found: re.Match[str]) -> tuple[Fraction, int]:

@@ -126,7 +126,8 @@ _COUNTED = re.compile(
 )
 """`how many pages does he read in four weeks` asks for no weeks."""
 _ASKS_FOR_SHARE = re.compile(
-    r"(?<!\w)(?:(?:what|which)\s(?:fraction|share|proportion|percentage|percent|part)|as a (?:fraction|share|proportion)|ratio|probability)(?!\w)"
+    r"(?<!\w)(?:(?:what|which)\s(?:fraction|share|proportion|percentage|percent|part)|ratio|probability)(?!\w)"
+    r"|as a (?:fraction|share|proportion)(?!\w)"
 )
 _ASKS_FOR_KIND = (
     ("money", re.compile(r"(?<!\w)(?:costs?|prices?|pays?|earns?|spends?)(?!\w)")),
