@@ -12,6 +12,7 @@ from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import SI_SYMB
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded
 
 __all__ = [
+    "are_one_given_name",
     "countries_of",
     "elements_of",
     "formulas_of",
@@ -49,7 +50,18 @@ reindeer/caribou; mount everest/everest/sagarmatha/chomolungma; kyiv/kiev; mumba
 beijing/peking; ho chi minh city/saigon; new york city/nyc/new york; washington dc/washington; xi'an/xian
 saint petersburg/st petersburg; world war i/first world war/wwi/ww1/world war one/the great war
 world war ii/second world war/wwii/ww2/world war two; aluminium/aluminum; sulphur/sulfur; caesium/cesium
+florence/firenze; venice/venezia; rome/roma; naples/napoli; turin/torino; milan/milano; genoa/genova; cologne/köln
+munich/münchen; nuremberg/nürnberg; vienna/wien; prague/praha; warsaw/warszawa; krakow/kraków/cracow; moscow/moskva
+lisbon/lisboa; seville/sevilla; copenhagen/københavn; gothenburg/göteborg; brussels/bruxelles/brussel
+antwerp/antwerpen; the hague/den haag; geneva/genève/genf; athens/athina; bucharest/bucurești; belgrade/beograd
+tutankhamun/tutankhamen/king tut
 vatican city/vatican/vatican city state; light year/lightyear; per cent/percent; tyre/tire; grey/gray
+"""
+_GIVEN_NAMES = """
+johannes jan johann jean john jack hans; william bill will billy willem wilhelm; robert bob bobby rob
+richard dick rick; elizabeth liz beth betty; margaret maggie peggy; edward ted ned; theodore ted; henry harry hank
+james jim jimmy; michael mike; anthony tony; catherine katherine kate; charles chuck carl karl; peter pieter pierre
+joseph joe josef; lawrence larry; alexander alex sasha; dorothy dot; christopher chris kit; leonard leo lenny
 """
 _PEOPLES = """
 africa:african europe:european asia:asian antarctica:antarctic
@@ -152,6 +164,16 @@ def synonyms_of(name: str) -> tuple[str, ...]:
     things = _same_things()
     group = things.get(name) or things.get(name.removesuffix("s")) or ()
     return tuple(other for other in group if other != name)
+
+
+@lru_cache(maxsize=1)
+def _given_names() -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(group.split()) for group in _GIVEN_NAMES.replace("\n", ";").split(";"))
+
+
+def are_one_given_name(one: str, other: str) -> bool:
+    """Return whether two given names in lower case may be one person's: `Jan` and `Johannes`."""
+    return any(one in group and other in group for group in _given_names())
 
 
 def peoples_of(country: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.common_names import are_one_given_name
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, folded
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -213,7 +214,7 @@ def _is_variant(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
     if long.startswith(short) and len(short) in (1, *range(_LEAST_SHARED, len(long) + 1)):
         return True
-    if _PET_ENDING.sub("y", short) == _PET_ENDING.sub("y", long):
+    if are_one_given_name(short, long) or _PET_ENDING.sub("y", short) == _PET_ENDING.sub("y", long):
         return True
     return len(short) > _LEAST_SHARED and short[0] == long[0] and differs_by_one(short, long)
 

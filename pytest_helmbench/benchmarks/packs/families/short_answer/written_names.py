@@ -1,4 +1,4 @@
-"""One form for names that accepted answers of a row may be: nouns, countries, `the Second`, `Amendment XIII`, `the 7`."""
+"""One form for names that accepted answers may be: nouns, countries, `the Second`, `Amendment XIII`, `the 7 Dwarfs`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 
 from pytest_helmbench.benchmarks.packs.families.text.number_words import (
     ORDINAL_WORDS,
+    WRITTEN_NUMBERS,
     has_ordinal,
     with_plain_ordinals,
 )
@@ -19,6 +20,7 @@ _CHARGES = {
     **dict.fromkeys(("+", "pos"), "positive"),
     **dict.fromkeys(("-", "−", "–", "neg"), "negative"),
 }
+_RHESUS = re.compile(r"\s?\(?(?:Rh(?:esus)?(?:[\s-]?\(?D\)?)?|RhD)\)?[\s-]?(?=neg|pos|[-+−–])")
 _CHARGE_WORD = re.compile(r"(?<=\s)(neg|pos)\.?(?!\w)")
 _CHARGE = re.compile(r"(?<=[A-Z])\s?([-+−–])(?:\s?(?:positive|negative))?(?!\w)")
 _NUMERALS = (
@@ -80,10 +82,17 @@ _TWO_LETTERS = {
     "å": "aa",
 }
 _UMLAUT = re.compile(f"[{''.join(_TWO_LETTERS)}]")
-_FIRST_NUMBERS = ("one", "two", "three", "four", "five")
+_FIRST_NUMBERS = WRITTEN_NUMBERS[1:21]
 _RANK = re.compile(
     rf"(?:(?<!\w)(?:number|no\.?)\s|#)(\d{{1,3}}|{'|'.join(_FIRST_NUMBERS)})(?!\w)", re.IGNORECASE
 )
+_COUNTS = WRITTEN_NUMBERS[:21]
+_COUNT = rf"(?:{'|'.join(map(str.title, _COUNTS[2:]))}|[2-9]|1\d|20)"
+_HAS_COUNT = re.compile(
+    rf"^(?=[A-Z1-9])(?:{_COUNT}\s[A-Z]\w+|[\w'&,\s-]{{2,60}}\s{_COUNT}\s[A-Z]\w+)(?:\s|$)"
+)
+"""A title with a number before a name: `Seven Samurai`, `Snow White and the Seven Dwarfs`."""
+_NTH = re.compile(r"\d{1,3}th ([A-Z]\w+)")
 _SPELT_TWO_WAYS = re.compile(
     r"i[sz](?:e|ing|at)|[^\W\d_]{3}ou?r(?![a-z]{5})|[bt](?:re|er)s?(?!\w)|en[cs]e|rogram"
 )
@@ -117,6 +126,13 @@ def steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
         if any("century" in answer for answer in answers):
             yield lambda text: _HUNDREDS.sub(lambda found: f"{int(found[1]) + 1}th century", text)
         yield lambda text: with_plain_ordinals(_RANK.sub(_rank, text))
+        if nouns := {
+            found[1] for answer in answers if (found := _NTH.fullmatch(with_plain_ordinals(answer)))
+        }:
+            behind = re.compile(rf"(?<!\w)({one_of(nouns)})\s({one_of(_NUMERALS)}|\d{{1,3}})(?![\w%]|[.,]\d)")
+            yield lambda text: behind.sub(_nth, text)
+    if any(_HAS_COUNT.search(answer) is not None for answer in answers):
+        yield from map(_step_of_title, filter(_HAS_COUNT.search, answers))
     if any(_TITLE.match(answer) is not None for answer in answers):
         yield lambda text: _TITLE.sub(lambda found: _LONG_TITLES.get(found[1], found[1]), text)
     if any(_NUMBERED_NAME.search(answer) or _HAS_NUMBERED_NAME.fullmatch(answer) for answer in answers):
@@ -124,6 +140,7 @@ def steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
             lambda found: f"{found['name']} {_ROMAN[found['numeral']]}", text
         )
     if any(answer.endswith((" negative", " positive")) for answer in answers):
+        yield lambda text: _RHESUS.sub(" ", text)
         yield lambda text: _CHARGE_WORD.sub(lambda found: _CHARGES[found[1]], text)
         yield lambda text: _CHARGE.sub(lambda found: f" {_CHARGES[found[1]]}", text)
 
@@ -138,6 +155,34 @@ def _in_one_spelling(text: str) -> str:
     for pattern, written in _SPELLINGS:
         text = pattern.sub(written, text)
     return text
+
+
+def _nth(found: re.Match[str]) -> str:
+    """Return `13th Amendment` of `Amendment XIII`."""
+    written = found[2]
+    number = int(written) if written.isdigit() else _NUMERALS.index(written) + 1
+    return f"{number}th {found[1]}"
+
+
+def _step_of_title(title: str) -> Callable[[str], str]:
+    """Return what writes the numbers of a title as it does: `the 7 Dwarfs` or `Twelve Angry Men`."""
+    parts = map(_title_part, title.split())
+    pattern = re.compile(r"(?<!\w)" + r"\s+".join(parts) + r"(?!\w)", re.IGNORECASE)
+    return lambda text: pattern.sub(title, text)
+
+
+def _title_part(part: str) -> str:
+    """Return the pattern of a word of a title: a number in digits or words, `&` for `and`."""
+    if part.lower() in ("and", "&"):
+        return "(?:and|&)"
+    return one_of((part, *_other_count(part)))
+
+
+def _other_count(word: str) -> tuple[str, ...]:
+    """Return a number below a hundred in words for digits, in digits for words; nothing for another word."""
+    if word.isdigit() and int(word) < len(_COUNTS):
+        return (_COUNTS[int(word)],)
+    return (str(_COUNTS.index(word.lower())),) if word.lower() in _COUNTS else ()
 
 
 def _rank(found: re.Match[str]) -> str:
