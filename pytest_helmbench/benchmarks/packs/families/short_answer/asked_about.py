@@ -48,7 +48,7 @@ _AMOUNT_BEHIND = re.compile(r":\s[$€£]?[\d.,]*\d(?:\s?[^\W\d]+)?[.!]?\s*$")
 """`..., plus 15 more: 45 days.`"""
 _ASKS_SOMETHING = word_set(
     "what which who whom whose when where why how many much long far old is are was were do does did has have had can",
-    "could will would should name give list state find solve calculate compute convert simplify determine answer",
+    "could will would should name give list find solve calculate compute convert simplify determine answer",
     "the a an of in on at to for by with from and or it its there that this one your be as",
 )
 SUBORDINATE = re.compile(

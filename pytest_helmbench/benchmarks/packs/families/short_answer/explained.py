@@ -23,6 +23,8 @@ _EXPLANATION = re.compile(
     r"|corresponds|amounts|works|translates|adds)\s)"
     r"|,\s(?!(?:mak|giv|bring|leav|yield|result|total|equal|reach|be|gett|produc|includ|mean|com)\w*ing\s)"
     r"(?:\w{2,12}ing|unlike)\s"
+    r"|\s(?:often|usually|commonly|typically|sometimes|generally)\s(?:\w+ly\s)?"
+    r"(?:rounded|approximated|abbreviated|shortened|simplified|quoted)\s"
     r"|(?<=\S)\s*,?\s*因为|\sat\s(?=\d[\d.]*\s?(?:atm|bar|k?pa)(?!\w))"
 )
 _UNIT_BEFORE = re.compile(r"\d\s?[^\W\d]{1,12}$")

@@ -52,7 +52,7 @@ _WEAKER_NOUNS = word_set("result solution conclusion guess lösung loesung soluc
 # What `the answer is …` may go on with instead of the answer.
 _NO_VALUE = word_set(
     "correct right wrong incorrect clear obtained based found given derived simple simply because consistent supported",
-    "provided not unclear unknown depends that in as to only therefore also shown explained follows",
+    "provided not unclear unknown depends that in as to if only therefore also shown explained follows",
 )
 _BETWEEN_ANSWERS = word_set("and or also the final correct")
 _LEFT_OF_NOUN = re.compile(

@@ -9,6 +9,8 @@ from itertools import islice
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import asks_for_person
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
+from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
+from pytest_helmbench.benchmarks.packs.families.text.numbers import numbers
 from pytest_helmbench.benchmarks.packs.families.text.regions import is_region, lies_elsewhere
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
@@ -209,11 +211,15 @@ def answer_places(text: str, answer: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _is_bare_list(text: str, question: str) -> bool:
-    """Return whether commas alone make a list: of three or more, no place, where the question asks for several."""
+    """Return whether commas alone make a list: of three or more, no place, where the question asks for several.
+
+    As many as the question says are no place: `five Great Lakes`.
+    """
     elements = [folded(part) for part in text.split(",")]
+    counted = {one.values[0] for one in (*numbers(question), *number_words(question.lower()))}
     return (
         len(elements) > 2
-        and not any(map(is_region, elements))
+        and (len(elements) in counted or not any(map(is_region, elements)))
         and _ASKS_FOR_SEVERAL.search(question) is not None
     )
 

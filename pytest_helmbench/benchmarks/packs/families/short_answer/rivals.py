@@ -80,6 +80,8 @@ _TURNS = re.compile(
 _DESCRIBES = re.compile(
     r"\s*(?:and\s)?(?:it|he|she|they|this|that)(?:'s|\s(?:is|was|are|were|has|had))\s(?:also\s)?(?:an?|the|one|\w+ed)\s"
 )
+_IS_DIRECT = re.compile(r"\W*(?:that|it)(?:'s|\s(?:is|was))\s(?:the\s)?[A-ZÀ-Þ]", re.IGNORECASE)
+"""`That was King Tut`: it says of him all that is asked."""
 _RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
 
 
@@ -106,7 +108,8 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
         shared = max(own, before) if goes_on else own
         before = own
         if any(next(whole_places(text, one), None) is not None for one in (answer, *accepted)):
-            with_answer = max(with_answer, shared)
+            is_direct = with_answer < 0 > with_rival and _IS_DIRECT.match(part) is not None
+            with_answer = max(with_answer, shared, LEAST_SHARED if is_direct else 0)
         elif with_answer >= 0 and _TURNS.match(lowered(part)) is not None and names_in(part, known):
             return True
         elif names_in(part, known) and (

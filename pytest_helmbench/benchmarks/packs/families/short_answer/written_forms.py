@@ -77,6 +77,13 @@ _PI_TIMES = re.compile(r"(?<![\w^])(?<![*/+-]\s)pi\s?[*·×]\s?(\d{1,15}(?:/\d{1
 _LEGAL_FORM = re.compile(
     r"(?<=\w),?\s(?:Inc|Ltd|LLC|L\.L\.C|GmbH|plc|PLC|Corp|Co)\b(?:\.(?!\s*[A-Z\n]|\s*$)|\.(?=\s*$))?"
 )
+_BIG_O = re.compile(
+    r"(?:\\(?:mathcal|mathrm|mathit|text)\{O\}|(?<![\w\\])O)\s?(?:\\left)?\((?P<inside>[^()]{1,40}(?:\([^()]{1,9}\))?"
+    r"[^()]{0,9}?)(?:\\right)?\)"
+)
+_LOG = re.compile(
+    r"(?<![a-z])(?:\\?log|\\?lg)\s?(?:_\s?\{?\w{1,2}\}?|[₀-₉]{1,2})?\s?(?:\((?P<of>\w)\)|(?=\s?\w))"
+)
 _DOLLAR_SIGN = re.compile(r"\\?\$\s?(\d[\d,.]*\d|\d)(?!\d)(?![^$\n]*\$)")
 
 
@@ -113,6 +120,8 @@ def _steps_of_formulas(answers: Sequence[str]) -> Iterator[Callable[[str], str]]
         yield _with_plain_powers
         yield _with_sorted_factors
         yield _with_sorted_terms
+    if any(_BIG_O.search(answer) is not None for answer in answers):
+        yield lambda text: _BIG_O.sub(_big_o, text)
     if any("√" in answer or "sqrt" in answer for answer in answers):
         yield _with_plain_roots
     if any(map(has_parts, answers)):
@@ -136,6 +145,12 @@ def continues_formula(text: str, start: int, end: int) -> bool:
     ):
         return True
     return (before != "" and before in "+-*/^") or (after != "" and after in "+-*/^")
+
+
+def _big_o(found: re.Match[str]) -> str:
+    """Return an order of growth in one form, its logarithms without a base: `O(log n)` of `O(log_2(n))`."""
+    inside = _LOG.sub(lambda log: f" log {log['of'] or ''}", found["inside"].replace("\\cdot", " "))
+    return f"O({' '.join(inside.replace('·', ' ').replace('*', ' ').split())})"
 
 
 def _with_plain_powers(text: str) -> str:
