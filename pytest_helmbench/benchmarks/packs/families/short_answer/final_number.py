@@ -26,6 +26,7 @@ from pytest_helmbench.benchmarks.packs.families.text.units import (
     Unit,
     asked_unit,
     is_convertible,
+    is_only_given,
     is_same_amount,
     unit_of,
 )
@@ -126,7 +127,7 @@ def last_number(statement: str, question: str) -> NumberFound:
         or is_denied(low, found[-1].start, found[-1].end)
     ):
         found.pop()
-    found = _years(_of_asked_unit(low, found, asked_unit(asked)), asked)
+    found = _years(_of_asked_unit(low, found, asked_unit(asked), asked), asked)
     if not found:
         said = number_in_a_word(low, asked)
         return NumberFound() if said is None else NumberFound(Number((Fraction(said),)), guess=True)
@@ -215,11 +216,14 @@ def _is_repeated(low: str, found: Sequence[Number], given: Sequence[Number]) -> 
     return bool(news) and any(found[-1].equals(one) for one in given)
 
 
-def _of_asked_unit(low: str, found: list[Number], asked: Unit | None) -> list[Number]:
+def _of_asked_unit(low: str, found: list[Number], asked: Unit | None, question: str) -> list[Number]:
     """Return the numbers up to the last one in a unit of the kind that is asked for; all where none has one."""
     if asked is None:
         return found
     units = [unit_of(low, one) for one in found]
+    last = units[-1] if units else None
+    if last not in (None, asked) and last.kind == asked.kind and is_only_given(question, asked):
+        return found
     if len({unit for unit in units if unit is not None}) > 1 and asked in units:
         return [one for one, unit in zip(found, units, strict=True) if unit == asked]
     kinds = [unit is not None and unit.kind == asked.kind for unit in units]

@@ -194,7 +194,7 @@ def opens_with_rival(statement: str, answer: str, question: str) -> bool:
     """
     parts = [*islice(sentences(statement), MOST_CLAUSES)]
     rest = " ".join(parts[1:])
-    if not rest or _RECONSIDERS.search(lowered(rest)) is not None:
+    if not rest or parts[0].endswith("?") or _RECONSIDERS.search(lowered(rest)) is not None:
         return False
     named = _IT_IS.match(parts[0])
     if named is not None and named["name"].lower() not in words(folded(question)):

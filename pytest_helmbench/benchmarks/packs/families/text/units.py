@@ -16,6 +16,7 @@ __all__ = [
     "Unit",
     "asked_unit",
     "is_convertible",
+    "is_only_given",
     "is_other_money",
     "is_same_amount",
     "quantity",
@@ -117,6 +118,7 @@ _PRICE = (
 )
 _BEHIND_NUMBER = re.compile(rf"\s?-?(?P<unit>{one_of(_BEHIND)}{_COMPOUND}|{_PRICE}(?=\s(?:per|each|a)\s))")
 _IN_QUESTION = re.compile(rf"(?<![\w/])(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
+_GIVEN = re.compile(rf"\d[\s-]?(?P<unit>{one_of(_NAMED)}){_COMPOUND}")
 _WANTED = re.compile(
     rf"(?<!\w)(?:in|to|into|as|how many)\s(?:degrees\s)?(?P<unit>{one_of(_NAMED)}){_COMPOUND}"
 )
@@ -180,6 +182,12 @@ def asked_unit(question: str) -> Unit | None:
     unit = named.pop() if len(named) == 1 else None
     kinds = {kind for kind, asks in _ASKS_FOR_KIND if asks.search(question) is not None}
     return unit if unit is None or not kinds or unit.kind in kinds else None
+
+
+def is_only_given(question: str, unit: Unit) -> bool:
+    """Return whether a question in lower case has a unit behind numbers alone: `two villages are 7 cm apart`."""
+    given = sum(_NAMED[found["unit"]] == unit for found in _GIVEN.finditer(question))
+    return given == sum(_NAMED[found["unit"]] == unit for found in _IN_QUESTION.finditer(question))
 
 
 def quantity(text: str) -> tuple[Number, Unit] | None:
