@@ -28,6 +28,11 @@ _CLAUSE_END = re.compile(
     r"[;:!?\n]\s*|(?<!\w)\(|\.(?=\s|$)|,\s|\s(?:-|and|but|while|whereas|although|though|however|yet)\s",
     re.IGNORECASE,
 )
+_BEATEN = re.compile(
+    r"(?<!\w)(?:is|was|were|been|being|got)\s(?:\w+ly\s)?(?:beaten|defeated|routed)(?!\w)"
+    r"(?!\s(?:\w+\s)?by\s(?:him|her|it|them)(?!\w))(?:\s(?:\w+\s)?by\s(?P<by>\w+))?"
+)
+"""`He was beaten` is `he lost`."""
 _PAIRS = (
     ("absorb take took consume inhale intake", "release give gave emit exhale expel"),
     ("export exporter", "import importer"),
@@ -109,8 +114,11 @@ _OPPOSITES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = MappingProxyTy
 
 def says_opposite(clause: str, asked: Collection[str]) -> bool:
     """Return whether a clause says the opposite of one of some words of a question: `he lost` of `win`."""
-    said = {stem(word) for word in words(lowered(clause))}
     stems = {stem(word) for word in asked}
+    active = _BEATEN.sub(
+        lambda found: found[0] if stem(found["by"] or "") in stems else "lost", lowered(clause)
+    )
+    said = {stem(word) for word in words(active)}
     return any(
         said & other and not said & own and not stems & other
         for own, other in (_OPPOSITES[one] for one in stems & _OPPOSITES.keys())

@@ -8,7 +8,7 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import words
 
-__all__ = ["is_side_of", "owns_another"]
+__all__ = ["is_beside"]
 
 _POSSESSIVE = re.compile(r"'s\s(?P<owned>\w+)(?:\s\w+){0,2}")
 _ASKS_FOR_MAKER = re.compile(
@@ -18,6 +18,18 @@ _SIDE = re.compile(r"(?<!\w)(?P<side>(?:north|south|east|west)(?:ern)?|new|upper
 _ASKS_FOR_PLACE = re.compile(
     r"(?<!\w)in (?:what|which) (?:[\w-]+ )?(?:country|state|nation|continent|province)(?!\w)"
 )
+_LIKE = re.compile(
+    r"(?:^|[.;:,!?]\s)(?:but\s|just\s|much\s)?(?:like|similar\sto|as\swith|in\scontrast\sto|compared\s(?:to|with))\s"
+    r"(?:the\s|an?\s)?$"
+)
+"""`Like malaria, it is spread by mosquitoes`."""
+_ASKS_FOR_NOW = re.compile(
+    r"^(?!.*(?<!\w)(?:was|were|did|had|former\w*|original\w*|first|replaced|[12]\d{3})(?!\w)).*(?<!\w)(?:is|are|does|do)\s"
+)
+_IS_OVER = re.compile(
+    r"\s(?:was|were|(?:has|have|had)\sbeen)\s(?:\w+ly\s|later\s|then\s)?"
+    r"(?:withdrawn|abolished|replaced|superseded|discontinued|dropped|scrapped|phased\sout|demolished|dissolved)(?!\w)"
+)
 _RELATIVES = word_set(
     "neighbour neighbours neighbor neighbors border borders",
     "wife husband son daughter brother sister father mother friend rival contemporary contemporaries successor teacher",
@@ -25,7 +37,29 @@ _RELATIVES = word_set(
 )
 
 
-def is_side_of(statement: str, text: str, place: tuple[int, int], question: str) -> bool:
+def is_beside(statement: str, text: str, place: tuple[int, int], question: str) -> bool:
+    """Return whether a folded text names a value beside what is asked for: a part of a name, an owner, a comparison.
+
+    Nor is what was replaced or withdrawn the answer to what there is now.
+
+    Args:
+        statement: As written.
+        text: Folded.
+        place: Of the value in it.
+        question: As asked.
+    """
+    asked = lowered(question)
+    if _is_side_of(statement, text, place, question) or _owns_another(text, place[1], asked):
+        return True
+    if (
+        text[place[1] : place[1] + 1] == ","
+        and _LIKE.search(text, max(0, place[0] - 40), place[0]) is not None
+    ):
+        return True
+    return _ASKS_FOR_NOW.search(asked) is not None and _IS_OVER.match(text, place[1]) is not None
+
+
+def _is_side_of(statement: str, text: str, place: tuple[int, int], question: str) -> bool:
     """Return whether a name is only a part of another one: `West Virginia`, but not `northern Arizona`."""
     side = _SIDE.search(text, max(0, place[0] - 12), place[0])
     if side is None or side["side"] in lowered(question) or f"{side['side'].title()} " not in statement:
@@ -37,7 +71,7 @@ def is_side_of(statement: str, text: str, place: tuple[int, int], question: str)
     return not side["side"].endswith("ern") or len(words(text)) <= len(words(text[place[0] : place[1]])) + 1
 
 
-def owns_another(text: str, end: int, question: str) -> bool:
+def _owns_another(text: str, end: int, question: str) -> bool:
     """Return whether a value is named as the owner of something else than the question's: `Lincoln's successor`."""
     found = _POSSESSIVE.match(text, end)
     if found is None or found["owned"] in question or "whose" in question:

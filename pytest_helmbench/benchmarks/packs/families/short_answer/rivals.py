@@ -22,7 +22,7 @@ from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, sentences, whole_places, words
 
-__all__ = ["comes_second", "opens_with_rival", "rival_is_asserted"]
+__all__ = ["comes_second", "dates_another_event", "opens_with_rival", "rival_is_asserted"]
 
 _RANKED_BEHIND = re.compile(r"(?<!\w)(?:followed\sby|second\sto|ahead\sof|beating)\s(?:only\s|the\s|by\s)*$")
 _ASKS_FOR_NEXT = re.compile(r"(?<!\w)(?:second|next|follow\w*|after|behind|beat\w*|lost|lose)(?!\w)")
@@ -30,6 +30,16 @@ _RANKS_LOWER = re.compile(
     r"\s(?:only\s)?(?:comes|came|is|was|ranks|ranked|finished|placed|takes|took)\s(?:in\s)?(?:a\s|the\s|only\s)?"
     r"(?:close\s|distant\s)?(?:second|third|fourth|next|runners?.up)(?:\splace)?(?!\s\w*est)(?=\W|$)"
 )
+_RANKS_LOWER_LATER = re.compile(
+    r"[^.;!?\n]{1,60}?,\s(?:but|though|although|yet)(?:\s(?:it|they|he|she|this|that))?"
+    + _RANKS_LOWER.pattern
+)
+"""`Vatican City is often mentioned, but it comes second`."""
+_AGENT = re.compile(r",\s(?:which|who)\s(?:is|are|was|were)\s(?P<verb>[^.;:]{1,60})\sby\s(?:the\s)?$")
+"""`the liver, which is told to do so by`."""
+_TELLS_WHEN = re.compile(r"(?<!\w)(?:after|before|since|when|until|while|following)\s[^.;!?]*$")
+_AND = re.compile(r"\s(?:and|but)\s")
+_DATE = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?![\w-])")
 _BEFORE_ANSWER = re.compile(
     r"(?<!\w)(?:followed\sby|second\sto|next\sto|ahead\sof|after|before|since|behind|beating|over|rather\sthan|instead\sof)\s"
     r"(?:only\s|the\s|by\s)*$"
@@ -71,6 +81,11 @@ _IT_IS = re.compile(
     r"(?P<name>[A-ZÀ-Þ]\w+)"
 )
 """`It was painted by Raphael.`"""
+_IS_MEANT = re.compile(
+    r"\W*[Tt]he\s(?:[\w'-]+\s){1,4}(?:you\s(?:mean|want)|you(?:'re|\sare)\s(?:after|thinking\sof|looking\sfor)|in\squestion)"
+    r"\s(?:is|was|are|were)\s(?:the\s)?(?P<name>[A-ZÀ-Þ]\w+)"
+)
+"""`The ruling you mean is Plessy v. Ferguson.`"""
 _BEGINS_WITH_NAME = re.compile(r"\W*(?P<name>[A-ZÀ-Þ]\w+)\s(?:[A-ZÀ-Þ]\w+\s)*[a-z]+(?!\w)")
 _NO_RIVAL = word_set("yes no sure ok okay well hmm great right correct hello hi certainly thanks")
 _ASSERTS = re.compile(rf"(?<!\w){any_of('is are was were be it_was')}(?!\w)|'s\s")
@@ -80,6 +95,8 @@ _TURNS = re.compile(
 _DESCRIBES = re.compile(
     r"\s*(?:and\s)?(?:it|he|she|they|this|that)(?:'s|\s(?:is|was|are|were|has|had))\s(?:also\s)?(?:an?|the|one|\w+ed)\s"
 )
+_ORDER = re.compile(r"(?<!\w)o\([^()]{1,40}\)")
+"""`O(n)` where another order of growth is accepted."""
 _IS_DIRECT = re.compile(r"\W*(?:that|it)(?:'s|\s(?:is|was))\s(?:the\s)?[A-ZÀ-Þ]", re.IGNORECASE)
 """`That was King Tut`: it says of him all that is asked."""
 _RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
@@ -112,8 +129,9 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
             with_answer = max(with_answer, shared, LEAST_SHARED if is_direct else 0)
         elif with_answer >= 0 and _TURNS.match(lowered(part)) is not None and names_in(part, known):
             return True
-        elif names_in(part, known) and (
-            _asserts(part) or (own and with_answer < 0 and _is_about_name(part, known))
+        elif (answer.startswith("o(") and _ORDER.search(text) is not None) or (
+            names_in(part, known)
+            and (_asserts(part) or (own and with_answer < 0 and _is_about_name(part, known)))
         ):
             first = first and with_answer < 0
             with_rival = max(with_rival, shared)
@@ -142,7 +160,7 @@ def comes_second(statement: str, answer: str, question: str) -> bool:
         behind = _RANKED_BEHIND.search(text, max(0, start - 40), start)
         if behind is not None and _ASKS_FOR_NEXT.search(known) is None and text[: behind.start()].strip():
             continue
-        if _is_exceeded(text, start, known):
+        if _is_exceeded(text, start, known) or _is_agent(text, start, question):
             continue
         found = _BEFORE_ANSWER.search(text, max(0, start - 40), start)
         if found is None:
@@ -163,8 +181,41 @@ def _ranks_lower(text: str, start: int, end: int, known: str) -> bool:
     return (
         bool(text[:start].strip(" .,;:"))
         and _ASKS_FOR_NEXT.search(known) is None
-        and _RANKS_LOWER.match(text, end) is not None
+        and (_RANKS_LOWER.match(text, end) or _RANKS_LOWER_LATER.match(text, end)) is not None
     )
+
+
+def _is_agent(text: str, start: int, question: str) -> bool:
+    """Return whether a value only does something to another one, of which the question's words are said."""
+    found = _AGENT.search(text, max(0, start - 90), start)
+    stems = asked_stems(question)
+    if found is None or shared_words(found["verb"], stems):
+        return False
+    lead = [*islice(sentences(text[: found.start()]), MOST_CLAUSES)]
+    return bool(lead) and shared_words(lead[-1], stems) > 0
+
+
+def dates_another_event(statement: str, answer: str, question: str) -> bool:
+    """Return whether an accepted date only tells when something else was, beside another date: `after he flew in on X`.
+
+    Args:
+        statement: As written, dates in one form.
+        answer: The accepted answer that it holds, folded.
+        question: As asked.
+    """
+    if _DATE.fullmatch(answer) is None:
+        return False
+    text, stems = folded(statement), asked_stems(question)
+    for place, _ in islice(whole_places(text, answer), MOST_CLAUSES):
+        others = [found for found in _DATE.finditer(text, max(0, place - 300), place) if found[0] != answer]
+        when = _TELLS_WHEN.search(text, others[-1].end(), place) if others else None
+        if (
+            when is None
+            or _AND.search(text, others[-1].end(), when.start())
+            or shared_words(when[0], stems) > shared_words(text[: others[-1].start()], stems)
+        ):
+            return False
+    return True
 
 
 def _is_exceeded(text: str, start: int, known: str) -> bool:
@@ -196,7 +247,7 @@ def opens_with_rival(statement: str, answer: str, question: str) -> bool:
     rest = " ".join(parts[1:])
     if not rest or parts[0].endswith("?") or _RECONSIDERS.search(lowered(rest)) is not None:
         return False
-    named = _IT_IS.match(parts[0])
+    named = _IT_IS.match(parts[0]) or _IS_MEANT.match(parts[0])
     if named is not None and named["name"].lower() not in words(folded(question)):
         return not (next(whole_places(folded(parts[0]), answer), None) or _says_of_it(rest, answer, question))
     head = _HEAD_END.split(parts[0], maxsplit=1)[0]

@@ -70,7 +70,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.offered_values import concludes_with_other
 from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import is_said_of_opposite
-from pytest_helmbench.benchmarks.packs.families.short_answer.part_of_name import is_side_of, owns_another
+from pytest_helmbench.benchmarks.packs.families.short_answer.part_of_name import is_beside
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import (
     is_other_of_family,
     said_name,
@@ -80,6 +80,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.polarity import pol
 from pytest_helmbench.benchmarks.packs.families.short_answer.repeated import is_repeated
 from pytest_helmbench.benchmarks.packs.families.short_answer.rivals import (
     comes_second,
+    dates_another_event,
     opens_with_rival,
     rival_is_asserted,
 )
@@ -94,7 +95,6 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms impor
     last_pi,
     written_alike,
 )
-from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied, keeps_distance
 from pytest_helmbench.benchmarks.packs.families.text.echo import (
     is_dump,
@@ -318,6 +318,7 @@ def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted]
         names_several(statement, answer.written, texts, row.question)
         or opens_with_rival(statement, answer.text, row.question)
         or comes_second(statement, answer.text, row.question)
+        or dates_another_event(statement, answer.text, row.question)
         or rival_is_asserted(statement, answer.text, texts, row.question)
         or is_said_of_opposite(statement, answer.text, row.question)
         or concludes_with_other(statement, texts, row.question)
@@ -367,8 +368,7 @@ def _says(statement: str, text: str, answer: Accepted, accepted: Sequence[Accept
     times = [other.text for other in accepted]
     return any(
         not is_denied(text, *place)
-        and not is_side_of(statement, text, place, question)
-        and not owns_another(text, place[1], lowered(question))
+        and not is_beside(statement, text, place, question)
         and not any(is_within(place, other) for other in denied)
         and not (formula and continues_formula(text, *place))
         and not (answer.text[-1:].isdigit() and is_other_half(text, place[1], times))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.common_names import elements_of, symbol_of
 from pytest_helmbench.benchmarks.packs.families.text.number_words import (
     ORDINAL_WORDS,
     WRITTEN_NUMBERS,
@@ -86,6 +87,9 @@ _FIRST_NUMBERS = WRITTEN_NUMBERS[1:21]
 _RANK = re.compile(
     rf"(?:(?<!\w)(?:number|no\.?)\s|#)(\d{{1,3}}|{'|'.join(_FIRST_NUMBERS)})(?!\w)", re.IGNORECASE
 )
+_SYMBOL = r"[A-Z][a-z]?"
+_SYMBOLS = re.compile(rf"(?<!\w){_SYMBOL}(?:(?:,?\s(?:and\s|&\s)?|,\s?){_SYMBOL}(?!\w))+")
+_LIST_END = re.compile(r",\s?(?:and\s)?|\s(?:and|&)\s")
 _COUNTS = WRITTEN_NUMBERS[:21]
 _COUNT = rf"(?:{'|'.join(map(str.title, _COUNTS[2:]))}|[2-9]|1\d|20)"
 _HAS_COUNT = re.compile(
@@ -117,6 +121,8 @@ def steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     if forms:
         other = re.compile(rf"(?<!\w){one_of(forms)}(?!\w)", re.IGNORECASE)
         yield lambda text: other.sub(lambda found: forms[found[0].casefold()], text)
+    if any(_lists_elements(answer) for answer in answers):
+        yield lambda text: _SYMBOLS.sub(_with_element_names, text)
     for name, short in _SHORT_COUNTRIES:
         if any(name in answer for answer in answers):
             yield partial(short.sub, name)
@@ -155,6 +161,18 @@ def _in_one_spelling(text: str) -> str:
     for pattern, written in _SPELLINGS:
         text = pattern.sub(written, text)
     return text
+
+
+def _lists_elements(answer: str) -> bool:
+    """Return whether an answer lists chemical elements by name."""
+    parts = _LIST_END.split(answer)
+    return len(parts) > 1 and all(len(symbol_of(part.strip().lower()) or "") in (1, 2) for part in parts)
+
+
+def _with_element_names(found: re.Match[str]) -> str:
+    """Return a list of chemical symbols as names: `He, Ne and Ar`; another list as it is."""
+    names = [elements_of(symbol) for symbol in re.findall(_SYMBOL, found[0])]
+    return ", ".join(one[0] for one in names) if all(names) else found[0]
 
 
 def _nth(found: re.Match[str]) -> str:
