@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import MOST_CLAUSES
+from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import MOST_CLAUSES, clauses, content
 from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import says_opposite
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
+from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, sentences, whole_places, words
 
 __all__ = ["concludes_with_other"]
@@ -17,24 +18,39 @@ __all__ = ["concludes_with_other"]
 _OFFERED = re.compile(
     r"(?:[,:]|-|\sbetween)\s(?P<one>[^,:?]{1,60}?),?\s(?:or|and)\s(?P<other>[^,:?]{1,60})\?\W*$"
 )
+_OFFERED_FIRST = re.compile(
+    r"^(?:do|does|did|is|are|was|were|can|could|will|has|have)\s(?P<one>(?:the\s|an?\s)?[\w-]{1,30}(?:\s[\w-]{1,30})?)\sor\s"
+    r"(?P<other>(?:the\s|an?\s)?[\w-]{1,30})\s(?P<says>[^?]{3,200})\?\W*$",
+    re.IGNORECASE,
+)
+"""`Do arteries or veins carry blood away from the heart?`"""
+_SUBJECT = re.compile(
+    r"^.{0,80}?(?<!\w)(?:is|are|was|were|has|have|had|does|do|did)\s|^\W*(?:which|what)\s\w+\s", re.IGNORECASE
+)
+_TURNS = re.compile(
+    r"(?<!\w)(?:but|however|actually|in fact|in reality|yet|no|wait|rather|sorry|correction)(?!\w)"
+)
 _CLAUSE = re.compile(r"[,;]\s(?=(?:so|therefore|thus|hence)(?!\w))")
+_CONCLUDES_LATER = re.compile(r"(?<!\w)(?:so|therefore|thus|hence)(?!\w)")
 _CONCLUDES = re.compile(r"\W*(?:so|therefore|thus|hence|in conclusion|this means|that means)(?!\w)")
 
 
 def concludes_with_other(statement: str, accepted: Sequence[str], question: str) -> bool:
-    """Return whether a statement says of the value that is not it what is asked: at its end (`So Onega is larger`), or
-    in a first sentence that has both (`Onega is larger than Ladoga`).
+    """Return whether a statement says of the value that is not it what is asked: at its end (`So Onega is larger`), in
+    a first sentence that has both (`Onega is larger than Ladoga`) or has nothing else (`Onega.`), or in a clause of it.
 
     Args:
         statement: As written.
         accepted: Folded.
         question: As asked.
     """
-    offered = _OFFERED.search(question)
+    offered = _OFFERED.search(question) or _OFFERED_FIRST.match(question)
     if offered is None:
         return False
     others = [
-        one for one in map(folded, offered.groups()) if not any(_is_same(one, name) for name in accepted)
+        one
+        for one in map(folded, (offered["one"], offered["other"]))
+        if not any(_is_same(one, name) for name in accepted)
     ]
     if len(others) != 1:
         return False
@@ -42,10 +58,46 @@ def concludes_with_other(statement: str, accepted: Sequence[str], question: str)
     first, last = said[0], _CLAUSE.split(said[-1])[-1]
     if not _is_turned(first, question) and _is_more_than(folded(first), others[0], accepted):
         return True
+    if (
+        folded(first) == others[0]
+        and not first.endswith("?")
+        and not _comes_back(statement[len(first) :], accepted)
+    ):
+        return True
+    if _is_said_of(others[0], statement, accepted, question):
+        return True
     if _CONCLUDES.match(lowered(last)) is None or _is_turned(last, question):
         return False
     text = folded(last)
     return _is_said(others[0], text) and not any(_is_said(one, text) for one in accepted)
+
+
+def _is_said_of(other: str, statement: str, accepted: Sequence[str], question: str) -> bool:
+    """Return whether a clause begins with the other value and says all that is asked, and nothing takes it back."""
+    says = _predicate(question)
+    for part in clauses(statement):
+        text = folded(part)
+        if not says or not text.startswith(f"{other} ") or any(_is_said(one, text) for one in accepted):
+            continue
+        if not says <= {stem(word) for word in words(text)} or " than " in text or _is_turned(part, question):
+            continue
+        return not _comes_back(statement.partition(part)[2], accepted)
+    return False
+
+
+def _predicate(question: str) -> frozenset[str]:
+    """Return the stems of what a question that offers two values asks of them: `farther north`."""
+    first = _OFFERED_FIRST.match(question)
+    offered = _OFFERED.search(question)
+    asks = first["says"] if first is not None else question[: None if offered is None else offered.start()]
+    return frozenset(map(stem, content(asks if first is not None else _SUBJECT.sub("", asks, count=1))))
+
+
+def _comes_back(rest: str, accepted: Sequence[str]) -> bool:
+    """Return whether a rest names an accepted value behind a word that takes back what was said, or concludes."""
+    low = lowered(rest)
+    found = _TURNS.search(low) or _CONCLUDES_LATER.search(low)
+    return found is not None and any(_is_said(one, folded(rest[found.end() :])) for one in accepted)
 
 
 def _is_turned(sentence: str, question: str) -> bool:

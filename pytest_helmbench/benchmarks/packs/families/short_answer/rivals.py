@@ -208,12 +208,11 @@ def dates_another_event(statement: str, answer: str, question: str) -> bool:
     text, stems = folded(statement), asked_stems(question)
     for place, _ in islice(whole_places(text, answer), MOST_CLAUSES):
         others = [found for found in _DATE.finditer(text, max(0, place - 300), place) if found[0] != answer]
-        when = _TELLS_WHEN.search(text, others[-1].end(), place) if others else None
-        if (
-            when is None
-            or _AND.search(text, others[-1].end(), when.start())
-            or shared_words(when[0], stems) > shared_words(text[: others[-1].start()], stems)
-        ):
+        end = others[-1].end() if others else place
+        when = _TELLS_WHEN.search(text, end, place)
+        if when is None or _AND.search(text, end, when.start()) is not None:
+            return False
+        if shared_words(when[0], stems) > shared_words(text[:end], stems):
             return False
     return True
 

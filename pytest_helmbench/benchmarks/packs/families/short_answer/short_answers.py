@@ -85,6 +85,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.rivals import (
     rival_is_asserted,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.short_answer.scores import says_score
 from pytest_helmbench.benchmarks.packs.families.short_answer.several_numbers import same_numbers
 from pytest_helmbench.benchmarks.packs.families.short_answer.short_forms import said_in_short
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import (
@@ -218,6 +219,9 @@ def _met(
     text = folded(statement)
     listed = [members(part, row.question, bare=True) for part in _outer_sentences(statement)]
     several: int | None = None
+    score = says_score(statement, [answer.written for answer in accepted], row.question)
+    if score is not None:
+        return (accepted[0].index, "same_score") if score else None
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"

@@ -7,11 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.scores import steps_of_scores
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_names import steps_of_names
-from pytest_helmbench.benchmarks.packs.families.short_answer.written_times import (
-    steps_of_scores,
-    steps_of_times,
-)
+from pytest_helmbench.benchmarks.packs.families.short_answer.written_times import steps_of_times
 from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
     has_parts,
     with_clock_as_minutes,

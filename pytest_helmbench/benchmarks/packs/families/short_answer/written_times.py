@@ -1,4 +1,4 @@
-"""One form for dates, times of day, decades, years and scores that accepted answers of a row may be."""
+"""One form for dates, times of day, decades and years that accepted answers of a row may be."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from pytest_helmbench.benchmarks.packs.families.text.calendar_words import (
     with_whole_day_times,
     without_next_day,
 )
-from pytest_helmbench.benchmarks.packs.families.text.number_words import WRITTEN_NUMBERS
 
-__all__ = ["steps_of_scores", "steps_of_times"]
+__all__ = ["steps_of_times"]
 
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _YEARS = re.compile(r"(?:1\d|20)\d\d\s?[-–]\s?(?:(?:1\d|20)\d\d|\d\d)")
@@ -32,19 +31,6 @@ _TEN_WORDS = ("twent", "thirt", "fort", "fift", "sixt", "sevent", "eight", "nine
 _DECADE = re.compile(r"(?:the\s)?(?P<century>1[5-9]|20)\d0'?s")
 _TENS = re.compile(
     rf"(?<![\w-])(?P<word>{'|'.join(_TEN_WORDS)})ies(?!\w)|(?<![\w,.])['’]?(?P<ten>[1-9])0['’]?s(?!\w)",
-    re.IGNORECASE,
-)
-_SIDE = r"[A-ZÀ-Þ][\w.']+(?:\s[A-ZÀ-Þ&][\w.']*){0,3}"
-_SCORE = re.compile(rf"(?:{_SIDE}\s)?\d{{1,3}}\s?[-–]\s?\d{{1,3}}(?:\s{_SIDE})?")
-_SIDES = re.compile(
-    rf"(?P<one>{_SIDE})\s(?P<first>\d{{1,3}})\s?(?:,|and|-|–)?\s(?P<other>{_SIDE})\s(?P<second>\d{{1,3}})(?![\w%]|[.,-]\d)"
-)
-"""`England 4, West Germany 2`."""
-_WORDS = WRITTEN_NUMBERS[:21]  # zero to twenty: each stands where its value says
-_COLON = re.compile(r"(?<![\w:.,])(\d{1,3})\s?:\s?(\d{1,3})(?![\w:]|[.,]\d)")
-_TO = re.compile(
-    rf"(?<![\w-])(?P<first>{'|'.join(_WORDS)}|\d{{1,3}})\s(?:goals?\s|points?\s|runs?\s|games?\s|sets?\s)?"
-    rf"to\s(?P<second>{'|'.join(_WORDS)}|nil|love|\d{{1,3}})(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -69,22 +55,6 @@ def steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
     year = next((answer for answer in answers if _YEAR.fullmatch(answer) is not None), None)
     if year is not None:
         yield lambda text: _SHORT_YEAR.sub(rf"{year[:2]}\1", text)
-
-
-def steps_of_scores(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
-    """Yield what brings the scores of two sides into one form, where an answer is one."""
-    if any(_SCORE.fullmatch(answer) is not None for answer in answers):
-        yield lambda text: _COLON.sub(r"\1-\2", text)
-        yield lambda text: _TO.sub(_score, _SIDES.sub(r"\g<one> \g<first>-\g<second> \g<other>", text))
-
-
-def _score(found: re.Match[str]) -> str:
-    return f"{_goals(found['first'])}-{_goals(found['second'])}"
-
-
-def _goals(written: str) -> str:
-    low = written.lower()
-    return "0" if low in ("nil", "love") else str(_WORDS.index(low)) if low in _WORDS else written
 
 
 def _ten(found: re.Match[str]) -> int:
