@@ -1,4 +1,4 @@
-"""What a short_answer statement says of its number, without asides and explanations of it."""
+"""Explanations and asides of the number of a short_answer statement, and the statement without them."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ _DESCRIBES = re.compile(
 )
 _ORDER = re.compile(r"(?<!\w)o\([^()]{1,40}\)")
 """`O(n)` where another order of growth is accepted."""
-_IS_DIRECT = re.compile(r"\W*(?:that|it)(?:'s|\s(?:is|was))\s(?:the\s)?[A-ZÀ-Þ]", re.IGNORECASE)
+_IS_DIRECT = re.compile(r"\W*(?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was))\s(?:the\s)?[A-ZÀ-Þ]")
 """`That was King Tut`: it says of him all that is asked."""
 _RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
 

@@ -82,6 +82,7 @@ def says_score(statement: str, accepted: Sequence[str], question: str) -> bool |
     if _ASKS_FOR_SCORE.search(question) is None:
         return None
     wanted = [score for answer in accepted if (score := _accepted(plain(answer))) is not None]
+    wanted = [score for score in wanted if score.winner or score.loser] or wanted
     sides = sorted(
         {side for score in wanted for side in (score.winner, score.loser) if side}, key=len, reverse=True
     )
