@@ -63,6 +63,10 @@ _CONCLUDES = re.compile(
 _ABOUT = re.compile(
     r"[^\W\d]{0,12}\s*[,(]?\s*(?:or\s|which is\s|that is\s|i\.e\.\s)?\s*(?:≈|≃|~|about|approximately|roughly|around)\s*"
 )
+_LEADS_TO = re.compile(
+    r"(?:after|since|because|when|if|as|once|with|by|given|subtracting|adding|taking)\s[^.,;]{1,120},\s[^.;]{0,80}?\d"
+)
+"""`After eating two, he has 10.`"""
 _OF_WHICH = re.compile(r"(?<!\w)(?:of which|of them|including|plus)(?!\w)")
 _UNKNOWN = r"(?:[a-z]\s?=\s?)?[$€£¥]?\s*"
 _JOINED = re.compile(
@@ -249,6 +253,7 @@ def _restated(text: str, question: str) -> str | None:
     first, _, rest = text.partition(". ")
     given = [*numbers(lowered(question))]
     concludes = "=" in rest or _CONCLUDES.search(lowered(rest)) is not None
+    concludes = concludes or ("=" in first and _LEADS_TO.match(lowered(rest)) is not None)
     if not given or not rest or _SAYS.search(first) is None or concludes:
         return None
     said = [*numbers(first)]

@@ -118,14 +118,15 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
     if not any(next(whole_places(folded(part), answer), None) for part in clauses(statement)):
         return False  # it takes several clauses to say the answer
     with_answer, with_rival, first, before = -1, -1, True, 0
+    direct = _RECONSIDERS.search(lowered(statement)) is None
     for part in clauses(statement):
         text = folded(part)
         own = shared_words(part, stems)
         goes_on = text in (answer, *accepted) or _RELATIVE.match(part) is not None
         shared = max(own, before) if goes_on else own
         before = own
+        is_direct = direct and with_answer < 0 > with_rival and _IS_DIRECT.match(part) is not None
         if any(next(whole_places(text, one), None) is not None for one in (answer, *accepted)):
-            is_direct = with_answer < 0 > with_rival and _IS_DIRECT.match(part) is not None
             with_answer = max(with_answer, shared, LEAST_SHARED if is_direct else 0)
         elif with_answer >= 0 and _TURNS.match(lowered(part)) is not None and names_in(part, known):
             return True
@@ -134,7 +135,7 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
             and (_asserts(part) or (own and with_answer < 0 and _is_about_name(part, known)))
         ):
             first = first and with_answer < 0
-            with_rival = max(with_rival, shared)
+            with_rival = max(with_rival, shared, LEAST_SHARED if is_direct else 0)
     return with_rival > max(with_answer, 0) or (first and with_rival == with_answer >= LEAST_SHARED)
 
 

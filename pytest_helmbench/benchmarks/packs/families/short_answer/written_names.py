@@ -96,6 +96,8 @@ _HAS_COUNT = re.compile(
     rf"^(?=[A-Z1-9])(?:{_COUNT}\s[A-Z]\w+|[\w'&,\s-]{{2,60}}\s{_COUNT}\s[A-Z]\w+)(?:\s|$)"
 )
 """A title with a number before a name: `Seven Samurai`, `Snow White and the Seven Dwarfs`."""
+_ROMAN_NUMBERS = tuple(tens + ones for tens in ("", "X", "XX", "XXX") for ones in ("", *_ROMAN, "IX"))
+"""Each stands where its value says."""
 _NTH = re.compile(r"\d{1,3}th ([A-Z]\w+)")
 _SPELT_TWO_WAYS = re.compile(
     r"i[sz](?:e|ing|at)|[^\W\d_]{3}ou?r(?![a-z]{5})|[bt](?:re|er)s?(?!\w)|en[cs]e|rogram"
@@ -135,7 +137,9 @@ def steps_of_names(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
         if nouns := {
             found[1] for answer in answers if (found := _NTH.fullmatch(with_plain_ordinals(answer)))
         }:
-            behind = re.compile(rf"(?<!\w)({one_of(nouns)})\s({one_of(_NUMERALS)}|\d{{1,3}})(?![\w%]|[.,]\d)")
+            behind = re.compile(
+                rf"(?<!\w)({one_of(nouns)})\s({one_of(_ROMAN_NUMBERS[1:])}|\d{{1,3}})(?![\w%]|[.,]\d)"
+            )
             yield lambda text: behind.sub(_nth, text)
     if any(_HAS_COUNT.search(answer) is not None for answer in answers):
         yield from map(_step_of_title, filter(_HAS_COUNT.search, answers))
@@ -178,7 +182,7 @@ def _with_element_names(found: re.Match[str]) -> str:
 def _nth(found: re.Match[str]) -> str:
     """Return `13th Amendment` of `Amendment XIII`."""
     written = found[2]
-    number = int(written) if written.isdigit() else _NUMERALS.index(written) + 1
+    number = int(written) if written.isdigit() else _ROMAN_NUMBERS.index(written)
     return f"{number}th {found[1]}"
 
 
