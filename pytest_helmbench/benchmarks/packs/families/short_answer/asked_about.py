@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS_AND_DAYS
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
@@ -124,7 +124,17 @@ def asked_clause(statement: str, question: str, *, has_value: re.Pattern[str]) -
         2 * shared_words(part, stems - names) + min(1, shared_words(part, stems & names)) for part in parts
     ]
     best = max(shared)
-    return parts[shared.index(best)] if best and shared.count(best) == 1 else None
+    place = shared.index(best)
+    is_only_worked_out = "=" in parts[place] and _leads_on(parts[place + 1 :])
+    return parts[place] if best and shared.count(best) == 1 and not is_only_worked_out else None
+
+
+def _leads_on(parts: Sequence[str]) -> bool:
+    """Return whether a clause that begins a sentence leads to another one: `After eating two, he has 10.`"""
+    return any(
+        SUBORDINATE.match(one) is not None and SUBORDINATE.match(other) is None
+        for one, other in pairwise(parts)
+    )
 
 
 def _concludes(low: str, start: int, has_value: re.Pattern[str]) -> bool:
