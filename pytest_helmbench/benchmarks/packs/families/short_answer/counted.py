@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
+from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import words
 
-__all__ = ["number_counted", "number_in_a_word"]
+__all__ = ["number_counted", "number_in_a_word", "one_counted"]
 
 _COUNTED = re.compile(
     r"(?<!\w)how many\s(?:(?:more|different|other|total|whole|full|of the)\s)?(?P<nouns>[^\W\d]+(?:\s[^\W\d]+)?)"
@@ -22,6 +24,10 @@ _NONE = re.compile(
 _HAS_NO = re.compile(
     r"(?<!\w)(?:no|zero|not a single|n't (?:have )?any|without any)\s(?:known\s|natural\s|such\s)?(?P<noun>[^\W\d]+)"
 )
+_ONE = re.compile(
+    r"(?<![\w-])(?<!\bthis )(?<!\bthat )(?<!\beach )(?<!\bevery )(?<!\bno )(?<!\bthe )(?<!\bany )one(?![\w-]|\sof\s)"
+)
+_MOST_ONES = 20
 _COUPLE = re.compile(
     r"(?:^\W*|(?<!\w)(?:is|are|has|have|had|was|were|of|just|only|exactly|about|takes?|needs?|makes?)\s)an?\s"
     r"(?:small |mere |tiny )?(?P<couple>pair|couple|trio)(?:\sof|$|(?=[\s.,;:]))"
@@ -51,6 +57,19 @@ def number_counted(low: str, found: Sequence[Number], asked: str) -> Number | No
         if behind is not None and noun in {stem(word) for word in words(behind[1])}:
             counted.append(number)
     return counted[0] if len(counted) == 1 else None
+
+
+def one_counted(low: str, asked: str) -> Number | None:
+    """Return `one` where it counts what the question counts: `Earth has one moon`; None where none or several do.
+
+    Args:
+        low: The statement in lower case.
+        asked: The question in lower case.
+    """
+    ones = [
+        Number((Fraction(1),), found.start(), found.end()) for found in islice(_ONE.finditer(low), _MOST_ONES)
+    ]
+    return number_counted(low, ones, asked)
 
 
 def number_in_a_word(low: str, asked: str) -> int | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from pytest_helmbench.benchmarks.packs.families.short_answer.counted import number_counted
+from pytest_helmbench.benchmarks.packs.families.short_answer.counted import number_counted, one_counted
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers
@@ -33,7 +34,7 @@ def numbers_said(text: str, asked: str = "") -> list[Number]:
         asked: The question in lower case; empty for none.
     """
     low = lowered(text)
-    digits, spelled = [*numbers(text)], [*number_words(low)]
+    digits, spelled = [*numbers(text)], _spelled(low, [*numbers(text)], asked)
     if not digits:
         return spelled
     meant = [
@@ -41,10 +42,21 @@ def numbers_said(text: str, asked: str = "") -> list[Number]:
         for one in spelled
         if one.values[0].denominator != 1 or unit_of(low, one) is not None or _is_result(low, one)
     ]
-    if asked and number_counted(low, digits, asked) is None:
+    if asked and low[: digits[0].start].strip() and number_counted(low, digits, asked) is None:
         counted = number_counted(low, spelled, asked)
         meant += [counted] if counted is not None and counted not in meant else []
     return sorted([*digits, *meant], key=lambda one: one.start)
+
+
+def _spelled(low: str, digits: Sequence[Number], asked: str) -> list[Number]:
+    """Return the numbers in words, with a `one` that counts what the question counts where nothing else does."""
+    spelled = [*number_words(low)]
+    if not asked or number_counted(low, [*digits, *spelled], asked) is not None:
+        return spelled
+    one = one_counted(low, asked)
+    if one is None or any(other.start == one.start for other in spelled):
+        return spelled
+    return sorted([*spelled, one], key=lambda number: number.start)
 
 
 def _is_result(low: str, number: Number) -> bool:

@@ -24,7 +24,8 @@ _LIKE = re.compile(
 )
 """`Like malaria, it is spread by mosquitoes`."""
 _ASKS_FOR_NOW = re.compile(
-    r"^(?!.*(?<!\w)(?:was|were|did|had|former\w*|original\w*|first|replaced|[12]\d{3})(?!\w)).*(?<!\w)(?:is|are|does|do)\s"
+    r"^(?!.*(?<!\w)(?:was|were|did|had|former\w*|original\w*|first|replaced|[12]\d{3})(?!\w)).*(?<!\w)(?:is|are|does|do)\s",
+    re.DOTALL,
 )
 _IS_OVER = re.compile(
     r"\s(?:was|were|(?:has|have|had)\sbeen)\s(?:\w+ly\s|later\s|then\s)?"

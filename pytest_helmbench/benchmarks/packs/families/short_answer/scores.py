@@ -36,7 +36,7 @@ _WINS = (
 _LOSES = r"(?:lost|loses?|losing|(?:was|were|been)\s(?:\w+ly\s)?(?:beaten|defeated|thrashed)|went\sdown|fell)"
 _VERB = re.compile(rf"(?<!\w)(?:(?P<loses>{_LOSES})|(?P<wins>{_WINS}))(?!\w)[^.;!?\d]{{0,60}}$")
 _BEHIND = re.compile(
-    r"\s?(?:(?:win|victory|triumph)\s(?:for|by)|in\sfavou?r\sof|to|for)\s(?:the\s)?(?P<name>[A-ZÀ-Þ][\w.']*(?:\s[A-ZÀ-Þ][\w.']*)*)"
+    r"\s?(?:(?:win|victory|triumph)\s(?:for|by)|in\sfavou?r\sof|to|for)\s(?:the\s)?(?P<name>[A-ZÀ-Þ][\w.']*(?:\s[A-ZÀ-Þ][\w.']*){0,4})"
 )
 _ASKS_FOR_SCORE = re.compile(r"(?<!\w)(?:scores?|scoreline|results?)(?!\w)", re.IGNORECASE)
 

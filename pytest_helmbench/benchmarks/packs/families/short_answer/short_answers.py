@@ -10,7 +10,8 @@ the last line; else the whole reply when it is short. Around that, where the spe
   `since`, `out of` and the like, nor a number that the question gives (`14 pens`). Equal is equal in value (`3/4`,
   `0.75`, `75 %`); `50 %` is 50 or 0.5. `1.5 million` is 1,500,000, or 1.5 where the question speaks of millions. A
   range, or a number joined to another by `and`, `or`, is a list. Number words (`twelve`) count
-  where there are no digits, and a number that a statement begins with where only a description follows a comma.
+  where there are no digits, at the end, and before what the question counts; a number that a statement begins with
+  counts where only a description follows a comma. A subordinate clause that begins a sentence explains no number.
 * Units that are known (lengths, areas, weights, times, volumes, speeds, cents) are converted to the one that the answer
   has, or the question asks for: `0.33 km` is `330 m`, `250 kg` is no answer to how many grams. Currencies and
   temperatures are not.
@@ -29,6 +30,8 @@ the last line; else the whole reply when it is short. Around that, where the spe
 * Of several clauses, the one that shares most words with the question speaks of it, unless the statement works its
   way to a conclusion (`so`, `=`). Dates are no numbers where none is asked for. Where another clause says of another
   name what is asked (`but the capital is Sydney`), or the answer comes second (`followed by`), it is not the answer.
+* Of a score who has won by how many counts, in whatever words. A comparison (`like X,`), what was replaced, the date of
+  another event, and the other one of two that the question offers are not the answer.
 * Whether a verdict is certain or a guess says `certainty`.
 * What a reply asks (`Canberra? No, Sydney.`) or takes back (`Wait, no`) is not said.
 * A statement quoted from the context counts while it is not much longer than the answer (20 words).

@@ -63,6 +63,7 @@ _PART = re.compile(rf"[\s-]+(?P<part>{'|'.join(_PARTS)})s?(?!\w)")
 _MINUS = re.compile(r"(?:minus|negative)\s+$")
 _COUNTS = re.compile(
     r"(?:equals?|equal to|(?<!which )(?:is|are|was|were)|exactly|gives?|leaves?|remainder(?: of)?)\s(?:just |only )?$"
+    r"|(?:^\W*|(?:has|have|had|takes?|needs?)\s)(?:just|only)\s$"
 )
 _ENDS = re.compile(r"\s*(?:[.,;:!)]|$)")
 _PERCENT = re.compile(r"\s?(?:%|per\s?cent\b)")
