@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pytest_helmbench.cli.at_hand import kept_values
 from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say, write_file
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.whole_file import is_database
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import gate_lines, score_lines
 from pytest_helmbench.session.gates import GateReport
@@ -69,8 +71,8 @@ def command(
     Ends 1 when something is missing (nothing is written then; see --partial) or a gate does not hold, 2 when the
     files do not belong together.
     """
-    if junitxml is not None and junitxml.is_dir():
-        raise CommandError(f"{junitxml} is a folder\n  hint: name a file in it for --junitxml")
+    if junitxml is not None:
+        _check_junitxml(junitxml, out)
     try:
         with merged_shards(files, out, partial=partial, force=force) as merged:
             gates = gates_of(merged, Path.cwd()) if gate else None
@@ -87,6 +89,26 @@ def command(
         return 0
     say(*gate_lines(verdict))
     return 0 if verdict.holds else 1
+
+
+def _check_junitxml(path: Path, out: Path) -> None:
+    """Refuse a report that cannot be written, or would stand in the place of a results file, before anything is.
+
+    Raises:
+        CommandError: With what is wrong.
+    """
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder\n  hint: name a file in it for --junitxml")
+    if path.resolve() == out.resolve() or is_database(path):
+        raise CommandError(f"{path} is a results file\n  hint: name another file for --junitxml")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(
+            f"{path}: cannot be written: {error.strerror}\n  hint: name another file"
+        ) from error
+    if not os.access(path.parent, os.W_OK):
+        raise CommandError(f"{path.parent} cannot be written to\n  hint: name another folder for --junitxml")
 
 
 def _totals(merged: MergedShards, paths: tuple[Path, ...]) -> list[str]:

@@ -18,6 +18,7 @@ from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.run_addresses import resolve
 from pytest_helmbench.session.run_report import RunReport, run_report
 from pytest_helmbench.session.stored_comparisons import comparison_of_session, comparison_with
+from pytest_helmbench.store.run_queries import runs as recorded_runs
 
 __all__ = ["command"]
 
@@ -39,13 +40,13 @@ def command(
     to: ReportOutput,
     db: Path | None,
 ) -> None:
-    """Report runs (numbers; the last one unless named): Markdown that pastes into a pull request, JSON (`helmbench
-    schema report`), or one HTML page for a browser."""
+    """Report runs (numbers; all of the last session unless named): Markdown that pastes into a pull request, JSON
+    (`helmbench schema report`), or one HTML page for a browser."""
     is_page = form in PAGES
     if not is_page:
         to.only_for_pages(form)
     path = database_of(db)
-    ids = dict.fromkeys(run_of(path, run).summary.id for run in runs or ("last",))
+    ids = dict.fromkeys(run_of(path, run).summary.id for run in runs) or _of_last_session(path)
     with uncollected():
         found = [run_report(path, run_id, with_text=to.texts.any, all_cases=is_page) for run_id in ids]
         reports = [report for report in found if report is not None]
@@ -56,6 +57,11 @@ def command(
         )
     numbers = f"run{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
     to.write(text, f"report of {numbers}", is_page=is_page)
+
+
+def _of_last_session(path: Path) -> dict[int, None]:
+    session = run_of(path, "last").summary.session_id
+    return dict.fromkeys(run.id for run in recorded_runs(path) if run.session_id == session)
 
 
 def _comparisons(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
-__all__ = ["put_in_place"]
+__all__ = ["is_database", "put_in_place"]
+
+_DATABASE = b"SQLite format 3\0"
 
 
 def put_in_place(path: Path, content: str | bytes) -> None:
@@ -14,13 +17,15 @@ def put_in_place(path: Path, content: str | bytes) -> None:
     What is no ordinary file (a pipe, `/dev/stdout`) is written to. Text is UTF-8, with its line ends as they are.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written, or a database stands there, which nothing of ours is put in place of.
     """
     data = content.encode() if isinstance(content, str) else content
     target = path.resolve()
     if target.exists() and not target.is_file():
         target.write_bytes(data)
         return
+    if is_database(target):
+        raise FileExistsError(errno.EEXIST, "a database stands there", str(path))
     made = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         made.write_bytes(data)
@@ -28,3 +33,12 @@ def put_in_place(path: Path, content: str | bytes) -> None:
     except BaseException:
         made.unlink(missing_ok=True)
         raise
+
+
+def is_database(path: Path) -> bool:
+    """Return whether a file is an SQLite database, as results files are; False where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_DATABASE)) == _DATABASE
+    except OSError:
+        return False

@@ -80,7 +80,7 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
             )
         asked = now
     addresses = asked["baselines"] if isinstance(asked["baselines"], list) else []
-    if asked["min_score"] is None and not addresses:
+    if asked["min_score"] is None and asked["min_coverage"] is None and not addresses:
         raise MergeError(
             "--gate: the shards were given no threshold and no baseline\n"
             "  hint: give them --helmbench-min-score or --helmbench-baseline, or hold the run to one: `helmbench gate`"

@@ -198,7 +198,8 @@ def _other_run(one: ShardRun, two: ShardRun, path: Path) -> Iterator[str]:
             yield f"the {what} of {one.benchmark[0]} is {now[:16]}, in {path} it is {before[:16]}"
     if one.plugin_version != two.plugin_version:
         yield f"written by pytest-helmbench {two.plugin_version}, {path} by {one.plugin_version}"
-    for name in sorted((one.settings.keys() | two.settings.keys()) - _FREE):
+    names = (one.settings.keys() | two.settings.keys()) - _FREE
+    for name in sorted(names, key=lambda name: (name != "judges", name)):  # its sampling follows from it
         before, now = (_comparable(name, run.settings) for run in (one, two))
         if before != now:
             yield f"{name} of {one.llm[0]} is {now}, in {path} it is {before}"

@@ -14,6 +14,7 @@ from pytest_helmbench.session.cost_estimate import planned_cost
 from pytest_helmbench.session.plan import Plan
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.shard_variables import ShardError
+from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.latency_history import latencies
 
 __all__ = ["Shares", "budget_of", "check_shard"]
@@ -99,7 +100,12 @@ class Shares:
 def _weights(counts: Mapping[CaseName, int], settings: Settings) -> dict[str, float]:
     """Return what each case will take, in ms: what it has taken, else the mean of those that are known."""
     assert settings.shard_history is not None  # by whoever asks
-    known = {name: ms for name, ms in latencies(settings.shard_history).items() if name in counts}
+    try:
+        found = latencies(settings.shard_history)
+    except StoreError as error:
+        hint = error.hint.replace("--helmbench-db=PATH", "--helmbench-shard-history=PATH")
+        raise StoreError(error.path, error.problem, hint) from error
+    known = {name: ms for name, ms in found.items() if name in counts}
     usual = fmean(known.values()) if known else 1.0
     return {"\0".join(name): known.get(name, usual) * count for name, count in counts.items()}
 

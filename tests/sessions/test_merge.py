@@ -233,6 +233,9 @@ def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_wr
     assert "there.db is there already" in refused(one, two, "-o", "there.db")
     assert (pytester.path / "there.db").read_bytes() == b"mine"
     assert f"{two} is one of the shards" in refused(one, two, "-o", two, "--force")
+    for name in (str(one), "m.db", "there.db/r.xml"):
+        stderr = refused(one, two, *to, f"--junitxml={name}")
+        assert f"{name} is a results file" in stderr or f"{name}: cannot be written" in stderr
     assert "there is no such file" in refused(one, "none.db", *to)
     assert f"{root}: it is no file" in refused(one, root, *to)
     assert "bare.db: it holds no run\n  hint: what a killed session has written is in bare.db-wal" in refused(
@@ -305,6 +308,11 @@ def test_a_gate_holds_the_whole_run_to_what_all_shards_were_given(
     assert other.returncode == 2
     assert "--helmbench-min-score '0.9'" in other.stderr
     assert not (pytester.path / "n.db").exists()
+    covered = _shards(pytester, provider.url, (1, 2, 3), 3, "--helmbench-min-coverage=0.5")
+    few = helmbench(pytester.path, "merge", covered[0], "-o", "few.db", "--gate", "--partial")
+    assert few.returncode == 1, "a third is less than half"
+    done = helmbench(pytester.path, "merge", *covered, "-o", "c.db", "--gate")
+    assert done.returncode == 0, done.stdout + done.stderr
     alone = _shards(pytester, provider.url, (1,), 1, "--helmbench-min-score=0.9")
     assert helmbench(pytester.path, "merge", *alone, "-o", "n.db", "--gate").returncode == 1
     assert helmbench(pytester.path, "merge", *alone, "-o", "n.db", "--force").returncode == 0

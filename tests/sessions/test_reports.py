@@ -284,6 +284,35 @@ def _page_texts_hold(capsys: pytest.CaptureFixture[str], database: Path) -> None
     )
 
 
+def test_a_report_has_all_runs_of_the_last_session_unless_some_are_named(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    for models in (("test/old",), ("test/one", "test/two")):
+        run_tree(pytester, *(f"--helmbench-model={model}" for model in models), url=provider.url)
+
+    def reported(*words: str) -> list[str]:
+        text = captured(capsys, "report", *words, "--format", "json")[1]
+        return [run["run"]["model"] for run in _valid(text, capsys)["runs"]]
+
+    assert reported() == ["test/one", "test/two"]
+    assert reported("last") == ["test/two"]
+    assert reported("1", "3") == ["test/old", "test/two"]
+
+
+@pytest.mark.parametrize("option", ["--helmbench-html", "--helmbench-json", "--helmbench-markdown"])
+def test_no_report_stands_in_the_place_of_a_results_file(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+    run_tree(pytester, url=provider.url)
+    result = run_tree(pytester, f"{option}=helmbench.db", url=provider.url)
+    result.stdout.fnmatch_lines(["*helmbench.db: the report cannot be written: a database stands there"])
+    code, _, said = captured(capsys, "export", "last", "--format", "json", "-o", "helmbench.db")
+    assert (code, "helmbench.db: cannot be written: a database stands there" in said) == (2, True)
+    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results") == [(2,)]
+
+
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_no_report_is_written_of_a_dry_run_or_of_nothing(pytester: pytest.Pytester, mode: str) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
