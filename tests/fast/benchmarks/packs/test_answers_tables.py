@@ -114,6 +114,7 @@ def test_what_words_alone_say_for_certain_about_free_answers_is_right(
         ("short_answer_unseen_12", 421, 15),
         ("short_answer_unseen_13", 200, 0),
         ("short_answer_unseen_14", 200, 7),
+        ("short_answer_unseen_15", 200, 22),
         ("short_answer_invented", 933, 26),
     ],
 )

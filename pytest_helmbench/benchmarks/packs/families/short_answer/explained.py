@@ -40,6 +40,8 @@ _LEADS = re.compile(
     )
     + r"\s"
 )
+_CONCLUDES = re.compile(r"(?<!\w)(?:so|therefore|thus|hence)\s$")
+"""`so for 10 people you need 750 g`"""
 _LEAD_END = re.compile(r"[,:]\s|[.!?;\n](?=\s|$)")
 _WORKS_OUT = re.compile(
     r"[=×*÷≈]|\d\s?[-+/x]\s?\d|(?<!\w)(?:(?:divided|multiplied)\sby|plus|minus|times)(?!\w)"
@@ -69,7 +71,11 @@ def essence(text: str) -> str:
 def _explanation(low: str, start: int) -> re.Match[str] | None:
     """Return where what explains a number begins; `per` in `60 miles per hour` does not."""
     for found in _EXPLANATION.finditer(low, start):
-        if low[found.start() - 1] == ";" or _leads_on(low, found):
+        if (
+            low[found.start() - 1] == ";"
+            or _CONCLUDES.search(low, 0, found.start() + 1)
+            or _leads_on(low, found)
+        ):
             continue  # it explains what follows
         if found[0].strip() != "per" or _UNIT_BEFORE.search(low, 0, found.start()) is None:
             return found

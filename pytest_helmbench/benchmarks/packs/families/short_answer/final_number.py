@@ -253,7 +253,8 @@ def _restated(text: str, question: str) -> str | None:
     first, _, rest = text.partition(". ")
     given = [*numbers(lowered(question))]
     concludes = "=" in rest or _CONCLUDES.search(lowered(rest)) is not None
-    concludes = concludes or ("=" in first and _LEADS_TO.match(lowered(rest)) is not None)
+    goes_on = any(not any(number.equals(one) for one in given) for number in numbers(rest))
+    concludes = concludes or ("=" in first and (goes_on or _LEADS_TO.match(lowered(rest)) is not None))
     if not given or not rest or _SAYS.search(first) is None or concludes:
         return None
     said = [*numbers(first)]

@@ -245,7 +245,8 @@ def _before_dash(statement: str) -> str | None:
     found = _DASH.fullmatch(statement)
     if found is None or not _is_bare(found["head"]) or _NO_HEAD.intersection(words(lowered(found["head"]))):
         return None
-    return None if _TURNS.search(lowered(found["rest"])) is not None else found["head"]
+    is_formula = "=" in found["rest"]  # `ad - bc = 5`
+    return None if is_formula or _TURNS.search(lowered(found["rest"])) is not None else found["head"]
 
 
 def _is_sentence(aside: str) -> bool:
