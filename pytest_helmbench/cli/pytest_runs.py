@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ PYTEST_FAILED = 2
 """pytest's exit codes from here on say that the session itself failed."""
 
 _SHOWN = 300
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +118,28 @@ def _relative(path: Path, start: Path) -> Path:
 
 
 def _exit_code(command: Sequence[str]) -> int:
-    """Run a command in the foreground; its own handling of Ctrl-C decides, and a stop is passed on to it."""
+    """Run a command in the foreground; how it handles the signals that end this one decides.
+
+    Each is passed on: a terminal sends Ctrl-C to both, but not who sends it to this process alone. To pytest two of
+    them at once are one.
+    """
     sys.stdout.flush()
     with subprocess.Popen(command) as process:
 
         def stop(number: int, _frame: FrameType | None) -> None:
-            process.send_signal(number)
+            with suppress(ValueError):  # Windows, where the console tells all of its processes
+                process.send_signal(number)
 
-        before = signal.signal(signal.SIGTERM, stop)
+        numbers = [
+            getattr(signal, name) for name in _ENDING if hasattr(signal, name)
+        ]  # Windows has no SIGHUP
+        before = {number: signal.getsignal(number) for number in numbers}
         try:
-            while True:
-                try:
-                    code = process.wait()
-                    break
-                except KeyboardInterrupt:
-                    continue  # the terminal has told pytest, too
+            for number, handler in before.items():
+                if handler is not signal.SIG_IGN:  # `nohup`
+                    signal.signal(number, stop)
+            code = process.wait()
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
     return 128 - code if code < 0 else code

@@ -22,6 +22,9 @@ _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIG
 """The signals, with what nobody else has taken them for."""
 
 _ONE_STROKE_S = 0.5  # whoever ends a group of processes may send several signals, to several of them, at once
+_PASSED_ON_S = (
+    0.1  # within which a parent passes on what the terminal has sent to both; no second stroke is so fast
+)
 _UNHEARD_S = 2.0  # after so long somebody has caught the exception, and the next signal raises it again
 _LOOK_S = 0.4
 _ORDERLY_END_S = 1.0
@@ -69,6 +72,8 @@ class Interruptions:
             return
 
         def heard(_number: int, _frame: object) -> None:
+            if self._is_passed_on():
+                return
             self._restore(signal.SIGINT)
             hurry()
 
@@ -100,6 +105,10 @@ class Interruptions:
         timer.daemon = True
         timer.start()
 
+    def _is_passed_on(self) -> bool:
+        """Return whether a signal is the one that has ended the session, passed on by a parent."""
+        return self._raised_at is not None and time.monotonic() - self._raised_at < _PASSED_ON_S
+
     def _restore(self, number: signal.Signals) -> None:
         before = self._before.pop(number, None)
         if before is not None:
@@ -107,7 +116,7 @@ class Interruptions:
 
     def _end(self, number: int, _frame: object) -> None:
         if self._hurry is not None:
-            if self._of_worker is None:
+            if self._of_worker is None and not self._is_passed_on():
                 self._hurry()
             return
         now = time.monotonic()

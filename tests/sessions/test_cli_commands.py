@@ -301,11 +301,14 @@ def test_run_commands_pass_on_options_and_pytests_exit_code(project: Project) ->
     assert len(document(project.path, "runs")) == 2
 
 
+@pytest.mark.parametrize("whom", ["all", "the command"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_command_stops_its_session_and_the_run_is_closed(
-    project: Project, provider: Provider
+    project: Project, provider: Provider, number: signal.Signals, whom: str
 ) -> None:
-    provider.latency_s = 30
-    command = [sys.executable, "-m", "pytest_helmbench", "run-batch", "--all-scenarios", "--db", "stop.db"]
+    provider.latency_s = 1.5
+    db = f"stop{number}{whom[:3]}.db"
+    command = [sys.executable, "-m", "pytest_helmbench", "run-batch", "--all-scenarios", "--db", db]
     command += ["--models", "test/m", "--", f"--helmbench-base-url={provider.url}", "-q"]
     with subprocess.Popen(
         command,
@@ -318,11 +321,14 @@ def test_a_stopped_command_stops_its_session_and_the_run_is_closed(
         until = time.monotonic() + 20
         while not provider.in_flight and time.monotonic() < until:
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does for Ctrl-C
+        if whom == "all":
+            os.killpg(process.pid, number)  # as a terminal does for Ctrl-C
+        else:
+            process.send_signal(number)
         assert process.wait(20) == 2  # pytest's own for an interrupted session
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
-    assert rows(project.path / "stop.db", "SELECT status FROM evaluation_runs") == [("interrupted",)]
+    assert rows(project.path / db, "SELECT status FROM evaluation_runs") == [("interrupted",)]
 
 
 def test_a_closed_pipe_is_no_fault(project: Project) -> None:
