@@ -88,7 +88,7 @@ class CandidateCodec(Codec):
         base = _base_of(cls, _HOLDING_BASES)
         if base is not None and not self._is_known(cls):
             return self.encode(_plain_value(value, base))
-        return ["h", self._keep(value), self._encode_class(cls)]
+        return ["h", self._keep(value), self._described(cls)]
 
     def decode_foreign(self, tag: str, parts: Parts) -> object:
         """Return an object of this side, or what stands for one of the tests."""
@@ -116,6 +116,10 @@ class CandidateCodec(Codec):
     def _encode_class(self, cls: type) -> object:
         if name_of(cls).startswith("builtins."):
             return ["n", cls.__name__]
+        return self._described(cls)
+
+    def _described(self, cls: type) -> object:
+        """Return a class by what its objects can do; one of Python's own too, where an object of it stays here."""
         number = self._keep(cls)
         if number in self._told:
             return ["k", number]

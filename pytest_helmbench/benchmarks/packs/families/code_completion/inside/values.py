@@ -42,6 +42,11 @@ def _time(cls: Callable[..., object], parts: Parts) -> object:
     return cls(*numbers, tzinfo=zone, fold=fold)
 
 
+def _memory(cls: Callable[..., Any], parts: Parts) -> object:
+    data, form, shape = parts
+    return cls(data).cast("B").cast(form, shape) if len(shape) > 1 else cls(data).cast(form)
+
+
 # Immutable types of the standard library: taken apart into data, put together from it.
 _VALUES: dict[str, Value] = {
     "decimal.Decimal": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
@@ -59,6 +64,7 @@ _VALUES: dict[str, Value] = {
     "pathlib._local.PurePosixPath": (lambda v: [str(v)], lambda cls, parts: cls(parts[0])),
     "builtins.complex": (lambda v: [v.real, v.imag], lambda cls, parts: cls(*parts)),
     "builtins.range": (lambda v: [v.start, v.stop, v.step], lambda cls, parts: cls(*parts)),
+    "builtins.memoryview": (lambda v: [v.tobytes(), v.format, v.shape], _memory),
     "builtins.slice": (lambda v: [v.start, v.stop, v.step], lambda cls, parts: cls(*parts)),
 }
 _SINGLES = {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
