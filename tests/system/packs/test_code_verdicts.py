@@ -55,7 +55,7 @@ def test_an_honest_reply_passes(name: str, honest: Mapping[str, CodeFinding]) ->
 def test_a_wrong_reply_fails_with_a_sentence(row: CodeRow, wrong: Mapping[str, CodeFinding]) -> None:
     found = wrong[row.name]
     assert found.verdict is Verdict.FAILED
-    assert row.says in f"{found.message}: {found.line}"
+    assert row.says in found.told(shows=True)
 
 
 @pytest.mark.parametrize("row", _ERRORS, ids=lambda row: row.name)
@@ -65,7 +65,7 @@ def test_what_is_the_packs_fault_is_an_error(row: CodeRow, errors: Mapping[str, 
     assert found.reason == (
         "not_expressible" if found.message.startswith("not expressible: ") else "unfit_tests"
     )
-    assert row.says in f"{found.message}: {found.line}"
+    assert row.says in found.told(shows=True)
 
 
 def test_a_long_job_and_a_large_value_pass_the_pipes(bwrap: Running) -> None:
@@ -228,3 +228,69 @@ def test_the_published_rule_takes_the_reply_as_it_stands(bwrap: Running) -> None
         return [found.verdict is Verdict.PASSED for found in await asyncio.gather(*every)]
 
     assert bwrap.wait(judge()) == [True, True, False, True, False, True]
+
+
+_SECRET = "okapi_1"
+_KEPT_BACK = [
+    (
+        "the name that the tests miss",
+        "okapi_1()",
+        _ADDS,
+        "neither the reply nor the tests define a name that",
+    ),
+    (
+        "a class of the tests",
+        "class okapi_1(KeyError): pass\nraise okapi_1",
+        _ADDS,
+        "a kind of KeyError at line 3",
+    ),
+    ("a module that the tests need", "import okapi_1", _ADDS, "need a module that is not in the sandbox"),
+    (
+        "a class of the tests that is derived",
+        "class okapi_1(add): pass",
+        "class add:\n    def __init__(*_): pass",
+        "",
+    ),
+    (
+        "a test of a test case",
+        "import unittest\nclass Test(unittest.TestCase):\n    def test_okapi_1(self): self.fail()",
+        _ADDS,
+        "a test fails at line 4 of the tests",
+    ),
+    (
+        "a value, by the class that the reply makes of it",
+        "",
+        "def add(a, b):\n    raise type('x_' + str(a), (LookupError,), {})(a)",
+        "the candidate raised a kind of LookupError at line 1 of the tests",
+    ),
+    (
+        "a value, by the text that looks like a line of the tests",
+        "",
+        "def add(a, b):\n    raise ValueError(chr(34) + 'tests.py' + chr(34) + ', line ' + str(a) + ' ,')",
+        "the candidate raised ValueError at line 1 of the tests",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", _KEPT_BACK, ids=lambda case: case[0])
+def test_what_only_tests_know_is_told_where_they_are_shown_alone(
+    case: tuple[str, str, str, str], bwrap: Running
+) -> None:
+    _, tests, reply, sentence = case
+    found = bwrap.wait(evaluate_code(code_task(f"add({_SECRET!r}, 'x')\n{tests}"), reply, bwrap.engine))
+    assert found.verdict is not Verdict.PASSED
+    assert sentence in found.told(shows=False)
+    assert _SECRET not in found.told(shows=False)
+
+
+def test_a_name_of_the_public_input_is_told(bwrap: Running) -> None:
+    starter = "class AddError(Exception): pass\ndef add(a, b):\n"
+    raising = "class AddError(Exception): pass\ndef add(a, b):\n    raise AddError"
+    for reply, parity, said in (
+        (raising, False, "the candidate raised AddError at line 1 of the tests"),
+        ("x = 1", True, "neither the reply nor the tests define 'add' at line 1 of the tests"),
+    ):
+        finding = bwrap.wait(
+            evaluate_code(code_task(_ADD_TESTS, starter), reply, bwrap.engine, parity=parity)
+        )
+        assert finding.told(shows=False) == said

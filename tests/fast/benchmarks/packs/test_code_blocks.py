@@ -12,10 +12,10 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
     code_blocks,
     fenced,
-    misnamed,
     without_thoughts,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.compose import REPLY, STARTER, compose
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.unwritten import unwritten
 from pytest_helmbench.benchmarks.packs.families.code_completion.other_languages import (
     chosen_block,
     file_names,
@@ -134,7 +134,7 @@ def test_the_block_of_another_language(text: str, starter: str, wanted: str) -> 
 
 @pytest.mark.parametrize("names", [CANDIDATE, TESTER])
 def test_programs_are_small_enough_to_start_fast(names: tuple[str, ...]) -> None:
-    assert len(program(names, compiled=True)) < 160_000
+    assert len(program(names, compiled=True)) < 180_000
     assert compile(program(names, compiled=False), "run.py", "exec")
 
 
@@ -154,18 +154,27 @@ def test_programs_import_nothing_that_costs_as_much_as_a_start_of_python(names: 
     assert {name for name in imported if not name.startswith(f"{inside.__name__}.")} <= _CHEAP
 
 
+_ADD = "def add(a, b):\n"
+_OTHER = "the reply does not define 'add', which the starter declares; it defines 'sum_two'"
+
+
 @pytest.mark.parametrize(
     ("starter", "reply", "sentence"),
     [
-        (
-            "def add(a, b):\n",
-            "```python\ndef sum_two(a, b):\n    return a + b\n```",
-            "the reply defines 'sum_two', the starter asks for 'add'",
-        ),
-        ("def add(a, b):\n", "```python\ndef helper(): ...\ndef add(a, b): ...\n```", ""),
-        ("def add(a, b):\n", "```python\n    return a + b\n```", ""),
-        ("", "```python\ndef sum_two(a, b): ...\n```", ""),
+        (_ADD, "def sum_two(a, b):\n    return a + b", _OTHER),
+        (_ADD, "def helper(): ...\ndef add(a, b): ...", ""),
+        (_ADD, "add = lambda a, b: a + b\ndef helper(): ...", ""),
+        (_ADD, "    return a + b", ""),
+        (_ADD, "def helper(): return 1\nreturn helper()", ""),
+        (_ADD, "I do not know", ""),
+        (_ADD, "x = 1", "the reply does not define 'add', which the starter declares"),
+        (f"def given(): return 1\n{_ADD}", "def add(a, b): ...", ""),
+        ("def add(a, b):\n    return a - b", "def sum_two(a, b): ...", _OTHER),
+        ("class Add:\n    x = 1", "class Add: ...", ""),
+        ("", "def sum_two(a, b): ...", ""),
     ],
 )
-def test_another_name_than_the_starter_asks_for_is_said(starter: str, reply: str, sentence: str) -> None:
-    assert misnamed(starter, reply) == sentence
+def test_what_a_reply_leaves_unwritten_of_its_starter_is_said(
+    starter: str, reply: str, sentence: str
+) -> None:
+    assert unwritten([], reply, starter) == unwritten([reply], f"```\n{reply}\n```", starter) == sentence

@@ -6,15 +6,13 @@ import re
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["CodeBlock", "code_blocks", "fenced", "misnamed", "without_thoughts"]
+__all__ = ["CodeBlock", "code_blocks", "fenced", "without_thoughts"]
 
 _THOUGHT_TAG = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _THOUGHT_START = re.compile(r"\A\s*<(?:think|thinking|reasoning)>.*\Z", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"([ \t]*+(?:>[ \t]?)*+)(`{3,}+|~{3,}+)([^`\n]*+)")
 _FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
-_DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w{1,80})", re.MULTILINE)
-_MOST_NAMED = 3
 _RUN = re.compile(r"`{3,}|~{3,}")
 
 
@@ -61,24 +59,6 @@ def code_blocks(text: str) -> tuple[CodeBlock, ...]:
     if fence and inside:
         blocks.append(CodeBlock(_label(label), "\n".join(inside)))
     return tuple(blocks)
-
-
-def misnamed(starter: str, text: str) -> str:
-    """Return that a reply defines other names than its starter asks for, in words; empty where it defines one of them.
-
-    Args:
-        starter: What the reply starts from.
-        text: The reply, without thoughts.
-    """
-    wanted = _DEFINED.findall(starter)
-    found = [name for block in code_blocks(text) for name in _DEFINED.findall(block.text)]
-    if not wanted or not found or not set(wanted).isdisjoint(found):
-        return ""
-    return f"the reply defines {_named(found)}, the starter asks for {_named(wanted)}"
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in dict.fromkeys(names[:_MOST_NAMED]))
 
 
 def fenced(code: str) -> str:

@@ -7,6 +7,7 @@ never learns. See the modules in `inside` for what may pass.
 from __future__ import annotations
 
 import asyncio
+import builtins
 import json
 import os
 import re
@@ -18,7 +19,6 @@ from typing import TypedDict
 from pytest_helmbench.benchmarks.packs.families.code_completion.blocks import (
     CodeBlock,
     code_blocks,
-    misnamed,
     without_thoughts,
 )
 from pytest_helmbench.benchmarks.packs.families.code_completion.check import CodeTests, code_tests_of
@@ -78,6 +78,9 @@ _NO_CODE = frozenset(
 _LAST_WORDS_S = 0.5
 _HEAD_BYTES = 8
 _TEST_LINE = re.compile(r"at line (\d+) of the tests\Z")
+_NAME = "{}"
+_WORD = re.compile(r"\w+")
+_ONE_NAME = re.compile(r"(?:: |')?(\w+)'?")
 _UNFIT = "not expressible"
 
 
@@ -127,6 +130,8 @@ class _Report(TypedDict):
     phase: str
     message: str
     detail: str
+    name: list[str]
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,25 +206,47 @@ class _Talk:
         verdict, phase = Verdict(report["verdict"]), CodePhase(report["phase"])
         if verdict is Verdict.PASSED:
             return CodeFinding(verdict)
-        message, line = scrub(report["message"]), self._line_of(report["message"])
-        wrong_name = misnamed(str(self.task.input_value("starter_code") or ""), self.text)
-        if verdict is Verdict.FAILED and wrong_name:
-            message = f"{wrong_name}; {message}"
-        output = scrub(report["detail"]).strip()
+        message, named = _messages(report, self.task)
+        line, output = self._line_of(report["message"]), scrub(report["detail"]).strip()
         if verdict is Verdict.ERROR:
             reason = "not_expressible" if message.startswith(_UNFIT) else "unfit_tests"
-            return CodeFinding(verdict, reason, phase, message, output)
+            return CodeFinding(verdict, reason, phase, message, output, named=named)
         if other is not None and other.reason:
             reason = "timeout" if other.timed_out else "limit"
             return CodeFinding(verdict, reason, phase, f"the code was stopped: {other.reason}", output)
         reason = "does_not_load" if phase is CodePhase.LOAD else "tests_failed"
-        return CodeFinding(verdict, reason, phase, message, output, line=line)
+        return CodeFinding(verdict, reason, phase, message, output, line=line, named=named)
 
     def _line_of(self, message: str) -> str:
         """Return the line of the tests that a message speaks of; empty for none."""
         found = _TEST_LINE.search(message)
         lines = self.tests.code.splitlines()
         return excerpt(lines[int(found[1]) - 1]) if found and 0 < int(found[1]) <= len(lines) else ""
+
+
+def _messages(report: _Report, task: PackTask) -> tuple[str, str]:
+    """Return what a report says to anybody, and with the name that it keeps back.
+
+    A name comes from hidden tests, or from code that has been given values of theirs and may say them by it.
+    """
+    cause = f"{report['cause']}; " if report["cause"] else ""
+    message = cause + report["message"]
+    if not report["name"]:
+        return scrub(message), ""
+    name, instead = report["name"]
+    named = scrub(cause + report["message"].replace(_NAME, name, 1))
+    return (
+        named if _is_public(name, task) else scrub(cause + report["message"].replace(_NAME, instead, 1))
+    ), named
+
+
+def _is_public(name: str, task: PackTask) -> bool:
+    """Return whether a name is Python's own of an exception, or a single word of the row's public input."""
+    own = getattr(builtins, name, None)
+    if isinstance(own, type) and issubclass(own, BaseException):
+        return True
+    word = _ONE_NAME.fullmatch(name)
+    return word is not None and any(word[1] in _WORD.findall(str(value)) for value in task.public().values())
 
 
 def _python_blocks(blocks: tuple[CodeBlock, ...]) -> list[str]:

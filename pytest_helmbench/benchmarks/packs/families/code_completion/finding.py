@@ -29,9 +29,10 @@ class CodeFinding:
         reason: One word for tables, such as `no_code`, `does_not_load`, `tests_failed`, `timeout`, `limit`,
             `not_expressible`, `unfit_tests`, `cannot_start`; None when it passed.
         phase: Where it ended; None when it passed.
-        message: For people; empty when it passed.
+        message: For people, without a name that only the tests or a running reply know; empty when it passed.
         output: Words of the reply or of the tests about it, scrubbed.
         line: The line of the tests that it speaks of; the tests are hidden.
+        named: The message with that name; the tests are hidden. Empty where there is none.
         in_process: Code and tests shared a container.
         image_used: False where the row names an image and this machine's Python stood in for it.
     """
@@ -43,4 +44,11 @@ class CodeFinding:
     output: str = ""
     image_used: bool = True
     line: str = ""
+    named: str = ""
     in_process: bool = field(default=False, compare=False)
+
+    def told(self, *, shows: bool) -> str:
+        """Return the message for people; `shows`: with the name and the line of hidden tests that it speaks of."""
+        if not shows:
+            return self.message
+        return f"{self.named or self.message}: {self.line}" if self.line else self.named or self.message

@@ -20,6 +20,8 @@ TESTER = (
     "standins",
     "tester_values",
     "suite",
+    "compose",
+    "unwritten",
     "verdict",
     "tester",
     "suite_run",

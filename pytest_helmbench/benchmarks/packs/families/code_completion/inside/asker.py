@@ -23,8 +23,8 @@ class Asker:
         """Ask, and return the answer or raise what the candidate raised."""
         raise NotImplementedError
 
-    def refuse(self, reason: str) -> NoReturn:
-        """End the tests: what they want cannot be said between two processes."""
+    def refuse(self, reason: str, name: tuple[str, str] | None = None) -> NoReturn:
+        """End the tests: what they want cannot be said between two processes; see `Verdict.end` for the name."""
         raise NotImplementedError
 
     def may_swallow(self, error: BaseException) -> bool:

@@ -94,7 +94,8 @@ class RemoteClass(type):
     def __new__(cls, name: str, bases: tuple[type, ...], *_: object, **__: object) -> RemoteClass:
         """Refuse a class of the tests that is derived from one of the candidate's."""
         remote = next(base for base in bases if type(base) is RemoteClass)
-        _facts(remote).asker.refuse("the tests derive the class " + name + " from one of the candidate's")
+        said = "the tests derive a class from one of the candidate's{}"
+        _facts(remote).asker.refuse(said, (": " + name, ""))
 
     def __init__(cls, *_: object, **__: object) -> None:
         """Do nothing, whatever `__new__` has been given."""
@@ -380,10 +381,8 @@ def new_class(facts: ClassFacts, name: str, bases: tuple[type, ...], *, mirrored
         return type.__new__(RemoteClass, name, bases or (_MIRRORED[facts.plain],), body)
     body["__slots__"] = ()
     body.update((operator, _operator(operator)) for operator in facts.operators - {"__eq__", "__hash__"})
-    if "__call__" in facts.operators:
-        body["__call__"] = _call
-    if "__await__" in facts.operators:
-        body["__await__"] = _await
+    ways = {"__call__": _call, "__await__": _await}
+    body.update((special, way) for special, way in ways.items() if special in facts.operators)
     return type.__new__(RemoteClass, name, bases or (Remote,), body)
 
 

@@ -38,7 +38,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.syntax im
     used_names,
 )
 
-__all__ = ["Suite"]
+__all__ = ["Suite", "is_open"]
 
 _OF_SITE = frozenset(("exit", "quit", "copyright", "credits", "license", "help"))
 """Built-in names that come with `site`, which is not imported here."""
@@ -243,18 +243,18 @@ def _given(starter: str, tree: Module) -> str:
     """Return the imports of a starter and, where it marks what there is to write, what it has written itself."""
     functions = [node for node in tree.body if isinstance(node, (FunctionDef, AsyncFunctionDef))]
     lines = import_lines(starter, tree)
-    if any(map(_is_open, functions)) and tree.body:
+    if any(map(is_open, functions)) and tree.body:
         kept = [
             node
             for node in tree.body
-            if isinstance(node, (Assign, AnnAssign)) or (node in functions and not _is_open(node))
+            if isinstance(node, (Assign, AnnAssign)) or (node in functions and not is_open(node))
         ]
         lines += [source_of(starter, node) for node in kept if not getattr(node, "decorator_list", ())]
     return "\n".join(lines)
 
 
-def _is_open(function: FunctionDef | AsyncFunctionDef) -> bool:
-    """Return whether a function is left to be written: it has nothing but words, `pass`, `...` or an error."""
+def is_open(function: FunctionDef | AsyncFunctionDef | ClassDef) -> bool:
+    """Return whether a function or class is left to be written: it has nothing but words, `pass`, `...` or an error."""
     for node in function.body:
         is_words = isinstance(node, Expr) and isinstance(node.value, Constant)
         is_error = isinstance(node, Raise) and any(

@@ -14,9 +14,11 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.standins 
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.suite import Suite
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.syntax import declared_names
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.tester import Tester, finished
+from pytest_helmbench.benchmarks.packs.families.code_completion.inside.unwritten import unwritten
 from pytest_helmbench.benchmarks.packs.families.code_completion.inside.verdict import (
     TESTS,
     Verdict,
+    kind_of,
     line_of_tests,
     text_of,
 )
@@ -24,7 +26,7 @@ from pytest_helmbench.benchmarks.packs.families.code_completion.inside.verdict i
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
-    from typing import Any
+    from typing import Any, NoReturn
 
     from pytest_helmbench.benchmarks.packs.families.code_completion.programs import Job
 else:
@@ -86,6 +88,9 @@ class Run:
         if obstacle is not None:
             self._tester.refuse(obstacle)
         self._load()
+        job = self._job
+        if not job["is_code"]:
+            self._verdict.explain(lambda: unwritten(job["blocks"], job["reply"], job["starter"]))
         self._bring_names()
         uses = self._tester.uses
         try:
@@ -103,7 +108,7 @@ class Run:
                 exec(compile(self._suite.given, "starter.py", "exec", dont_inherit=True), self._space)
             return compile(self._job["tests"], TESTS, "exec", dont_inherit=True)
         except ImportError as error:
-            self._verdict.end("error", "tests", _missing_module("the starter", error))
+            self._lacks_module("the starter needs", error)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
             where = "" if line is None else f" at line {line}"
@@ -116,9 +121,12 @@ class Run:
             self._tester.ask("load", job["blocks"], job["reply"], starter, self._suite.known_classes())
         except BaseException as error:  # noqa: BLE001 - whatever the candidate raises
             _, line, text = self._tester.blamed.get(id(error), (error, 0, ""))
-            where = f" at line {line} of the reply's code" if line else ""
-            message = "the reply's code does not load: " + type(error).__name__ + where
-            self._verdict.end("failed", "load", message, text)
+            # The line is the candidate's word: a number that is none of a line may say anything.
+            where = (
+                f" at line {line} of the reply's code" if 0 < line <= len(job["reply"].splitlines()) else ""
+            )
+            message = "the reply's code does not load: {}" + where
+            self._verdict.end("failed", "load", message, text, kind_of(error))
 
     def _bring_names(self) -> None:
         suite, space = self._suite, self._space
@@ -159,15 +167,14 @@ class Run:
     def _run_cases(self, cases: list[type]) -> None:
         unittest = __import__("unittest")
         loader = unittest.TestLoader()
-        outcome = unittest.TestResult()
+        keeping = {"_exc_info_to_string": lambda _, found, __: found[1]}
+        outcome = type("Outcome", (unittest.TestResult,), keeping)()  # keeps exceptions, not texts of them
         unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases).run(outcome)
-        for case, trace in [*outcome.errors, *outcome.failures]:
-            lines = [
-                line.split(",")[1].split()[1] for line in trace.splitlines() if '"tests.py", line' in line
-            ]
-            where = f" at line {lines[-1]} of the tests" if lines else ""
+        for case, error in [*outcome.errors, *outcome.failures]:
             name = str(getattr(case, "_testMethodName", case))
-            self._verdict.end("failed", "tests", name + " fails" + where, trace.strip().rpartition("\n")[2])
+            message = "{} fails" + line_of_tests(error)
+            detail = type(error).__name__ + ": " + text_of(error)
+            self._verdict.end("failed", "tests", message, detail, (name, "a test"))
         for case, _ in outcome.skipped:
             method = getattr(case, getattr(case, "_testMethodName", ""), case)
             if not (getattr(method, "__unittest_skip__", False) or getattr(case, "__unittest_skip__", False)):
@@ -177,19 +184,25 @@ class Run:
 
     def _judge(self, error: BaseException) -> None:
         blamed = self._tester.blamed.get(id(error))
-        name = type(error).__name__
         where = line_of_tests(error)
         if blamed is not None:
-            self._verdict.end("failed", "tests", "the candidate raised " + name + where, blamed[2])
+            message = "the candidate raised {}" + where
+            self._verdict.end("failed", "tests", message, blamed[2], kind_of(error))
         if isinstance(error, SystemExit):
             if error.code in (None, 0, False) and self._is_own_end(error):
                 return
             self._verdict.end("failed", "tests", "the tests ended with an exit code" + where)
         if isinstance(error, ImportError):
-            self._verdict.end("error", "tests", _missing_module("the tests", error))
+            self._lacks_module("the tests need", error)
         if isinstance(error, NameError):
-            name = "neither the reply nor the tests define " + repr(getattr(error, "name", None))
-        self._verdict.end("failed", "tests", name + where, text_of(error))
+            message = "neither the reply nor the tests define {}" + where
+            missing = (repr(getattr(error, "name", None)), "a name that the tests use")
+            self._verdict.end("failed", "tests", message, text_of(error), missing)
+        self._verdict.end("failed", "tests", "{}" + where, text_of(error), kind_of(error))
+
+    def _lacks_module(self, who: str, error: ImportError) -> NoReturn:
+        name = (": " + str(error.name), "")
+        self._verdict.end("error", "tests", who + " a module that is not in the sandbox{}", name=name)
 
     def _is_own_end(self, error: SystemExit) -> bool:
         """Return whether the tests end by their own words, and by no exception that the candidate gave them."""
@@ -206,10 +219,6 @@ class Run:
 def declared_in(suite: Suite) -> list[str]:
     """Return what the tests define, in order."""
     return list(declared_names(suite.tree)) if suite.tree is not None else []
-
-
-def _missing_module(who: str, error: ImportError) -> str:
-    return f"{who} need a module that is not in the sandbox: {error.name}"
 
 
 def main() -> None:

@@ -57,9 +57,9 @@ class Tester(Asker):
         self._lock = RLock()
         self._printing = sys.stdout
 
-    def refuse(self, reason: str) -> NoReturn:
+    def refuse(self, reason: str, name: tuple[str, str] | None = None) -> NoReturn:
         """End the tests with an error: this pack's tests cannot be run between two processes."""
-        self._verdict.end("error", "tests", "not expressible: " + reason)
+        self._verdict.end("error", "tests", "not expressible: " + reason, name=name)
 
     def may_swallow(self, error: BaseException) -> bool:
         """Return whether no check of the tests is passed over when an exception ends at a context manager."""
