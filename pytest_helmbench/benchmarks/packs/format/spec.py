@@ -42,13 +42,12 @@ def task_from_spec(spec: JsonObject) -> PackTask:
     for key in ("metadata", "resources", "environment"):
         if not isinstance(spec.get(key, {}), dict):
             faults.error(key, f"this is {kind_of(spec[key])}, not a mapping")
-    _refuse(faults)
     resources = {name: _resource(faults, name, item) for name, item in object_in(spec, "resources").items()}
     environment = object_in(spec, "environment")
     check_environment(faults, "environment", environment)
-    _refuse(faults)
-    task_type = str(spec["task_type"])
+    task_type = str(spec.get("task_type"))
     check = _check(faults, task_type, resources)
+    _refuse(faults)
     return PackTask(
         id=str(spec["id"]),
         benchmark_id=str(spec["benchmark_id"]),
@@ -93,8 +92,7 @@ def _check(faults: RowFaults, task_type: str, resources: Mapping[str, Resource])
         value = hidden.get(name)
         if value is not None:
             family.eval_fields[name].check(faults, f"eval.{name}", value)
-    _refuse(faults)
-    return family.compiled_check(public, hidden, None)
+    return None if faults.errors else family.compiled_check(public, hidden, None)
 
 
 def _refuse(faults: RowFaults) -> None:

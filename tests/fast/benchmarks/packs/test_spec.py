@@ -122,6 +122,29 @@ BROKEN: list[tuple[Any, list[str]]] = [
         spec(task_type="code_completion", resources={"tests": hidden({"source": "inline"})}),
         ["eval.tests.code: this is missing"],
     ),
+    (
+        {
+            "task_type": "code_completion",
+            "metadata": "x",
+            "environment": {"timeout_seconds": -1},
+            "resources": {
+                "prompt": {"value": "Q", "visibility": "secret"},
+                "starter_code": {"visibility": "public"},
+                "tests": hidden({"source": "inline"}),
+            },
+        },
+        [
+            "id: this is missing",
+            "benchmark_id: this is missing",
+            "metadata: this is text, not a mapping",
+            "resources.prompt.visibility: 'secret' is no visibility",
+            "  hint: known levels: public, evaluation_inputs, hidden",
+            "resources.starter_code: there is no 'value'",
+            "environment.timeout_seconds: -1 is no time",
+            "  hint: write a number of seconds above 0",
+            "eval.tests.code: this is missing",
+        ],
+    ),
 ]
 
 
