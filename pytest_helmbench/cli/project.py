@@ -143,6 +143,14 @@ class Project:
             if root is not None
         ]
         if not roots:
+            from pytest_helmbench.session.meant_folders import (
+                meant_folder,
+                told_of_meant,
+            )  # where none is found
+
+            meant = meant_folder(paths[0]) if given is not None else None
+            if meant is not None:
+                raise CommandError(told_of_meant(str(given), meant, self.settings()))
             raise CommandError(
                 f"no benchmark at {', '.join(map(str, paths))}\n"
                 "  hint: name one (check PATH, else --benchmark PATH), or make one: `helmbench init benchmark`"

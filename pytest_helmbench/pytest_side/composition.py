@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_archive
-from pytest_helmbench.benchmarks.registry import authoring_at, meant_places
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.option import Option
 from pytest_helmbench.core.problem import HelmbenchError, UnreadableBenchmarkError
@@ -36,6 +33,7 @@ from pytest_helmbench.pytest_side.single_process import SingleProcess
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import Gates, read_gates
 from pytest_helmbench.session.library import Library
+from pytest_helmbench.session.meant_folders import meant_folder, told_of_meant
 from pytest_helmbench.session.notes import Notes
 from pytest_helmbench.session.settings import Settings, resolve_settings
 from pytest_helmbench.session.shares import check_shard
@@ -257,29 +255,11 @@ def _choose_paths(config: pytest.Config, settings: Settings) -> None:
 
 
 def _check_meant(config: pytest.Config, settings: Settings) -> None:
-    """Refuse a folder that was meant as a benchmark, is none, and has nothing else to run."""
-    start = config.invocation_params.dir
+    """Refuse a folder that was meant as a benchmark, is none, and has nothing else to run; and a file in one."""
     for argument in config.args:
-        place = Path(os.path.abspath(start / argument.partition("::")[0]))  # noqa: PTH100 - keeps links
-        if not place.is_dir() or benchmark_root(place) is not None or next(place.rglob("*.py"), None):
-            continue
-        if meant_places(place) is not None and not any(benchmarks_below(place)):
-            what = "what stands there was meant as a benchmark, but cannot be read as one"
-            problems = _problems_of_meant(place, settings) or [
-                f"  hint: `helmbench check {argument}` says what is wrong"
-            ]
-            raise pytest.UsageError("\n".join((f"{argument}: {what}", *problems)))
-
-
-def _problems_of_meant(place: Path, settings: Settings) -> list[str]:
-    """Return what keeps a folder from being the benchmark that it was meant as."""
-    library = Library(settings, os.environ, lambda _sentence: None)
-    session = SessionValues(settings, os.environ, lambda: library.loop, lambda _sentence: None)
-    try:
-        found = authoring_at(place).check(place, session).errors
-    except UnreadableBenchmarkError as error:
-        found = error.problems
-    return [problem.text() for problem in found]
+        folder = meant_folder(config.invocation_params.dir / argument.partition("::")[0])
+        if folder is not None and next(folder.rglob("*.py"), None) is None:
+            raise pytest.UsageError(told_of_meant(argument, folder, settings))
 
 
 def _few_ahead(config: pytest.Config) -> bool:

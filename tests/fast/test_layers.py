@@ -102,7 +102,7 @@ _LATE = {
     ("plugin", "pytest_helmbench.benchmarks.registry"),
     ("plugin", "pytest_helmbench.benchmarks.python_tests.clients"),
     # Few sessions have what these are for: workers, reports, a session that goes on, recorded replies, baselines,
-    # Python tests, archives, an ini file in TOML.
+    # Python tests, archives, a folder that was meant as a benchmark, an ini file in TOML.
     ("composition", "pytest_helmbench.pytest_side.xdist_channel"),
     ("composition", "pytest_helmbench.pytest_side.xdist_controller"),
     ("composition", "pytest_helmbench.pytest_side.xdist_worker"),
@@ -120,6 +120,7 @@ _LATE = {
     ("composition", "pytest_helmbench.session.early_stop"),
     ("composition", "pytest_helmbench.session.baselines"),
     ("composition", "pytest_helmbench.benchmarks.archives"),
+    ("project", "pytest_helmbench.session.meant_folders"),
     ("trust", "tomllib"),
     ("session_end", "pytest_helmbench.pytest_side.report_files"),
     ("composition", "pytest_helmbench.pytest_side.job_end"),

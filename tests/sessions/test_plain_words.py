@@ -9,6 +9,8 @@ from packs import write_pack
 from provider import Provider
 from trees import MODEL, Part, category, clear_environment, run_tree, write_tree
 
+from pytest_helmbench.cli.main import main
+
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,16 +75,24 @@ def test_neutral_cases_are_told_apart_from_failed_ones(pytester: pytest.Pytester
     )
 
 
+@pytest.mark.parametrize("name", ["benchmark-quiz", "benchmark-quiz/tasks.jsonl"])
 def test_a_folder_that_was_meant_as_a_pack_is_a_usage_error(
-    pytester: pytest.Pytester, provider: Provider
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     write_pack(pytester.path / "benchmark-quiz", [], 'id: quiz\nversion: "1"\n')
-    result = run_tree(pytester, "benchmark-quiz", url=provider.url)
+    result = run_tree(pytester, name, url=provider.url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [
-            "*benchmark-quiz: what stands there was meant as a benchmark*",
+            f"*{name}: what stands there was meant as a benchmark*",
             "*benchmark-quiz/manifest.yaml:2: version: '1' is no whole number",
             "*hint: without quotes: 1",
         ]
     )
+    capsys.readouterr()
+    assert main(["list", "--benchmark", name]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"helmbench: {name}: what stands there was meant as a benchmark, but cannot be read as one",
+        f"{pytester.path}/benchmark-quiz/manifest.yaml:2: version: '1' is no whole number",
+        "  hint: without quotes: 1",
+    ]
