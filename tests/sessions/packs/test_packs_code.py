@@ -155,6 +155,39 @@ def test_code_rows_are_judged_and_nothing_hidden_leaves_the_evaluator(
     assert "CANARY" not in said
 
 
+@pytest.mark.parametrize("shows", [False, True], ids=["hidden", "shown"])
+def test_what_a_checker_wrote_stands_everywhere_where_it_may_be_shown(
+    pytester: pytest.Pytester,
+    provider: Provider,
+    bwrap: Running,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    shows: bool,
+) -> None:
+    says = {"eval.checker": {"command": "cat answer.txt; echo WRITTEN_BY_CHECKER; exit 1"}}
+    task = {"input.instructions": "Write 42 into answer.txt (item t-wrong)."}
+    write_pack(pytester.path / "benchmark", [row("terminal_task", {**task, **says}, "t-wrong")])
+    provider.reply = _reply
+    reports = ("--junitxml=junit.xml", "--helmbench-json=report.json")
+    asks = ("--helmbench-show-hidden",) if shows else ()
+
+    result = run_tree(pytester, "-n0", _BWRAP, *reports, *asks, url=provider.url)
+
+    result.assert_outcomes(failed=1)
+    database = pytester.path / "helmbench.db"
+    monkeypatch.chdir(pytester.path)
+    capsys.readouterr()
+    assert main(["show", "last", "t-wrong"]) == 0
+    places = [
+        result.stdout.str(),
+        (pytester.path / "junit.xml").read_text(),
+        (pytester.path / "report.json").read_text(),
+        capsys.readouterr().out,
+        *(str(text) for text in rows(database, "SELECT observed, justification FROM evaluations")[0]),
+    ]
+    assert [("41 WRITTEN_BY_CHECKER" in " ".join(text.split())) for text in places] == [shows] * len(places)
+
+
 def _tables(database: Path) -> list[tuple[Any, ...]]:
     names = rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")
     return [

@@ -179,11 +179,13 @@ def _outcome(row: AgentRow, finding: AgentFinding, session: _Session, *, shows: 
     if finding.verdict is Verdict.ERROR:
         return Outcome(Verdict.ERROR, finding.reason, finding.message, events=events)
     passed = finding.verdict is Verdict.PASSED
+    # What checks write shows lines of hidden tests.
+    output = finding.output.strip() if shows and not passed else ""
     where = f"{finding.step}: " if finding.step else ""
-    observed = (
-        "they pass" if passed else f"{where}{finding.message.splitlines()[0] if finding.message else ''}"
-    )
-    note = "\n".join(finding.taken) or None
+    message = finding.message.splitlines()[0] if finding.message else ""
+    written = f": {' '.join(output.split())}" if output else ""
+    observed = "they pass" if passed else f"{where}{message}{written}"
+    note = "\n".join((*finding.taken, *((output,) if output else ()))) or None
     evaluation = replace(
         row.family.row_evaluation(
             row.rule, passed=passed, observed=observed, reason=finding.reason, note=note
@@ -195,8 +197,7 @@ def _outcome(row: AgentRow, finding: AgentFinding, session: _Session, *, shows: 
         reason=finding.reason,
         evaluations=(evaluation,),
         score=evaluation.credit,
-        # What checks write shows lines of hidden tests.
-        excerpt=excerpt(finding.output) if shows and not passed else "",
+        excerpt=excerpt(output),
         excerpt_of="output",
         events=events,
     )
