@@ -68,14 +68,19 @@ def quoted_json(text: str) -> str:
     return _COMMAND.sub(r"#\\u0023", text)
 
 
-def excerpt(text: str, limit: int = 300) -> str:
+def excerpt(text: str, limit: int = 300, *, indented: bool = False) -> str:
     """Return the scrubbed start of the text.
 
     Args:
+        text: Of any size.
         limit: Most characters returned, the ellipsis of a cut included.
+        indented: The first line keeps the blanks before it, which mean something in code.
     """
+    start = len(text) - len(text.lstrip())
+    if indented:
+        start = text.rfind("\n", 0, start) + 1
     # Scrubbing at most halves a text (CRLF), so the megabytes behind twice the limit need no look.
-    shown = scrub(text.strip()[: 2 * limit + 1])
+    shown = scrub(text[start:].rstrip()[: 2 * limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1].rstrip() + "…"
 
 

@@ -170,6 +170,6 @@ def judged_outcome(reply: Reply, evaluations: tuple[Evaluation, ...]) -> Outcome
         reason=reasons[0] if reasons else None,
         evaluations=evaluations,
         score=case_score(evaluations),
-        excerpt="" if passed else excerpt(reply.text),
+        excerpt="" if passed else excerpt(reply.text, indented=True),
     )
     return with_reply(outcome, reply)

@@ -174,7 +174,7 @@ class RecordedRuns:
                 verdict=Verdict(row["outcome"]),
                 evaluations=tuple(evaluations.get(row["id"], ())),
                 usage=made_of(Usage, row),
-                excerpt=excerpt(row["start"] or ""),
+                excerpt=excerpt(row["start"] or "", indented=True),
                 statement=said.get(row["id"]),
             )
             found[run_id, row["code"], row["repetition"]] = made_of(

@@ -55,6 +55,20 @@ def test_an_excerpt_keeps_to_its_limit(text: str, shown: str) -> None:
     assert excerpt(text, 10) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("    return 1\n", "    return 1"),
+        ("\n \n\treturn\n  x", "\treturn\n  x"),
+        ("  \n", ""),
+        ("a\n", "a"),
+        ("    0123456789", "    0123456…"),
+    ],
+)
+def test_an_excerpt_of_code_keeps_the_blanks_of_its_first_line(text: str, shown: str) -> None:
+    assert excerpt(text, 12, indented=True) == shown
+
+
 def test_an_excerpt_of_megabytes_is_quick() -> None:
     start = time.thread_time()
     assert len(excerpt("\x1b[31m" * 1_000_000)) == 300

@@ -77,6 +77,19 @@ def test_candidates_pass_fail_or_are_not_asked_for(
     assert rows(pytester.path / "helmbench.db", paid) == [(len(_REPLIES),)]
 
 
+def test_the_reply_that_is_shown_is_indented_as_it_was(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    write_pack(pytester.path / "benchmark", [code_row("bare")])
+    provider.reply = lambda _request: "    return a + b\n"
+    result = run_tree(pytester, "-n0", _BWRAP, "--helmbench-pack-rules=parity", url=provider.url)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*does not load: IndentationError at line 1 of the reply's code", "*- reply -*"]
+    )
+    assert "    return a + b" in result.outlines
+
+
 @pytest.mark.parametrize("mode", ["auto", "docker"])
 def test_where_a_sandbox_is_missing_nobody_is_asked(
     pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch, mode: str
