@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import _thread
 import os
+import select
 import signal
+import stat
 import threading
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from types import FrameType
 
 import pytest
@@ -163,9 +166,13 @@ class EndingHooks:
         else:
             self._role.cancel(INTERRUPTED)  # `pytest.exit`, ours among them
         self._interruptions.begun(self._role.hurry)
+        _let_go_of_closed_pipes()
         if self._coordinator is not None and self._coordinator.limiter is not None:
-            self._live.clear()
-            _say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
+            try:
+                self._live.clear()
+                _say_what_is_awaited(self._config, self._coordinator.limiter.in_flight)
+            except OSError:  # whoever read it was sent the signal, too
+                _let_go_of_closed_pipes()
         if not self._config.getoption("fulltrace", False):
             # pytest shows the innermost line, but formats every frame first: half a second in each process.
             excinfo.traceback = excinfo.traceback[-2:]
@@ -174,6 +181,7 @@ class EndingHooks:
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
         """From here on a signal cuts short what is waited for: nothing is interrupted that puts things on disk."""
         self._interruptions.begun(self._role.hurry)
+        _let_go_of_closed_pipes()
         yield
 
     @pytest.hookimpl(trylast=True)
@@ -196,6 +204,25 @@ def _say_what_is_awaited(config: pytest.Config, in_flight: int) -> None:
         " (Ctrl-C again ends at once)",
         flush=True,
     )
+
+
+def _let_go_of_closed_pipes() -> None:
+    """Print into nothing from now on where nobody reads any more, as when Ctrl-C has ended `| tee` as well.
+
+    Else pytest's own next line would break off the end of the session, and what it still has to store.
+    """
+    if not hasattr(select, "poll"):  # Windows
+        return
+    for number in (1, 2):
+        with suppress(OSError):
+            asked = select.poll()
+            asked.register(number, 0)
+            if stat.S_ISFIFO(os.fstat(number).st_mode) and any(
+                found & select.POLLERR for _, found in asked.poll(0)
+            ):
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, number)
+                os.close(nothing)
 
 
 def end_with_parent() -> None:

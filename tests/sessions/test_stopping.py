@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
+from inner_pytest import QUICK
 from provider import Provider
 from sessions import Session, until
 from trees import category, clear_environment, judged, rows, run_tree, write_tree
@@ -110,6 +113,27 @@ def test_one_ctrl_c_waits_for_slow_calls_no_longer_than_five_seconds(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
     seconds = _seconds_to_the_summary(pytester, provider, workers, everybody=True, times=1)
     assert 4.5 < seconds < 9
+
+
+@_workers
+def test_ctrl_c_that_ends_the_reader_of_the_output_too_loses_no_reply(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 50)})
+    provider.latency_s = 0.7
+    options = [f"--helmbench-base-url={provider.url}", "--helmbench-model=test/good"]
+    words = ["benchmark", "-q", workers, *options, f"--helmbench-concurrency={_CONCURRENCY}"]
+    # Started anew: what forks others reads their output itself.
+    command = [sys.executable, "-m", "pytest", *QUICK, *words]
+    with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE) as process:
+        until(lambda: provider.count >= 3 * _CONCURRENCY, "the calls go out")
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        process.stdout.close()  # as where a terminal ends `| tee`
+        assert process.wait(20) == pytest.ExitCode.INTERRUPTED
+    answered = provider.count
+    assert rows(pytester.path / "helmbench.db", "select count(*) from responses") == [(answered,)]
+    assert _run_status(pytester) == "interrupted"
 
 
 @_workers

@@ -56,7 +56,7 @@ class CodeCompletion(Family):
     """See `Family`."""
 
     name = "code_completion"
-    rules_version = 2
+    rules_version = 3
     runs_code = True
     is_one_question = True
     input_fields = INPUT_FIELDS
