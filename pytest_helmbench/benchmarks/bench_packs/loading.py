@@ -98,7 +98,7 @@ class BenchPackLoader:
         """
         manifest = load_manifest(root)
         obstacle = self._obstacle(manifest)
-        self._is_run = self._is_run or bool(targets)
+        self._is_run = self._is_run or bool(targets and not self._settings.dry_run)
         runs = isinstance(self._node, Node) and self._no_fence is None
         lists = runs and manifest.entry.is_file()
         scenarios = self._listed(manifest) if lists else ()
@@ -160,7 +160,6 @@ class BenchPackLoader:
             stack.push_async_callback(self._relay.close)
             while self._bridges:
                 _, (bridge, place) = self._bridges.popitem()
-                stack.callback(_remove_empty, place)
                 stack.push_async_callback(asyncio.to_thread, remove_tree, place.home)
                 stack.push_async_callback(bridge.close)
             if self._fence is not None:
@@ -260,17 +259,11 @@ def _refuse_links(data: Path) -> None:
             raise UnreadableBenchmarkError((Problem(part, None, message, "remove it"),))
 
 
-def _remove_empty(place: BridgePlace) -> None:
-    """Remove the folders of a pack of which nothing has run, and that has written nothing."""
-    if place.runs_dir.is_dir() and any(place.runs_dir.iterdir()):
-        return
-    for folder in (place.data_dir, place.cache_dir, place.runs_dir, place.data_dir.parent):
-        with suppress(OSError):
-            folder.rmdir()
-
-
 def _make(place: BridgePlace, around: Path) -> None:
-    """Make a pack's folders: beside the results, and nothing that git would track."""
+    """Make a pack's folders: beside the results, and nothing that git would track.
+
+    They stay, empty too: other workers and sessions have them bound into their fences.
+    """
     for folder in (place.data_dir, place.cache_dir, place.runs_dir):
         folder.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), (around / ".gitignore").open("x", encoding="utf-8") as file:
