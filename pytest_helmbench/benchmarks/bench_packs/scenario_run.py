@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -17,6 +15,7 @@ from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
 from pytest_helmbench.benchmarks.bench_packs.node.command import BridgePlace
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import ItemEndpoints, host_context, run_input
 from pytest_helmbench.benchmarks.bench_packs.pack_addresses import PackAddresses
+from pytest_helmbench.benchmarks.bench_packs.speeds import has_speed
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Evaluation, Event, Outcome, Verdict
@@ -29,15 +28,9 @@ from pytest_helmbench.gateway.relay.item_clock import ItemClock
 from pytest_helmbench.gateway.relay.sums import Sums
 from pytest_helmbench.sandbox.fence import Door
 
-__all__ = ["ScenarioRun", "Told", "has_speed"]
+__all__ = ["ScenarioRun", "Told"]
 
 _MOST_EVENTS = 1_000
-_SPEED = re.compile(
-    r"tok(?:en)?s?[ _-]*(?:/|per)[ _-]*s(?:ec(?:ond)?)?(?![a-z])|(?<![a-z])(?:tps|t/s|ttft|itl)(?![a-z])"
-    r"|time[ _-]*to[ _-]*first|first[ _-]*token|inter[ _-]*token",
-    re.IGNORECASE,
-)
-_MOST_READ = 20_000  # characters of a result that are searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +172,7 @@ class ScenarioRun:
     def _unmeasured(self, sums: Sums, result: ScenarioResult) -> Outcome | None:
         """Return a skip for a speed that was read off a record."""
         if not sums.recalled or not (
-            self._told.manifest.measures_speed or (sums.streams and has_speed(result))
+            self._told.manifest.measures_speed or (sums.streams and has_speed(result.stated))
         ):
             return None
         message = (
@@ -195,12 +188,6 @@ class ScenarioRun:
         finished = _event("scenario_finished", scenarioId=scenario)
         events = (*self._news(), self._started, *self._progress, *stated, finished)
         return replace(with_sums(outcome, self._conversation.sums), events=events)
-
-
-def has_speed(result: ScenarioResult) -> bool:
-    """Return whether a result speaks of the speed of its model."""
-    words = re.sub(r"([a-z])(?=[A-Z])", r"\1_", json.dumps(result.stated, ensure_ascii=False)[:_MOST_READ])
-    return _SPEED.search(words) is not None
 
 
 def _verdict(rule: BenchPackRule, result: ScenarioResult, absent: Sequence[str]) -> Outcome:

@@ -75,3 +75,38 @@ def test_a_manifest_may_say_that_its_pack_measures_speed(
     write_asking_pack(pytester.path / "pack", {"talk": _TALKS}, manifest={"measures": "speed"})
     run_packs(pytester, url=provider.url).assert_outcomes(passed=1)
     run_packs(pytester, "--helmbench-cache=reuse", url=provider.url).assert_outcomes(skipped=1)
+
+
+_SAYS: dict[str, tuple[str, bool]] = {
+    "a-long-log": (r"rawLog: 'x'.repeat(21000), timings: { ttftMs: 300, tokensPerSecond: 10 }", True),
+    "throughput": ("summary: 'throughput 10.1'", True),
+    "latency": ("timings: { latencyMs: 300, durationMs: 1900 }", True),
+    "german": ("summary: '10,1 Token/Sekunde'", True),
+    "characters": ("summary: 'done', timings: { charsPerSecond: 40 }", True),
+    "capitals": ("summary: 'TPS 10.1'", True),
+    "unit": ("score: 10, unit: 'tok/s'", True),
+    "key": ("own: { parts: [{ medianTtft: 3 }] }", True),
+    "a-time": ("note: 'first token after 302 ms'", True),
+    "the-models-words": ("rawLog: 'TTFT 5 ms, 10 tok/s', output: { text: '10 tok/s', speed: 3 }", False),
+    "a-text": ("summary: 'The reply names the first token of the line'", False),
+    "a-span": ("timings: { startedAt: 1, completedAt: 2, durationMs: 5, end: 3 }", False),
+    "another-speed": ("summary: 'the speed is 60 km/h', points: 3", False),
+}
+
+
+def test_a_replayed_speed_is_known_by_what_the_pack_says_and_where(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    provider.answers(events=_stream())
+    act = """async () => {{
+      await (await chat(input.scenario.id, {{ stream: true }})).text();
+      return result({{ {says} }});
+    }}"""
+    runs = {name: act.format(says=says) for name, (says, _) in _SAYS.items()}
+    write_asking_pack(pytester.path / "pack", runs)
+    run_packs(pytester, url=provider.url).assert_outcomes(passed=len(_SAYS))
+    run_packs(pytester, "--helmbench-cache=only", url=provider.url)
+    outcomes = "SELECT code, outcome FROM results WHERE run_id = 2"
+    assert dict(rows(pytester.path / "helmbench.db", outcomes)) == {
+        name: "skipped" if is_speed else "passed" for name, (_, is_speed) in _SAYS.items()
+    }
