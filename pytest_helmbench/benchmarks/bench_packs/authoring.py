@@ -11,7 +11,7 @@ from pytest_helmbench.benchmarks.bench_packs.format.manifest_schema import BENCH
 from pytest_helmbench.benchmarks.bench_packs.jobs import LoadedBenchPack
 from pytest_helmbench.benchmarks.bench_packs.loading import BenchPackLoader
 from pytest_helmbench.benchmarks.bench_packs.package_build import build_pack
-from pytest_helmbench.benchmarks.bench_packs.package_install import install_packages
+from pytest_helmbench.benchmarks.bench_packs.package_install import install_packages, left_out_line
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.benchmarks.kind import SessionValues
 from pytest_helmbench.core.json_types import JsonObject
@@ -103,10 +103,13 @@ def checked_bench_pack(root: Path, session: SessionValues) -> Checked:
     """
     loaded = loaded_bench_pack(root, session)
     refusal = loaded.work.refusal
-    warnings: tuple[Problem, ...] = ()
+    warnings = tuple(loaded.warnings)
     if refusal is not None:
         message, _, hint = refusal.message.partition("\n  hint: ")
-        warnings = (Problem(loaded.manifest.path, None, f"it would be skipped: {message}", hint),)
+        warnings = (
+            *warnings,
+            Problem(loaded.manifest.path, None, f"it would be skipped: {message}", hint),
+        )
     listed = "not loaded" if loaded.stands_for_all else counted(len(loaded.outline.scenarios), "scenario")
     return Checked(f"{loaded.outline.name}: {listed}", (), warnings)
 
@@ -152,7 +155,7 @@ class BenchPackAuthoring:
         yield f"{'installed before' if done.before else 'installed'}: {listed}"
         yield f"  in {done.folder}" + (" (remove it to install anew)" if done.before else "")
         for name, source in done.needs.left_out:
-            yield f"left out: {name} ({source}): only packages of a registry are installed; bundle it with the pack"
+            yield left_out_line(name, source)
 
     def build(self, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
         """Run the pack's build script in a sandbox without network."""

@@ -111,7 +111,6 @@ class LoadedBenchPack:
     """
 
     scoring = None
-    warnings: Sequence[Problem] = ()
 
     def __init__(
         self,
@@ -125,6 +124,7 @@ class LoadedBenchPack:
         self.targets = targets
         self.work = work
         self._partial = partial
+        self.warnings: Sequence[Problem] = manifest.warnings
         self.stands_for_all = not scenarios
         scenarios = scenarios or (ScenarioMeta(manifest.id, manifest.name),)
         self.outline = BenchPackOutline(

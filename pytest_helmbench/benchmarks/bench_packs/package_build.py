@@ -11,7 +11,11 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from pytest_helmbench.benchmarks.bench_packs.format.pack_folder import link_out, path_fault
-from pytest_helmbench.benchmarks.bench_packs.package_install import NotInstalledError, npm_install
+from pytest_helmbench.benchmarks.bench_packs.package_install import (
+    NotInstalledError,
+    left_out_line,
+    npm_install,
+)
 from pytest_helmbench.benchmarks.bench_packs.packages import dependencies_of
 from pytest_helmbench.benchmarks.bench_packs.places import MANIFEST
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -48,7 +52,7 @@ def build_pack(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
         SandboxError: The sandbox failed.
     """
     scripts = _object(_read(root / "package.json").get("scripts"))
-    steps = [text for name in _STEPS if isinstance(text := scripts.get(name), str)]
+    steps = {name: text for name in _STEPS if isinstance(text := scripts.get(name), str)}
     if not isinstance(scripts.get("build"), str):
         raise NotInstalledError(
             f"{root / 'package.json'}: there is no script 'build'\n  hint: ask its author how the pack is built"
@@ -58,12 +62,15 @@ def build_pack(root: Path, environ: Mapping[str, str]) -> Iterator[str]:
         raise NotInstalledError(f"{link}: a link leads out of the pack\n  hint: remove it")
     with TemporaryDirectory(prefix="helmbench-build-") as made:
         packages = Path(made, "packages")
-        needed = {**dependencies_of(root), **dependencies_of(root, "devDependencies")}
-        if needed:
+        needs = dependencies_of(root, "dependencies", "devDependencies")
+        for name, source in needs.left_out:
+            yield left_out_line(name, source)
+        if needs.wanted:
             packages.mkdir()
-            npm_install(packages, needed, environ)
-        count = asyncio.run(_build(root, steps, place, packages / "node_modules"))
-    yield f"built: {count} files in {root / place} (the scripts {', '.join(_STEPS)} ran in a sandbox, without network)"
+            npm_install(packages, dict(needs.wanted), environ)
+        count = asyncio.run(_build(root, list(steps.values()), place, packages / "node_modules"))
+    ran = f"script{'' if len(steps) == 1 else 's'} {', '.join(steps)}"
+    yield f"built: {count} files in {root / place} (the {ran} ran in a sandbox, without network)"
 
 
 def _built_folder(root: Path) -> str:
@@ -74,6 +81,11 @@ def _built_folder(root: Path) -> str:
             f"{root / MANIFEST}: entry names no file of the pack\n  hint: `helmbench check` tells"
         )
     parts = PurePosixPath(os.path.normpath(entry)).parts
+    if len(parts) < 2 and not (root / entry).is_file():
+        raise NotInstalledError(
+            f"{root / MANIFEST}: the entry {excerpt(entry, 80)!r} does not exist, and what a build makes beside"
+            " the manifest is not taken\n  hint: let the script write into a folder such as dist, and name the entry there"
+        )
     if len(parts) < 2:
         raise NotInstalledError(
             f"{root / MANIFEST}: the entry stands beside the manifest: nothing is built\n  hint: --build is not needed"

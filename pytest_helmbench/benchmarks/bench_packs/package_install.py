@@ -16,7 +16,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt
 
-__all__ = ["InstalledPackages", "NotInstalledError", "install_packages", "npm_install"]
+__all__ = ["InstalledPackages", "NotInstalledError", "install_packages", "left_out_line", "npm_install"]
 
 _LONGEST_S = 600.0
 _SHOWN = 1_500
@@ -75,6 +75,12 @@ def install_packages(root: Path, environ: Mapping[str, str]) -> InstalledPackage
             raise NotInstalledError(f"{folder}: {excerpt(str(error))}\n  hint: is it writable?") from error
     versions = {name: _version(folder / "node_modules" / name) for name, _ in needs.wanted}
     return InstalledPackages(needs, folder, versions, before)
+
+
+def left_out_line(name: str, source: str) -> str:
+    """Return what is said of a dependency that stands in no registry."""
+    what = f"{excerpt(name, 80)} ({excerpt(source, 120)})"
+    return f"left out: {what}: only packages of a registry are installed; bundle it with the pack"
 
 
 def _install(npm: str, needs: PackageNeeds, folder: Path, environ: Mapping[str, str]) -> None:

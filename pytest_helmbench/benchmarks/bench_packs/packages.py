@@ -124,14 +124,19 @@ def package_hint(message: str, root: Path, environ: Mapping[str, str]) -> str:
     )
 
 
-def dependencies_of(root: Path, key: str = "dependencies") -> Mapping[str, str]:
-    """Return packages of a registry that a pack's `package.json` names under a key, with their versions.
+def dependencies_of(root: Path, *keys: str) -> PackageNeeds:
+    """Return what a pack's `package.json` names under some keys, by whether it stands in a registry; nothing else.
 
     Raises:
         UnreadableBenchmarkError: The file cannot be read, or holds no names and versions.
     """
-    stated = _dependencies(root / _PACKAGE_FILE, key)
-    return {name: text for name, text in stated.items() if _NAME.fullmatch(name) and _WANTED.fullmatch(text)}
+    wanted: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for key in keys:
+        for name, text in _dependencies(root / _PACKAGE_FILE, key).items():
+            known = _NAME.fullmatch(name) and _WANTED.fullmatch(text)
+            (wanted if known else left_out)[name] = text
+    return PackageNeeds(tuple(sorted(wanted.items())), tuple(sorted(left_out.items())))
 
 
 def _dependencies(path: Path, key: str) -> Mapping[str, str]:

@@ -68,6 +68,31 @@ def test_a_build_that_fails_says_why(tmp_path: Path, script: str | None, said: s
         list(build_pack(_pack(tmp_path / "pack", script), os.environ))
 
 
+def test_a_build_names_the_scripts_that_ran_and_what_it_left_out(tmp_path: Path) -> None:
+    root = _pack(tmp_path / "pack", "node build.mjs")
+    package = json.loads((root / "package.json").read_text())
+    package["devDependencies"] = {"own-tool": "file:../tool"}
+    (root / "package.json").write_text(json.dumps(package))
+
+    said = list(build_pack(root, os.environ))
+
+    assert said[0].startswith("left out: own-tool (file:../tool): only packages of a registry are installed")
+    assert said[1].endswith("(the script build ran in a sandbox, without network)")
+
+
+@pytest.mark.parametrize(
+    ("is_there", "said"),
+    [(False, "the entry './index.js' does not exist"), (True, "the entry stands beside the manifest")],
+)
+def test_an_entry_beside_the_manifest_is_not_built(tmp_path: Path, is_there: bool, said: str) -> None:
+    root = _pack(tmp_path / "pack", "node build.mjs")
+    (root / "benchlocal.pack.json").write_text(json.dumps({"entry": "./index.js"}))
+    if is_there:
+        (root / "index.js").write_text("")
+    with pytest.raises(NotInstalledError, match=said):
+        list(build_pack(root, os.environ))
+
+
 def test_check_says_how_to_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(_pack(tmp_path / "pack", "node build.mjs"))]) == 1
     assert "`helmbench packs install PATH --build`, in a sandbox" in capsys.readouterr().out

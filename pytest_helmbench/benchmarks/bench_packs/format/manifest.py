@@ -31,6 +31,7 @@ _LARGEST = 1_000_000  # bytes
 _LONGEST_REQUEST_S = 10_000_000
 _LONGEST_NAME = 200  # characters
 _TYPES = ("table", "web")
+_MEASURES = ("speed",)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _NO_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -56,10 +57,10 @@ def load_manifest(root: Path) -> BenchPackManifest:
     sheet = Sheet(_document(findings, root, path))
     manifest = _manifest(sheet, root, path)
     faults = [*sheet.document.faults, *sheet.faults]
-    if manifest is not None and not faults:
-        _refuse_links(manifest)
-        return replace(manifest, hash=content_hash(root))
     findings.add(path, *sorted(faults, key=lambda fault: fault.line or 0))
+    if manifest is not None and not findings.problems:
+        _refuse_links(manifest)
+        return replace(manifest, hash=content_hash(root), warnings=tuple(findings.warnings))
     raise UnreadableBenchmarkError(tuple(findings.problems))
 
 
@@ -143,7 +144,7 @@ def _manifest(sheet: Sheet, root: Path, path: Path) -> BenchPackManifest | None:
         verifiers=read_verifiers(sheet, root, data),
         obstacle=web or unmet,
         hash="",
-        measures_speed=_measures_speed(data),
+        measures_speed=_measures_speed(sheet, data),
         most_at_once=_most_at_once(sheet, data),
     )
     if "/" in manifest.id or "\\" in manifest.id or set(manifest.id) == {"."}:
@@ -152,11 +153,21 @@ def _manifest(sheet: Sheet, root: Path, path: Path) -> BenchPackManifest | None:
     return manifest
 
 
-def _measures_speed(data: JsonObject) -> bool:
+def _measures_speed(sheet: Sheet, data: JsonObject) -> bool:
     """Return whether a manifest says so, at its top or among its capabilities, as a word or in a list of words."""
     capabilities = data.get("capabilities")
-    stated = (data.get("measures"), capabilities.get("measures") if isinstance(capabilities, dict) else None)
-    return any(one == "speed" or (isinstance(one, list) and "speed" in one) for one in stated)
+    places: dict[tuple[str, ...], JsonValue] = {("measures",): data.get("measures")}
+    if isinstance(capabilities, dict):
+        places["capabilities", "measures"] = capabilities.get("measures")
+    words = [
+        (place, word) for place, one in places.items() for word in (one if isinstance(one, list) else [one])
+    ]
+    for place, word in words:
+        if word not in (None, *_MEASURES):
+            sheet.warn(
+                place, f"{shown(word)} is not known and says nothing", listed(word, _MEASURES, "known")
+            )
+    return any(word == "speed" for _, word in words)
 
 
 def _most_at_once(sheet: Sheet, data: JsonObject) -> int | None:

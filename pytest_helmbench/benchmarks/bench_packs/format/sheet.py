@@ -39,6 +39,10 @@ class Sheet:
         """File a problem: `where: message`."""
         self._file(place, _path(place), message, hint)
 
+    def warn(self, place: Place, message: str, hint: str = "") -> None:
+        """File what is odd, but usable."""
+        self._file(place, _path(place), message, hint, usable=True)
+
     def missing(self, place: Place, hint: str) -> None:
         """File that a key is not there, or null, under the line of what should hold it."""
         self._file(place, _path(place[:-1]), f"there is no '{place[-1]}'", hint)
@@ -82,9 +86,9 @@ class Sheet:
                 self._wrong((*place, number), value, "not text")
         return tuple(text for text in found if text)
 
-    def _file(self, place: Place, where: str, message: str, hint: str) -> None:
+    def _file(self, place: Place, where: str, message: str, hint: str, *, usable: bool = False) -> None:
         line = self.document.line(*place) or 1
-        self.faults.append(Fault(line, f"{where or 'manifest'}: {message}", hint))
+        self.faults.append(Fault(line, f"{where or 'manifest'}: {message}", hint, usable))
 
     def _wrong(self, place: Place, value: object, wanted: str) -> None:
         shows = isinstance(value, bool | int | float | str)

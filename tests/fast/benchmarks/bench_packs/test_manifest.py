@@ -138,3 +138,30 @@ def test_a_requirement_that_we_do_not_meet_is_an_obstacle(
 def test_a_page_on_the_web_is_an_obstacle(tmp_path: Path, changes: dict[str, Any]) -> None:
     expected = "it is a page on the web ('https://arena.example/'), which only the desktop app can show"
     assert loaded(tmp_path, changes).obstacle == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"measures": "speed"}, []),
+        (
+            {"measures": "Speed"},
+            ["measures: 'Speed' is not known and says nothing did you mean 'speed'? known: speed"],
+        ),
+        ({"measures": ["speed", "tempo"]}, ["measures: 'tempo' is not known and says nothing known: speed"]),
+        ({"measures": {"kind": "speed"}}, ['measures: {"kind": "speed"} is not known and says nothing']),
+        ({"measures": 5}, ["measures: 5 is not known and says nothing"]),
+        (
+            {"capabilities.measures": "sped"},
+            ["capabilities.measures: 'sped' is not known and says nothing did you"],
+        ),
+    ],
+)
+def test_what_is_measured_and_not_known_is_a_warning(
+    tmp_path: Path, changes: dict[str, Any], said: list[str]
+) -> None:
+    manifest = loaded(tmp_path, changes)
+    found = [f"{problem.message} {problem.hint}" for problem in manifest.warnings]
+    assert len(found) == len(said)
+    assert all(one.startswith(start) for one, start in zip(found, said, strict=True))
+    assert manifest.measures_speed is (changes.get("measures") in ("speed", ["speed", "tempo"]))
