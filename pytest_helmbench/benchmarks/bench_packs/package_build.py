@@ -84,7 +84,7 @@ def _built_folder(root: Path) -> str:
     if len(parts) < 2 and not (root / entry).is_file():
         raise NotInstalledError(
             f"{root / MANIFEST}: the entry {excerpt(entry, 80)!r} does not exist, and what a build makes beside"
-            " the manifest is not taken\n  hint: let the script write into a folder such as dist, and name the entry there"
+            " the manifest is not taken\n  hint: let the script write into a folder such as dist, and name that entry"
         )
     if len(parts) < 2:
         raise NotInstalledError(
