@@ -74,6 +74,7 @@ class OwnSection:
         head: Titles of a table's columns, the first of which holds text.
         rows: As many cells each, plain text.
         text: Foreign text, for reports with texts; empty for none.
+        values: Name and text of other values, without foreign words.
     """
 
     title: str
@@ -83,6 +84,7 @@ class OwnSection:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text: str = ""
+    values: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

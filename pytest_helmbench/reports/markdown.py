@@ -144,6 +144,12 @@ def _own_section(section: OwnSection, extent: _Extent) -> Iterator[str]:
     if rows:
         yield from pipe_table(section.head, rows, left=section.head[:1], most=extent.rows)
         yield ""
+    if section.values:
+        head = ("value", "")
+        yield from pipe_table(
+            head, [tuple(map(plain, row)) for row in section.values], left=head, most=extent.rows
+        )
+        yield ""
     if section.text and extent.texts:
         yield from (*fenced(section.text, _TEXT_LIMIT), "")
 

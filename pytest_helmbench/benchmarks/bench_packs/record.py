@@ -16,6 +16,8 @@ from pytest_helmbench.benchmarks.bench_packs.report_lines import (
     bench_pack_lines,
     bench_pack_record,
     bench_pack_texts,
+    extra_rows,
+    extra_texts,
     extra_values,
     pack_score_line,
     pack_score_record,
@@ -137,7 +139,7 @@ def _facts(score: PackScore) -> tuple[tuple[str, str], ...]:
         ("pack's own total", total_text(score)),
         ("its categories", categories),
         ("its other values", ", ".join(extra_values(score))),
-        ("its words", score.summary),
+        ("its words", pack_words(score)),
     )
 
 
@@ -149,5 +151,6 @@ def _section(score: PackScore) -> OwnSection:
         note="The score above is ours: the share passed.",
         head=("category", "score", "weight"),
         rows=tuple(pack_score_rows(score)),
-        text=score.summary,
+        text="\n".join(filter(None, (score.summary, *extra_texts(score)))),
+        values=tuple(extra_rows(score)),
     )

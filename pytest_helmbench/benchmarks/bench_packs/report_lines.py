@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import PackScore
 from pytest_helmbench.benchmarks.bench_packs.stored import BenchPackEvent, BenchPackRow, BenchPackScenario
-from pytest_helmbench.core.json_types import JsonObject
+from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.scrub import excerpt, scrub
 
@@ -22,6 +22,8 @@ __all__ = [
     "bench_pack_lines",
     "bench_pack_record",
     "bench_pack_texts",
+    "extra_rows",
+    "extra_texts",
     "extra_values",
     "pack_score_line",
     "pack_score_record",
@@ -43,7 +45,9 @@ _MOST_CATEGORIES = 12
 _LINE_LIMIT = 500
 _LOG_LIMIT = 8_000
 _MOST_EVENTS = 100
-_CATEGORY = ("id", "label", "score", "weight")
+_CATEGORY = ("id", "label", "score", "weight", "unit")
+_VALUE_LIMIT = 120
+_LARGEST_WHOLE = 10**21
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,9 @@ class BenchPackCase:
 
 def amount(value: float | None) -> str:
     """Return a number of a pack's own scale, to four places; `-` for none."""
-    return "-" if value is None else f"{round(value, 4):.12g}"
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) and abs(value) < _LARGEST_WHOLE else f"{round(value, 4):.15g}"
 
 
 def total_text(score: PackScore) -> str:
@@ -86,15 +92,29 @@ def pack_score_line(score: PackScore) -> str:
 
 
 def extra_values(score: PackScore) -> list[str]:
-    """Return the numbers that a pack says of a run beyond the protocol, as `name value`."""
-    shown = [f"{_one_line(name)} {amount(value)}" for name, value in score.extra.items() if _is_number(value)]
-    return shown[:_MOST_CATEGORIES]
+    """Return what a pack says of a run beyond the protocol in numbers and truth values, as `name value`."""
+    shown = [f"{name} {value}" for name, value in extra_rows(score)]
+    more = [f"{len(shown) - _MOST_CATEGORIES} more"] if len(shown) > _MOST_CATEGORIES else []
+    return [*shown[:_MOST_CATEGORIES], *more]
+
+
+def extra_rows(score: PackScore) -> list[tuple[str, str]]:
+    """Return name and text of each value beyond the protocol that holds no words; a unit is none."""
+    return [(_one_line(name), _value(value)) for name, value in score.extra.items() if not _has_words(value)]
+
+
+def extra_texts(score: PackScore) -> list[str]:
+    """Return what a pack says of a run beyond the protocol in words, which may quote replies, as `name: text`."""
+    return [
+        f"{name}: {value if isinstance(value, str) else _value(value)}"
+        for name, value in score.extra.items()
+        if _has_words(value)
+    ]
 
 
 def pack_words(score: PackScore) -> str:
     """Return what a pack says of a run in words, on one line: its summary, and texts beyond the protocol."""
-    more = [f"{name}: {value}" for name, value in score.extra.items() if isinstance(value, str)]
-    return _one_line("; ".join(filter(None, (score.summary, *more))), _WORDS_LIMIT)
+    return _one_line("; ".join(filter(None, (score.summary, *extra_texts(score)))), _WORDS_LIMIT)
 
 
 def pack_score_rows(score: PackScore) -> list[tuple[str, str, str]]:
@@ -102,7 +122,7 @@ def pack_score_rows(score: PackScore) -> list[tuple[str, str, str]]:
     return [
         (
             excerpt(" ".join(str(category.get("label") or category.get("id")).split()), _LABEL_LIMIT),
-            _number(category.get("score")),
+            _with_unit(category.get("score"), category.get("unit")),
             _number(category.get("weight")),
         )
         for category in score.categories
@@ -114,21 +134,19 @@ def pack_score_record(score: PackScore, *, with_text: bool) -> JsonObject:
 
     Args:
         score: Of the pack.
-        with_text: Also its summary and what it has put into the categories beyond the protocol.
+        with_text: Also its summary, and what it has put into score and categories in words.
     """
     record: JsonObject = {
         "total": score.total,
         "unit": score.unit or None,
         "partial": score.partial,
         "categories": [
-            dict(category) if with_text else {name: category[name] for name in _CATEGORY if name in category}
-            for category in score.categories
+            dict(category) if with_text else _without_words(category) for category in score.categories
         ],
     }
-    if not with_text:
-        return record
-    extra: JsonObject = {"extra": dict(score.extra)} if score.extra else {}
-    return {**record, "summary": score.summary or None, **extra}
+    stated = {name: value for name, value in score.extra.items() if with_text or not _has_words(value)}
+    extra: JsonObject = {"extra": stated} if stated else {}
+    return {**record, **({"summary": score.summary or None} if with_text else {}), **extra}
 
 
 def bench_pack_cells(row: BenchPackRow) -> dict[str, str | float | None]:
@@ -218,6 +236,40 @@ def _quoted(text: str) -> list[str]:
 
 def _one_line(text: str, limit: int = _LABEL_LIMIT) -> str:
     return excerpt(" ".join(text.split()), limit)
+
+
+def _without_words(category: JsonObject) -> JsonObject:
+    return {
+        name: category[name]
+        for name in _CATEGORY
+        if name in category and (name != "unit" or _is_unit(category[name]))
+    }
+
+
+def _has_words(value: JsonValue) -> bool:
+    """Return whether a value holds a text that is no unit: it may quote a reply."""
+    if isinstance(value, dict):
+        return any(_has_words(part) for name, part in value.items() if name != "unit" or not _is_unit(part))
+    if isinstance(value, list):
+        return any(map(_has_words, value))
+    return isinstance(value, str)
+
+
+def _is_unit(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) <= _LABEL_LIMIT
+
+
+def _value(value: JsonValue) -> str:
+    """Return a value on one line: numbers with their unit, anything else as JSON, cut."""
+    if isinstance(value, dict) and value.keys() == {"value", "unit"} and _is_number(value["value"]):
+        return _with_unit(value["value"], value["unit"])
+    if _is_number(value):
+        return amount(value)
+    return _one_line(json.dumps(value, ensure_ascii=False), _VALUE_LIMIT)
+
+
+def _with_unit(value: object, unit: object) -> str:
+    return f"{_number(value)} {_one_line(unit)}" if isinstance(unit, str) and unit else _number(value)
 
 
 def _number(value: object) -> str:

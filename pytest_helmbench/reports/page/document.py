@@ -153,6 +153,7 @@ def page_of(
             css_hash=code_hash(css),
             script_hash=code_hash(script),
             badge=_BADGES[texts],
+            has_texts=texts.any,
             has_comparison=any(view.comparison is not None for view in views),
             title=_title(views),
             version=_version(views),

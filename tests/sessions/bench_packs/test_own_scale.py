@@ -52,6 +52,43 @@ def test_a_score_is_shown_with_its_unit_its_words_and_what_else_it_says(
     assert "steady" not in in_ci  # a pack's words may quote replies
 
 
+_ODD = """return {
+  totalScore: 9.9, categories: [{ id: "c", label: "C", score: 5, unit: "s" }], ok: true, tokens: 1234567890123,
+  ttft: { value: 502, unit: "ms" }, spread: [1, 2.5], nested: { said: "a quoted reply" },
+};"""
+
+
+def test_what_a_pack_says_beyond_the_protocol_is_shown_words_only_with_texts(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_asking_pack(pytester.path / "pack", {"a": ASKS}, score=_ODD)
+    formats = {form: pytester.path / f"r.{form}" for form in ("json", "markdown", "html")}
+    reports = [f"--helmbench-{form}={path}" for form, path in formats.items()]
+    values = {"ok": True, "tokens": 1234567890123, "ttft": {"value": 502, "unit": "ms"}, "spread": [1, 2.5]}
+
+    result = run_packs(pytester, *reports, "--helmbench-with-text", url=provider.url)
+    result.stdout.fnmatch_lines(
+        [
+            "*total: 9.9; C 5 s; ok true, tokens 1234567890123, ttft 502 ms, spread *1, 2.5*",
+            '  it says: nested: {"said": "a quoted reply"}',
+        ]
+    )
+    (run,) = json.loads(formats["json"].read_text())["runs"]
+    assert run["pack_score"]["extra"] == {**values, "nested": {"said": "a quoted reply"}}
+    for form in ("markdown", "html"):
+        text = formats[form].read_text()
+        assert all(word in text for word in ("502 ms", "1234567890123", "a quoted reply", "5 s"))
+
+    monkeypatch.setenv("CI", "1")
+    plain = run_packs(pytester, *reports, url=provider.url)
+    assert "ok true, tokens 1234567890123, ttft 502 ms" in plain.stdout.str()
+    (run,) = json.loads(formats["json"].read_text())["runs"]
+    assert run["pack_score"]["extra"] == values
+    for text in (plain.stdout.str(), *(path.read_text() for path in formats.values())):
+        assert "502" in text
+        assert "quoted reply" not in text
+
+
 @pytest.mark.parametrize(
     ("options", "declared", "most"),
     [((), {}, 1), ((), {"concurrency": 2}, 2), (("--helmbench-pack-concurrency=3",), {}, 3)],
