@@ -163,15 +163,27 @@ def _write(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, folder
         raise _refused(path, f"the archive names {name!r}, which does not lie inside of it")
     if len(parts) > _DEEPEST:
         raise _refused(path, f"the archive has more than {_DEEPEST} folders in each other, {name!r}")
+    if not parts and not member.isdir():
+        raise _refused(path, f"the archive holds what is no file, {name!r}")
     if member.issym() or member.islnk():
         raise _refused(path, f"the archive holds a link, {name!r}")
-    target = folder.joinpath(*parts)
+    try:
+        _place(path, archive, member, folder.joinpath(*parts))
+    except FileExistsError as error:
+        raise _refused(path, f"the archive names {name!r} twice") from error
+    except OSError as error:
+        raise _refused(
+            path, f"the archive names {name!r}, which cannot be written: {error.strerror}"
+        ) from error
+
+
+def _place(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
     if member.isdir():
         target.mkdir(parents=True, exist_ok=True)
         return
     content = archive.extractfile(member) if member.isreg() else None
-    if content is None or not parts:
-        raise _refused(path, f"the archive holds what is no file, {name!r}")
+    if content is None:
+        raise _refused(path, f"the archive holds what is no file, {excerpt(member.name, 120)!r}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("xb") as file:  # a name that stands there twice is refused
         shutil.copyfileobj(content, file)

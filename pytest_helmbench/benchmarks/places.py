@@ -10,7 +10,9 @@ from pytest_helmbench.benchmarks.registry import all_places, places_of
 from pytest_helmbench.core.codes import natural_key
 
 __all__ = [
+    "ARCHIVES",
     "absolute",
+    "archive_of",
     "benchmark_root",
     "benchmarks_below",
     "closed_files",
@@ -19,7 +21,9 @@ __all__ = [
     "is_closed",
 ]
 
-_ARCHIVES = (".tgz", ".tar.gz")
+ARCHIVES = (".tgz", ".tar.gz")
+"""How the names of archives end."""
+
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
 
 
@@ -35,7 +39,12 @@ def is_benchmark(path: Path) -> bool:
 
 def is_archive(path: Path) -> bool:
     """Return whether a path is that of an archive, by its name and that it is a file."""
-    return path.name.lower().endswith(_ARCHIVES) and path.is_file()
+    return path.name.lower().endswith(ARCHIVES) and path.is_file()
+
+
+def archive_of(path: Path) -> Path | None:
+    """Return the archive that a path is, or names a part of (`pack.tgz/benchlocal.pack.json`); None for none."""
+    return next((place for place in (path, *path.parents) if is_archive(place)), None)
 
 
 def is_closed(path: Path) -> bool:

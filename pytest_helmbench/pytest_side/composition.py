@@ -8,16 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below, is_archive
+from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below
 from pytest_helmbench.core.judge_places import JudgeKind, JudgePlaces
 from pytest_helmbench.core.option import Option
-from pytest_helmbench.core.problem import HelmbenchError, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.case_engine import Share
 from pytest_helmbench.engine.closed_process import close_to_others
 from pytest_helmbench.engine.executors import refuse_missing
 from pytest_helmbench.judging.judge import JudgeTemplate, load_template
 from pytest_helmbench.pytest_side.announcement import Announcer
+from pytest_helmbench.pytest_side.archive_paths import unpack_archives
 from pytest_helmbench.pytest_side.case_engines import CaseEngines
 from pytest_helmbench.pytest_side.ci import in_github_actions
 from pytest_helmbench.pytest_side.interruption import EndingHooks, Interruptions, end_with_parent
@@ -57,7 +58,7 @@ def register(config: pytest.Config) -> None:
         places = _judge_places(config, settings)
     except HelmbenchError as error:
         raise pytest.UsageError(scrub(str(error))) from error
-    _unpack_archives(config)
+    unpack_archives(config)
     _choose_paths(config, settings)
     if hasattr(config, "workerinput"):
         _register_worker(config, settings, template, places)
@@ -210,28 +211,6 @@ def _check_distribution(config: pytest.Config) -> None:
             f"helmbench cases run with --dist=load, not --dist={mode}\n"
             "  hint: add --dist=load: it goes over addopts; each worker gets an equal share"
         )
-
-
-def _unpack_archives(config: pytest.Config) -> None:
-    """Put the benchmark that an archive holds in its place among the paths to run.
-
-    Raises:
-        pytest.UsageError: It cannot be read, or brings a conftest.py, which nobody has looked for yet.
-    """
-    start = config.invocation_params.dir
-    archives = [argument for argument in config.args if is_archive(start / argument)]
-    if not archives:
-        return
-    from pytest_helmbench.benchmarks.archives import opened  # few sessions have one
-
-    try:
-        folders = {argument: opened(start / argument, os.environ) for argument in archives}
-    except UnreadableBenchmarkError as error:
-        raise pytest.UsageError(
-            scrub("\n".join(problem.text(start) for problem in error.problems))
-        ) from error
-    refuse_conftests(config, folders.values(), below=True)
-    config.args[:] = [str(folders.get(argument, argument)) for argument in config.args]
 
 
 def _choose_paths(config: pytest.Config, settings: Settings) -> None:

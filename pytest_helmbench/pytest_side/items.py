@@ -15,6 +15,7 @@ from pytest_helmbench.core.outcome import Outcome, Verdict
 from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
+from pytest_helmbench.pytest_side.archive_paths import id_in_archive
 from pytest_helmbench.pytest_side.scenario_item import ScenarioItem, scenario_items
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ _MARKS_ON_DEMAND = frozenset({"skip", "skipif", "xfail"})
 
 
 def _file_id(parent: pytest.Collector, path: Path) -> str | None:
-    """Return the node id of a file whose name a terminal or a report could choke on; None for pytest's own."""
+    """Return the node id of a file in an archive, or of one with an odd name; None for pytest's own."""
+    inside = id_in_archive(parent.config, path)
+    if inside is not None:
+        return escaped_path(inside)
     if str(path).isprintable():
         return None
     root = parent.config.rootpath

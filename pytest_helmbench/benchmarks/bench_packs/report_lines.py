@@ -238,7 +238,7 @@ def _one_line(text: str, limit: int = _LABEL_LIMIT) -> str:
     return excerpt(" ".join(text.split()), limit)
 
 
-def _without_words(category: JsonObject) -> JsonObject:
+def _without_words(category: JsonObject) -> dict[str, JsonValue]:
     return {
         name: category[name]
         for name in _CATEGORY
