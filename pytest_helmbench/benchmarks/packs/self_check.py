@@ -70,4 +70,6 @@ def _problem(ref: RowRef, trial: Trial, hint: str) -> Problem:
     should = "must pass" if trial.must_pass else "must fail"
     does = {Verdict.PASSED: "passes", Verdict.FAILED: "fails"}.get(trial.verdict, "cannot be judged")
     why = f" ({trial.message.splitlines()[0]})" if trial.message else ""
-    return Problem(ref.path, ref.line, f"{ref.id}: {trial.label} {should}, but it {does}{why}", hint)
+    return Problem(
+        ref.path, ref.line, f"{ref.id}: {trial.label} {should}, but it {does}{why}", trial.hint or hint
+    )

@@ -53,13 +53,14 @@ def _repository(folder: Path) -> tuple[str, str]:
     return commit, git(folder / "repository", "diff")
 
 
-def _patch_row(identity: str, commit: str, gold: str) -> dict[str, Any]:
+def _patch_row(identity: str, commit: str, gold: str, **others: Any) -> dict[str, Any]:
     changes = {
         "input.base_commit": commit,
         "eval.tests": _TESTS,
         "eval.gold_patch": gold,
         "eval.candidate_policy": GONE,
         "environment": {"repository": "calculator.bundle"},
+        **others,
     }
     return row("repo_patch", changes, identity)
 
@@ -121,6 +122,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         _patch_row("no-gold", commit, no_gold),
         _patch_row("lost", "0123456789abcdef0123456789abcdef01234567", gold),
         _patch_row("leaks", commit, gold) | {"assets": [{"path": "notes.md"}]},
+        _patch_row("in-the-way", commit, gold, **{"input.artifact_path": "tests/test_add.py"}),
     ]
     (pytester.path / "benchmark" / "assets" / "notes.md").write_text(f"# Notes\n\n{gold}")
     _write_pack(pytester.path, found)
@@ -137,6 +139,11 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
             10,
             "leaks: an agent that reads the public asset 'notes.md', where eval.gold_patch stands, must fail, but",
         ),
+        (
+            11,
+            "in-the-way: an agent that also changes 'tests/test_add.py', which input.artifact_path names,"
+            " must pass, but it fails (that file is taken for its patch)",
+        ),
     ]
 
     checked = _check(pytester, "benchmark")
@@ -144,7 +151,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
 
     assert checked.ret == 1, checked.stderr.str()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(passed=1, failed=8)
+    result.assert_outcomes(passed=1, failed=9)
     for line, sentence in expected:
         assert f"benchmark/tasks.jsonl:{line}: error: {sentence}" in checked.stdout.str()
         assert f"benchmark/tasks.jsonl:{line}: {sentence}" in result.stdout.str()

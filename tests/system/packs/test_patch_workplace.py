@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     PatchPhase,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
-from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
+from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile, Resource, Visibility
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.sandbox.box import Command, Ended, Limits
 
@@ -248,23 +249,40 @@ def test_what_the_pack_sets_up_is_there_before_the_agent_starts_and_has_no_past(
         ("echo THE-PATCH > fix.patch; echo x > k", "THE-PATCH\n"),
         ("ln -s /etc/passwd fix.patch", None),
         ("mkfifo fix.patch", None),
+        ("echo > fix.patch", None),
         ("true", None),
     ],
 )
 def test_a_patch_file_that_the_row_asks_for(
     bwrap: Running, folder: Path, script: str, wanted: str | None
 ) -> None:
+    assert bwrap.wait(_artifact(bwrap, folder, "fix.patch", script)) == (False, wanted)
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("sed -i s/-/+/ src/calculator.py; touch k", None),
+        ("echo THE-PATCH > k", "THE-PATCH\n"),
+        ("rm k", None),
+    ],
+)
+def test_a_file_of_the_repository_is_no_patch_file_as_long_as_it_is_untouched(
+    bwrap: Running, folder: Path, script: str, wanted: str | None
+) -> None:
+    assert bwrap.wait(_artifact(bwrap, folder, "k", script)) == (True, wanted)
+
+
+async def _artifact(room: Running, folder: Path, path: str, script: str) -> tuple[bool, str | None]:
+    """Let an agent run one script; return whether the patch file was there before, and what it is at the end."""
     task = patch_task("base", folder)
-
-    async def worked() -> str | None:
-        async with opened_workplace(task, bwrap.engine, _LIMITS) as place:
-            async with await bwrap.engine.open(place.spec) as box:
-                await box.run(Command(("sh", "-c", script)))
-            return place.artifact("fix.patch")
-
-    assert bwrap.wait(worked()) == wanted
+    task = replace(task, resources={**task.resources, "artifact_path": Resource(path, Visibility.PUBLIC)})
+    async with opened_workplace(task, room.engine, _LIMITS) as place:
+        async with await room.engine.open(place.spec) as box:
+            await box.run(Command(("sh", "-c", script)))
+        return place.has_artifact, place.artifact()
 
 
 def test_a_patch_file_comes_before_what_was_changed() -> None:
     assert candidate_of("changed", "said", "written") == "written"
-    assert candidate_of("changed", "said", " \n") == "changed"
+    assert candidate_of("changed", "said", None) == "changed"

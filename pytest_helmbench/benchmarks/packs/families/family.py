@@ -47,12 +47,14 @@ class Trial:
         must_pass: What a sound row makes of it.
         verdict: What this row made of it.
         message: Why, for people; empty where there is nothing to say.
+        hint: What to do where it is not as it must be; empty where there is nothing particular to say.
     """
 
     label: str
     must_pass: bool
     verdict: Verdict
     message: str = ""
+    hint: str = ""
 
 
 class Family(ABC):

@@ -407,6 +407,16 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     (
         "repo_patch",
+        {"input.artifact_path": ".git/fix.diff"},
+        [
+            (
+                "input.artifact_path: '.git/fix.diff' cannot hold a patch: it lies in git's own folder"
+                "\n  hint: write a relative POSIX path in the repository"
+            )
+        ],
+    ),
+    (
+        "repo_patch",
         {"environment": {"repository": "repo.bundle"}},
         ["environment.repository: 'assets/repo.bundle' does not exist"],
     ),

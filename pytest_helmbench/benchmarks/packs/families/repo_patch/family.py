@@ -19,8 +19,13 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     PackFaultError,
     PatchFinding,
 )
+from pytest_helmbench.benchmarks.packs.families.repo_patch.git import GIT_LIMITS
 from pytest_helmbench.benchmarks.packs.families.repo_patch.leaks import gold_leaks
-from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import candidate_of, opened_workplace
+from pytest_helmbench.benchmarks.packs.families.repo_patch.workplace import (
+    artifact_path_of,
+    candidate_of,
+    opened_workplace,
+)
 from pytest_helmbench.benchmarks.packs.format.eval_texts import eval_text
 from pytest_helmbench.benchmarks.packs.format.file_plans import plan_assets
 from pytest_helmbench.benchmarks.packs.format.pack_files import Found, PackFiles
@@ -64,7 +69,7 @@ class RepoPatch(AgentFamily):
 
     def prompt(self, task: PackTask, form: str = "text") -> str:
         """See `Family.prompt`."""
-        path = _artifact_path(task)
+        path = artifact_path_of(task)
         if path is None:
             return super().prompt(task, form)
         return self.template.render(task.public(), _ARTIFACT_ENDING.format(path))
@@ -102,7 +107,7 @@ class RepoPatch(AgentFamily):
         try:
             async with opened_workplace(task, engine, session.command_limits, assets) as place:
                 said = await session.work(place.spec, place.workspace)
-                artifact = place.artifact(_artifact_path(task))
+                artifact = place.artifact()
                 patch = candidate_of("" if artifact else await place.patch(), said, artifact)
             return await evaluate_patch(task, patch, engine, parity=rule.parity, assets=assets)
         except (PackFaultError, CandidateFaultError) as error:
@@ -123,11 +128,21 @@ class RepoPatch(AgentFamily):
         for name in gold_leaks(rule.task, gold or "", assets):
             label = f"an agent that reads {name}, where eval.gold_patch stands,"
             yield Trial(label, must_pass=False, verdict=Verdict.PASSED)
+        if await _is_taken(rule.task, engine, assets):
+            label = f"an agent that also changes {artifact_path_of(rule.task)!r}, which input.artifact_path names,"
+            why, hint = "that file is taken for its patch", "name a path where the repository has nothing"
+            yield Trial(label, must_pass=True, verdict=Verdict.FAILED, message=why, hint=hint)
 
 
-def _artifact_path(task: PackTask) -> str | None:
-    path = task.input_value("artifact_path")
-    return path if isinstance(path, str) else None
+async def _is_taken(task: PackTask, engine: Engine, assets: Sequence[PlannedFile]) -> bool:
+    """Return whether something stands already where a row wants the patch to be written."""
+    if artifact_path_of(task) is None:
+        return False
+    try:
+        async with opened_workplace(task, engine, GIT_LIMITS, assets) as place:
+            return place.has_artifact
+    except PackFaultError:  # whatever is applied finds it too
+        return False
 
 
 FAMILY = RepoPatch()

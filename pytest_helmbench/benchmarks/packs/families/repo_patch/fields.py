@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault
+from pytest_helmbench.benchmarks.packs.families.repo_patch.paths import hard_fault
+from pytest_helmbench.benchmarks.packs.format.path_rules import path_fault, trimmed
 from pytest_helmbench.benchmarks.packs.format.row_fields import (
     Field,
     Fields,
@@ -99,9 +100,11 @@ def _artifact_path(faults: RowFaults, where: str, value: JsonValue) -> None:
     if not isinstance(value, str):
         faults.error(where, f"this is {kind_of(value)}, not text")
         return
-    fault = path_fault(value)
+    fault, hint = path_fault(value), "write a relative POSIX path in the repository"
     if fault:
-        faults.error(where, f"the path {fault}", "write a relative POSIX path in the repository")
+        faults.error(where, f"the path {fault}", hint)
+    elif (why := hard_fault(trimmed(value))) is not None:
+        faults.error(where, f"{named(value)} cannot hold a patch: {why}", hint)
 
 
 INPUT_FIELDS: Fields = {

@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.sensitive import DEFA
 from pytest_helmbench.benchmarks.packs.task import PathPolicyError
 from pytest_helmbench.core.scrub import excerpt
 
-__all__ = ["check_patch", "check_paths", "check_special", "denial"]
+__all__ = ["check_patch", "check_paths", "check_special", "denial", "hard_fault"]
 
 _NEVER = "securebench"
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -34,7 +34,7 @@ def denial(path: str, policy: PatchPolicy, *, parity: bool = False) -> str | Non
     Source:
         Benchmark packs, parity rules, repo_patch paths.
     """
-    fault = _hard_fault(path, parity=parity)
+    fault = hard_fault(path, parity=parity)
     if fault is not None:
         return fault
     if policy.allow_paths and not any(_matches(path, pattern) for pattern in policy.allow_paths):
@@ -93,8 +93,8 @@ def _refuse(lines: list[str]) -> None:
         raise PathPolicyError("\n".join(lines[:_MOST_SHOWN]) + more)
 
 
-def _hard_fault(path: str, *, parity: bool) -> str | None:
-    """Return why no policy can allow a path."""
+def hard_fault(path: str, *, parity: bool = False) -> str | None:
+    """Return why no policy can allow a path; None when one can."""
     parts = path.split("/")
     if path.startswith("/") or _DRIVE.match(path):
         return "it is an absolute path"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -26,7 +27,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.sandbox.box import BoxSpec, Engine, Limits, Mount
 from pytest_helmbench.sandbox.workspace import Workspace
 
-__all__ = ["PatchWorkplace", "candidate_of", "opened_workplace"]
+__all__ = ["PatchWorkplace", "artifact_path_of", "candidate_of", "opened_workplace"]
 
 _KEPT = "/helmbench-git"
 _LARGEST_ARTIFACT = 32 * 1024 * 1024
@@ -71,9 +72,9 @@ def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> st
     Args:
         patch: Of the workplace.
         final_text: The agent's last reply: a model that calls no tools can only write its patch down.
-        artifact: Text of the patch file; None where none is asked for, or there is none.
+        artifact: Of the workplace.
     """
-    if artifact is not None and artifact.strip():
+    if artifact is not None:
         return artifact
     if patch:
         return patch
@@ -81,6 +82,21 @@ def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> st
         return read_patch(final_text).text
     except MalformedPatchError:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Artifact:
+    """Where an agent is to write its patch, and what stands there before it starts.
+
+    Args:
+        path: In the working tree.
+        was_there: Something stands there: a file, a folder or a link.
+        at_start: Of a file; None for no file.
+    """
+
+    path: str
+    was_there: bool
+    at_start: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +114,27 @@ class PatchWorkplace:
     _engine: Engine
     _kept: Workspace
     _start: str
+    _artifact: _Artifact | None
 
-    def artifact(self, path: str | None) -> str | None:
-        """Return the text of a file that the agent has left; None for none, also where it is a link.
+    @property
+    def has_artifact(self) -> bool:
+        """Whether the agent finds something where it is to write its patch file."""
+        return self._artifact is not None and self._artifact.was_there
+
+    def artifact(self) -> str | None:
+        """Return the text of the patch file that the row asks for.
+
+        Returns:
+            None where it asks for none, where there is none, and where it is a link, blank, or as it was at the start.
 
         Raises:
             SandboxError: It is too large.
         """
-        found = None if path is None else self.workspace.get(path, limit_bytes=_LARGEST_ARTIFACT)
-        return None if found is None else found.decode("utf-8", "surrogateescape")
+        artifact = self._artifact
+        found = None if artifact is None else _content(self.workspace, artifact.path)
+        if artifact is None or found is None or found == artifact.at_start or not found.strip():
+            return None
+        return found.decode("utf-8", "surrogateescape")
 
     async def patch(self) -> str:
         """Return what differs from the start, as `git diff` tells it from a copy that the agent never saw.
@@ -152,9 +180,27 @@ async def opened_workplace(
             await _set_up(task, checkout, engine)
             start = await _start(checkout, engine, kept)
             spec = replace(checkout.spec, limits=limits, env=repository_environment(task))
-            yield PatchWorkplace(spec, checkout.workspace, checkout, engine, kept, start)
+            artifact = await asyncio.to_thread(_artifact_of, task, checkout.workspace)
+            yield PatchWorkplace(spec, checkout.workspace, checkout, engine, kept, start, artifact)
         finally:
             await asyncio.to_thread(kept.close)
+
+
+def artifact_path_of(task: PackTask) -> str | None:
+    """Return where a row wants the patch to be written; None where it does not say."""
+    path = task.input_value("artifact_path")
+    return path if isinstance(path, str) else None
+
+
+def _artifact_of(task: PackTask, workspace: Workspace) -> _Artifact | None:
+    path = artifact_path_of(task)
+    if path is None:
+        return None
+    return _Artifact(path, os.path.lexists(workspace.path / path), _content(workspace, path))
+
+
+def _content(workspace: Workspace, path: str) -> bytes | None:
+    return workspace.get(path, limit_bytes=_LARGEST_ARTIFACT)
 
 
 async def _set_up(task: PackTask, checkout: Checkout, engine: Engine) -> None:
