@@ -386,6 +386,8 @@ def test_other_refusals_are_no_reason_to_leave_tools_out(stage: Stage) -> None:
         ("```bash\n\n```\n```shell\nls\n```", "ls"),
         ("```bash\nls", None),
         ("run `ls`", None),
+        ("```bash\r\nls\r\npwd\r\n```\r\n", "ls\npwd"),
+        ("```bash\ncat > x <<E\na\r\n\x0c\x85\u2028b\r\nE\n```", "cat > x <<E\na\r\n\x0c\x85\u2028b\r\nE"),
         ("```bash\n" * 50_000, None),
     ],
 )

@@ -111,14 +111,18 @@ def tool_calls(message: JsonObject, turn: int) -> tuple[ToolCall, ...]:
 
 
 def shell_block(text: str) -> str | None:
-    """Return the first fenced shell block of a reply; None when there is none that ends."""
+    """Return the first fenced shell block of a reply; None when there is none that ends.
+
+    Its lines are as written: a CR at their ends goes only where the fence itself has one.
+    """
     inside: list[str] | None = None
-    for line in text.splitlines():
+    end = ""
+    for line in text.split("\n"):
         if inside is None:
             if line.strip().lower() in _BLOCK_STARTS:
-                inside = []
+                inside, end = [], "\r" if line.endswith("\r") else ""
         elif line.strip() != "```":
-            inside.append(line)
+            inside.append(line.removesuffix(end))
         elif any(kept.strip() for kept in inside):
             return "\n".join(inside)
         else:
