@@ -13,7 +13,8 @@ import pytest
 from engines import Running
 from packs import write_pack
 from provider import Answer, Provider, Request
-from scripted import answer_turns, item_of, left_alive, task_row
+from repositories import write_bundle
+from scripted import answer_turns, item_of, left_alive, patch_row, task_row
 from sessions import Session, until
 from trees import clear_environment, rows, run_tree
 
@@ -58,6 +59,16 @@ if item.startswith("again"):
 if item.startswith("leaves"):
     print("out of ideas", file=sys.stderr)
     sys.exit(3)
+"""
+
+
+_TALKER = """
+import os, sys
+from pathlib import Path
+sys.argv[2:] = ["0"]
+source = Path(sys.argv[1]).read_text().partition("if item.startswith")[0]
+exec(source)
+print(ask(item.startswith("stream")))
 """
 
 
@@ -234,3 +245,33 @@ def test_an_agent_that_does_not_end_is_stopped_at_the_time_limit_and_what_it_lef
     assert left_alive(f"sleep 9{os.getpid()}") == []
     ends = rows(pytester.path / "helmbench.db", "SELECT payload FROM events WHERE type = 'end'")
     assert [json.loads(payload)["exit_code"] for (payload,) in ends] == [None, None]
+
+
+def test_an_agent_that_changes_nothing_hands_in_the_patch_of_its_models_last_reply(
+    pytester: pytest.Pytester, provider: Provider, bwrap: Running
+) -> None:
+    patch = "--- a/src/calculator.py\n+++ b/src/calculator.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n"
+    patch += "+    return a + b\n"
+    commit = write_bundle(pytester.path)
+    named = {"input.artifact_path": "out/fix.diff"}
+    found = [
+        *(patch_row(name, commit) for name in ("json-right", "stream-right", "other", "prose")),
+        patch_row("named", commit, **named),
+    ]
+    _prepare(pytester.path, found)
+    (pytester.path / "talker.py").write_text(_TALKER)
+    replies = {"other": "*** Begin Patch\n*** Update File: x\n", "prose": "I cannot do that."}
+    provider.reply = lambda request: replies.get(item_of(request), f"Do this:\n```diff\n{patch}```\n")
+
+    option = f"--helmbench-agent={sys.executable} talker.py agent.py"
+    result = run_tree(pytester, _BWRAP, option, "-rA", url=provider.url)
+
+    query = "SELECT code, outcome, reason FROM results ORDER BY code"
+    assert rows(pytester.path / "helmbench.db", query) == [
+        ("json-right", "passed", None),
+        ("named", "passed", None),
+        ("other", "failed", "no_patch"),
+        ("prose", "failed", "empty_patch"),
+        ("stream-right", "passed", None),
+    ], result.stdout.str()
+    result.stdout.fnmatch_lines(["*there seems to be a patch in it, but none that git reads: *"])

@@ -157,6 +157,8 @@ def test_a_reply_hands_in_its_patch_where_nothing_was_changed() -> None:
     assert candidate_of("changed", f"```diff\n{patch}```") == "changed"
     assert candidate_of("", f"Here:\n```diff\n{patch}```\n") == patch
     assert candidate_of("", "I cannot do that.") == ""
+    other = "*** Begin Patch\n*** Update File: x\n-a\n+b\n*** End Patch"
+    assert candidate_of("", other) == other
 
 
 # --- from an image ----------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class AgentSession(Protocol):
         """Of one command of the agent."""
 
     async def work(self, spec: BoxSpec, workspace: Workspace) -> str:
-        """Let the agent work to its end; return what the built-in one said last, empty for another.
+        """Let the agent work to its end; return what its model has said last.
 
         Raises:
             AgentFailedError: It broke down.

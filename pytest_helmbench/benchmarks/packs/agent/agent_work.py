@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.packs.agent.external import (
     ExternalTask,
     run_external,
 )
+from pytest_helmbench.benchmarks.packs.agent.last_reply import LastReply
 from pytest_helmbench.benchmarks.packs.row_tools import RowTools
 from pytest_helmbench.benchmarks.packs.task import ConfigError, PackRule
 from pytest_helmbench.core.case import Message
@@ -121,8 +122,7 @@ class _Session:
         """See `AgentSession.work`."""
         means, conversation = self.means, self.conversation
         if means.command is not None:
-            await self._work_outside(means.command, workspace)
-            return ""
+            return await self._work_outside(means.command, workspace)
         async with await self.engine.open(spec) as box:
             transcript = await run_agent(self.row.messages, conversation, box, means.limits)
         self.events = transcript.events
@@ -130,8 +130,8 @@ class _Session:
             raise UnjudgedError(replace(fault_outcome(transcript.fault), events=self.events))
         return transcript.final_text
 
-    async def _work_outside(self, command: AgentCommand, workspace: Workspace) -> None:
-        means, relay, conversation = self.means, self.relay, self.conversation
+    async def _work_outside(self, command: AgentCommand, workspace: Workspace) -> str:
+        means, relay, conversation = self.means, self.relay, LastReply(self.conversation)
         address = await relay.open(conversation)
         message = "\n\n".join(part.content for part in self.row.messages)
         door = Door(urlsplit(address.base_url).port or 0, relay.serve, relay)
@@ -152,6 +152,7 @@ class _Session:
         unjudged = _fault(sums)
         if unjudged is not None:
             raise UnjudgedError(replace(unjudged, events=self.events))
+        return conversation.text
 
 
 def _fault(sums: Sums) -> Outcome | None:

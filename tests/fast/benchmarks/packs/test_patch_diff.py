@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
+from textwrap import indent
 
 import pytest
 
@@ -101,12 +103,26 @@ def test_links_and_submodules_are_special() -> None:
         _FIX.replace("\n", "\r\n"),
         f"From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] Fix\n\n---\n x | 2 +-\n\n{_FIX}-- \n2.39.5\n",
         f"{_FIX}\nThis fixes the bug.\n",
+        f"1. Apply this:\n\n   ```diff\n{indent(_FIX, '   ', lambda _: True)}   ```\n\n2. Test it.\n",
+        f"1. Apply this:\n\n\t```diff\n{indent(_FIX, chr(9), lambda _: True)}\t```\n",
+        f"- ```diff\n{indent(_FIX, '  ', lambda _: True)}  ```\n".replace("\n", "\r\n"),
+        f"   ```diff\n{_FIX}   ```\n",
+        f"   ```diff\n{indent(_FIX, '   ', lambda _: True)}",
     ],
 )
 def test_the_patch_in_a_reply(reply: str) -> None:
     patch = read_patch(reply)
     assert patch.text == _FIX
     assert not patch.miscounted
+
+
+def test_fences_of_the_patched_file_are_none_of_the_reply() -> None:
+    text = "--- a/x.md\n+++ b/x.md\n@@ -1,4 +1,4 @@\n ```\n-one\n+two\n ```\n \n"
+    fences = f"{text}{text.replace('x.md', 'y.md')}@@ -9 +9,2 @@\n ```\n+three\n"
+    for reply in (fences, f"````diff\n{fences}````\n", f"```diff\n{fences}```\n"):
+        patch = read_patch(reply)
+        assert patch.text == fences
+        assert patch.changed == {"x.md", "y.md"}
 
 
 def test_blocks_for_several_files_are_one_patch() -> None:
@@ -147,6 +163,12 @@ def test_a_hunk_that_looks_like_headers_is_content() -> None:
         ("I do not know.", "there is no patch in it: no line starts with 'diff --git' or '---'"),
         ("```python\nprint(1)\n```", "there is no patch in it: no line starts with 'diff --git' or '---'"),
         ("--- a/x\n+++ b/x\n", "there is no patch in it: no line starts with 'diff --git' or '---'"),
+        (
+            "*** Begin Patch\n*** Update File: x\n",
+            "there seems to be a patch in it, but none that git reads: no line",
+        ),
+        (json.dumps({"patch": _FIX}), "there seems to be a patch in it, but none that git reads: no line"),
+        ("```diff\n- a\n+ b\n```", "there seems to be a patch in it, but none that git reads: no line"),
         (_FIX + _PLAIN, "some of its paths start with a/ and b/, some do not"),
         ('--- "a/x\n+++ b/x\n@@ -1 +1 @@\n', "a path is quoted wrongly: '\"a/x'"),
         ('--- "a/\\q"\n+++ b/x\n@@ -1 +1 @@\n', "a path is quoted wrongly: '\"a/\\\\q\"'"),

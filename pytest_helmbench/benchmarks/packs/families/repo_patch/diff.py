@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import field
 
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patch_blocks import (
+    has_signs_of_a_patch,
+    patch_blocks,
+)
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import excerpt, without_surrogates
@@ -17,8 +21,6 @@ __all__ = ["FileChange", "MalformedPatchError", "Patch", "encoded", "read_patch"
 
 _NO_FILE = "/dev/null"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
-_HEADER = re.compile(r"^(?:diff --git |--- |\+\+\+ |@@ -)[^\n]*$", re.MULTILINE)
 _HUNK_KINDS = ("", " ", "-", "+", "\\")
 _PREFIXES = frozenset("abciow")
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
@@ -107,45 +109,16 @@ def read_patch(text: str) -> Patch:
     Raises:
         MalformedPatchError: There is none, or a part of it that cannot be read.
     """
-    text = _with_plain_ends(text)
-    if not text.endswith("\n"):
-        text += "\n"
-    sections = _last_word([_sections(block) for block in _blocks(text)])
+    sections = _last_word([_sections(block) for block in patch_blocks(text)])
     if not sections:
-        raise MalformedPatchError("there is no patch in it: no line starts with 'diff --git' or '---'")
+        what = "there seems to be a patch in it, but none that git reads"
+        what = what if has_signs_of_a_patch(text) else "there is no patch in it"
+        raise MalformedPatchError(f"{what}: no line starts with 'diff --git' or '---'")
     prefixed = {section.prefixed for section in sections} - {None}
     if len(prefixed) > 1:
         raise MalformedPatchError("some of its paths start with a/ and b/, some do not")
     strip = 0 if prefixed == {False} else 1
     return Patch(tuple(section.change(strip) for section in sections), strip)
-
-
-def _with_plain_ends(text: str) -> str:
-    """Return the text without CRs that came with its transport; those of the files themselves stay."""
-    headers = _HEADER.findall(text)
-    if headers and all(line.endswith("\r") for line in headers):
-        return re.sub(r"\r$", "", text, flags=re.MULTILINE)
-    return text
-
-
-def _blocks(text: str) -> list[str]:
-    """Return the fenced blocks that hold a patch; the whole text when there are none."""
-    blocks: list[str] = []
-    inside: list[str] | None = None
-    fence = ""
-    for line in text.split("\n"):
-        if inside is None:
-            found = _FENCE.match(line)
-            if found is not None:
-                fence, inside = found[1], []
-        elif line.startswith(fence) and not line.strip(f"{fence[0]} \t\r"):
-            blocks.append("\n".join(inside))
-            inside = None
-        else:
-            inside.append(line)
-    if inside is not None:  # the reply was cut
-        blocks.append("\n".join(inside))
-    return [block for block in blocks if _HEADER.search(block)] or [text]
 
 
 def _last_word(blocks: list[list[_Section]]) -> list[_Section]:

@@ -51,8 +51,8 @@ class RepoPatch(AgentFamily):
     """See `Family`."""
 
     name = "repo_patch"
-    rules_version = 3
-    parity_version = 2
+    rules_version = 4
+    parity_version = 3
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS
     judged_by = ("tests", "candidate_policy")

@@ -21,6 +21,7 @@ from pytest_helmbench.benchmarks.packs.families.repo_patch.finding import (
     PatchPhase,
 )
 from pytest_helmbench.benchmarks.packs.families.repo_patch.git import Git, said
+from pytest_helmbench.benchmarks.packs.families.repo_patch.patch_blocks import has_signs_of_a_patch
 from pytest_helmbench.benchmarks.packs.families.repo_patch.testing import repository_environment
 from pytest_helmbench.benchmarks.packs.task import PackTask, PlannedFile
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -71,7 +72,8 @@ def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> st
 
     Args:
         patch: Of the workplace.
-        final_text: The agent's last reply: a model that calls no tools can only write its patch down.
+        final_text: The agent's last reply: a model that calls no tools can only write its patch down. What seems to
+            hold a patch and cannot be read is handed in as it is.
         artifact: Of the workplace.
     """
     if artifact is not None:
@@ -81,7 +83,8 @@ def candidate_of(patch: str, final_text: str, artifact: str | None = None) -> st
     try:
         return read_patch(final_text).text
     except MalformedPatchError:
-        return ""
+        # Whoever judges it says what is wrong with it.
+        return final_text if has_signs_of_a_patch(final_text) else ""
 
 
 @dataclass(frozen=True, slots=True)
