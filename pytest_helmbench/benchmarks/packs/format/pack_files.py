@@ -93,7 +93,7 @@ class PackFiles:
             return Found(self.root, fault=fault)
         place, fault = descend(self.root, f"{self.public_root}/{trimmed(path)}")
         if fault:
-            return Found(place, fault=fault, hint=_COPY if "link" in fault else "")
+            return self._lost(self.public_root, trimmed(path), place, fault)
         if not _is_repository(place):
             hint = "make a bundle with 'git bundle create repository.bundle --all'"
             return Found(place, fault="is no git bundle and no clone that stands on its own", hint=hint)
@@ -115,7 +115,7 @@ class PackFiles:
     def _survey(self, root: str, path: str) -> Found:
         place, fault = descend(self.root, f"{root}/{path}")
         if fault:
-            return Found(place, fault=fault, hint=_COPY if "link" in fault else "")
+            return self._lost(root, path, place, fault)
         files = size = 0
         try:
             for planned in tree(place, ".", read_only=True):
@@ -126,6 +126,15 @@ class PackFiles:
         except MaterializationError as error:
             return Found(place, fault=str(error), hint=_COPY)
         return Found(place, files, size)
+
+    def _lost(self, root: str, path: str, place: Path, fault: str) -> Found:
+        """Return a path on which there is no way beyond a place."""
+        if "link" in fault:
+            return Found(place, fault=fault, hint=_COPY)
+        which = "public" if root == self.public_root else "eval"
+        return Found(
+            self.root / root / path, fault=fault, hint=f"it is read relative to the {which} root, {root!r}"
+        )
 
 
 def _is_repository(path: Path) -> bool:

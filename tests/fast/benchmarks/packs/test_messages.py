@@ -14,6 +14,8 @@ from pytest_helmbench.benchmarks.packs.task import ConfigError, UnreadablePackEr
 from pytest_helmbench.core.problem import Problem
 
 FILES = {"assets/a.txt": "a", "hidden/b.txt": "b"}
+_PUBLIC = "\n  hint: it is read relative to the public root, 'assets'"
+_EVAL = "\n  hint: it is read relative to the eval root, 'hidden'"
 _PATH_HINT = "\n  hint: write a relative POSIX path without '.', '..' and backslashes"
 
 
@@ -303,7 +305,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "code_completion",
         {"eval.reference_solution": {"path": "secret.py"}},
-        ["eval.reference_solution.path: the file that it names does not exist"],
+        [f"eval.reference_solution.path: the file that it names does not exist{_EVAL}"],
     ),
     (
         "repo_patch",
@@ -418,7 +420,12 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "repo_patch",
         {"environment": {"repository": "repo.bundle"}},
-        ["environment.repository: 'assets/repo.bundle' does not exist"],
+        [f"environment.repository: 'assets/repo.bundle' does not exist{_PUBLIC}"],
+    ),
+    (
+        "repo_patch",
+        {"environment": {"repository": "assets/repo.bundle"}},
+        [f"environment.repository: 'assets/assets/repo.bundle' does not exist{_PUBLIC}"],
     ),
     (
         "repo_patch",
@@ -428,7 +435,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "repo_patch",
         {"eval.gold_patch": {"path": "gold.patch"}},
-        ["eval.gold_patch.path: the file that it names does not exist"],
+        [f"eval.gold_patch.path: the file that it names does not exist{_EVAL}"],
     ),
     ("terminal_task", {"eval.checker": GONE}, ["eval.checker: this is missing\n  hint: the family needs it"]),
     (
@@ -474,7 +481,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "terminal_task",
         {"eval.checker": {"source": "pytest", "path": "tests"}},
-        ["eval.checker.path: 'hidden/tests' does not exist"],
+        [f"eval.checker.path: 'hidden/tests' does not exist{_EVAL}"],
     ),
     (
         "terminal_task",
@@ -511,7 +518,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         {"eval.test_files": [{"path": "a", "mount": "/etc/passwd"}]},
         [
             "eval.test_files[0].mount: the mount '/etc/passwd' is not relative" + _PATH_HINT,
-            "eval.test_files[0].path: 'hidden/a' does not exist",
+            f"eval.test_files[0].path: 'hidden/a' does not exist{_EVAL}",
         ],
     ),
     (
@@ -574,7 +581,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "terminal_task",
         {"assets": [{"path": "none.txt"}]},
-        ["assets[0].path: 'assets/none.txt' does not exist"],
+        [f"assets[0].path: 'assets/none.txt' does not exist{_PUBLIC}"],
     ),
     (
         "terminal_task",
