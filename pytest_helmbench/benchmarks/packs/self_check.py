@@ -44,6 +44,9 @@ async def self_check(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
     if family is None:
         return SelfChecked()
     if family.runs_code:
+        denied = family.denied(task, tools.settings.allow_commands)
+        if denied is not None:
+            return SelfChecked(skipped=denied)
         obstacle = await tools.obstacle(family.image_of(task))
         if obstacle is not None:
             return SelfChecked(skipped=obstacle.reason)
@@ -62,12 +65,13 @@ async def self_check(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
 
 
 def _is_wrong(trial: Trial) -> bool:
-    wanted = Verdict.PASSED if trial.must_pass else Verdict.FAILED
-    return trial.verdict is not wanted
+    if trial.must_pass is None:
+        return trial.verdict not in (Verdict.PASSED, Verdict.FAILED)
+    return trial.verdict is not (Verdict.PASSED if trial.must_pass else Verdict.FAILED)
 
 
 def _problem(ref: RowRef, trial: Trial, hint: str) -> Problem:
-    should = "must pass" if trial.must_pass else "must fail"
+    should = {True: "must pass", False: "must fail", None: "must have a verdict"}[trial.must_pass]
     does = {Verdict.PASSED: "passes", Verdict.FAILED: "fails"}.get(trial.verdict, "cannot be judged")
     why = f" ({trial.message.splitlines()[0]})" if trial.message else ""
     return Problem(

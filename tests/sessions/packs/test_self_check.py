@@ -122,8 +122,13 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         _patch_row("no-gold", commit, no_gold),
         _patch_row("lost", "0123456789abcdef0123456789abcdef01234567", gold),
         _patch_row("leaks", commit, gold) | {"assets": [{"path": "notes.md"}]},
+        task_row("no-tests", **{"eval.checker": {"source": "pytest", "path": "empty"}}),
+        task_row("no-folder", **{"eval.checker": {"command": ["python3", "-m", "pytest", "lost"]}}),
+        task_row("solved", **{"eval.checker": {"command": "test ! -e wrong.txt"}}),
+        task_row("chroots", **{"eval.needed_commands": ["chroot"], "eval.checker": {"command": "true"}}),
         _patch_row("in-the-way", commit, gold, **{"input.artifact_path": "tests/test_add.py"}),
     ]
+    (pytester.path / "benchmark" / "hidden" / "empty").mkdir(parents=True)
     (pytester.path / "benchmark" / "assets" / "notes.md").write_text(f"# Notes\n\n{gold}")
     _write_pack(pytester.path, found)
     expected = [
@@ -141,6 +146,16 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         ),
         (
             11,
+            "no-tests: the untouched workspace must have a verdict, but it cannot be judged"
+            " (eval.checker.path: there are no tests",
+        ),
+        (
+            12,
+            "no-folder: the untouched workspace must have a verdict, but it cannot be judged"
+            " (eval.checker.command: ended with exit code 4",
+        ),
+        (
+            15,
             "in-the-way: an agent that also changes 'tests/test_add.py', which input.artifact_path names,"
             " must pass, but it fails (that file is taken for its patch)",
         ),
@@ -151,7 +166,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
 
     assert checked.ret == 1, checked.stderr.str()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(passed=1, failed=9)
+    result.assert_outcomes(passed=2, failed=11, skipped=1)
     for line, sentence in expected:
         assert f"benchmark/tasks.jsonl:{line}: error: {sentence}" in checked.stdout.str()
         assert f"benchmark/tasks.jsonl:{line}: {sentence}" in result.stdout.str()

@@ -44,14 +44,14 @@ class Trial:
 
     Args:
         label: What it is, without any hidden value.
-        must_pass: What a sound row makes of it.
+        must_pass: What a sound row makes of it; None where either verdict will do, as long as there is one.
         verdict: What this row made of it.
         message: Why, for people; empty where there is nothing to say.
         hint: What to do where it is not as it must be; empty where there is nothing particular to say.
     """
 
     label: str
-    must_pass: bool
+    must_pass: bool | None
     verdict: Verdict
     message: str = ""
     hint: str = ""

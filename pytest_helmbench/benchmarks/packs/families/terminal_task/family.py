@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from pytest_helmbench.benchmarks.packs.agent.agent_family import AgentFamily, AgentSession, asset_list
 from pytest_helmbench.benchmarks.packs.families.family import Trial
 from pytest_helmbench.benchmarks.packs.families.terminal_task.check import TerminalTests, terminal_tests
-from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import evaluate_terminal
+from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluation import (
+    CHECK_LIMITS,
+    evaluate_terminal,
+)
 from pytest_helmbench.benchmarks.packs.families.terminal_task.evaluator_files import plan_evaluator
 from pytest_helmbench.benchmarks.packs.families.terminal_task.fields import EVAL_FIELDS, INPUT_FIELDS
 from pytest_helmbench.benchmarks.packs.families.terminal_task.finding import TerminalFinding
@@ -91,11 +94,15 @@ class TerminalTask(AgentFamily):
         """See `AgentFamily.files_for`."""
         return (*plan_assets(files, task), *plan_evaluator(files, task).files)
 
-    async def trials(self, _rule: PackRule, _tools: RowTools) -> AsyncIterator[Trial]:
-        """Yield nothing: a row holds no workspace that must pass."""
-        nothing: tuple[Trial, ...] = ()
-        for trial in nothing:
-            yield trial
+    async def trials(self, rule: PackRule, tools: RowTools) -> AsyncIterator[Trial]:
+        """See `Family.trials`. A row holds no workspace that must pass; that of the start must have a verdict."""
+        task, assets, engine = rule.task, plan_assets(tools.files, rule.task), await tools.engine()
+        evaluator, allowed = plan_evaluator(tools.files, task), tools.settings.allow_commands
+        async with opened_place(task, engine, CHECK_LIMITS, assets, allowed) as ground:
+            found = await evaluate_terminal(
+                task, ground.workspace, engine, evaluator=evaluator, assets=assets, allowed_commands=allowed
+            )
+        yield Trial("the untouched workspace", None, found.verdict, found.message)
 
 
 FAMILY = TerminalTask()
