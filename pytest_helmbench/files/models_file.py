@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.model import HttpTemplate, ModelEntry, ModelsFile, Price, Sampling, StatedModel
 from pytest_helmbench.core.problem import UnreadableBenchmarkError
+from pytest_helmbench.core.request_template import places
 from pytest_helmbench.files.format_schema import shipped_schema
 from pytest_helmbench.files.json_fields import (
     a_mapping,
@@ -26,12 +25,13 @@ from pytest_helmbench.files.yaml_text import Document, Place, parse_yaml
 
 __all__ = ["MODELS_SCHEMA", "load_models"]
 
-_PLACE = re.compile(r"\{(\w+)\}")
 _TEMPLATE_VALUES = (
     *("prompt", "system", "messages", "model", "response_format", "temperature", "top_p", "top_k", "min_p"),
     *("repetition_penalty", "seed", "max_tokens", "max_completion_tokens", "reasoning_effort"),
 )
 """What a place of a request may name."""
+_PROMPT_VALUES = ("prompt", "messages")
+"""Those that differ from case to case."""
 
 _MOST_JUDGES = 3
 MODELS_SCHEMA = shipped_schema("models", __name__)
@@ -54,8 +54,8 @@ def load_models(path: Path, root: Path | None = None) -> ModelsFile:
     text = Reader(findings, root).text(path)
     document = parse_yaml(text) if text is not None else Document(None)
     findings.add(path, *validate(document, MODELS_SCHEMA))
-    if not findings.problems:
-        findings.add(path, *_twice(document), *_judges_twice(document), *_template_faults(document))
+    findings.add(path, *_twice(document), *_judges_twice(document), *_template_faults(document))
+    findings.problems.sort(key=lambda problem: problem.line or 0)
     if findings.problems:
         raise UnreadableBenchmarkError(tuple(findings.problems))
     data: JsonObject = document.mapping() or {"models": document.data}
@@ -116,14 +116,14 @@ def _judges_twice(document: Document) -> Iterator[Fault]:
             "two judges, and a third where they disagree",
         )
     for place, item in _judges(data):
-        name = item if isinstance(item, str) else str(a_mapping(item)["id"])
-        if name in seen:
+        name = item if isinstance(item, str) else a_text(a_mapping(item).get("id"))
+        if name is not None and name in seen:
             yield Fault(
                 document.line(*place),
                 f"the judge {name!r} stands here twice",
                 "a second opinion is another model's",
             )
-        seen.add(name)
+        seen.update(() if name is None else (name,))
 
 
 def _twice(document: Document) -> Iterator[Fault]:
@@ -131,7 +131,9 @@ def _twice(document: Document) -> Iterator[Fault]:
     seen: dict[str, int | None] = {}
     for index, item in enumerate(_items(document.mapping().get("models") if inside else document.data)):
         line = document.line("models", index, "id") if inside else document.line(index, "id")
-        name = str(item["id"])
+        name = a_text(item.get("id"))
+        if name is None:
+            continue
         if name in seen:
             message = f"the model {name!r} stands here twice (first in line {seen[name]})"
             yield Fault(line, message, "keep one entry: a model is run and reported by its id")
@@ -139,29 +141,36 @@ def _twice(document: Document) -> Iterator[Fault]:
 
 
 def _template_faults(document: Document) -> Iterator[Fault]:
-    """Yield templates without an address, addresses that are stated twice, and places that no value fills."""
+    """Yield what is wrong with the templates of all applications."""
     inside = isinstance(document.data, dict)
     listed = document.mapping().get("models") if inside else document.data
-    places: list[tuple[Place, JsonObject]] = [
+    entries: list[tuple[Place, JsonObject]] = [
         ((*(("models",) if inside else ()), index), item) for index, item in enumerate(_items(listed))
     ]
-    places += [(place, item) for place, item in _judges(document.mapping()) if isinstance(item, dict)]
-    for place, item in places:
-        for key in ("request", "response"):
-            if key in item and "url" not in item:
-                yield Fault(
-                    document.line(*place, key),
-                    f"{key!r} without 'url'",
-                    "write the application's address as 'url'",
-                )
-        if "url" in item and "base_url" in item:
-            yield Fault(document.line(*place, "url"), "'url' beside 'base_url'", "keep the one that answers")
-        for name in dict.fromkeys(_PLACE.findall(json.dumps(item.get("request"), ensure_ascii=False))):
-            if name not in _TEMPLATE_VALUES:
-                message = f"the request has a place {{{name}}}, which no value fills"
-                yield Fault(
-                    document.line(*place, "request"), message, listed_names(name, _TEMPLATE_VALUES, "values")
-                )
+    entries += [(place, item) for place, item in _judges(document.mapping()) if isinstance(item, dict)]
+    for place, item in entries:
+        for key, message, hint in _faults_of_template(item):
+            yield Fault(document.line(*place, key), message, hint)
+
+
+def _faults_of_template(item: JsonObject) -> Iterator[tuple[str, str, str]]:
+    """Yield key, message and hint: templates without an address, two addresses, and places that no value fills."""
+    for key in ("request", "response"):
+        if key in item and "url" not in item:
+            yield key, f"{key!r} without 'url'", "write the application's address as 'url'"
+    if "url" in item and "base_url" in item:
+        yield "url", "'url' beside 'base_url'", "keep the one that answers"
+    request = item.get("request")
+    named = dict.fromkeys(places(request))
+    for name in named:
+        if name not in _TEMPLATE_VALUES:
+            message = f"the request has a place {{{name}}}, which no value fills"
+            hint = listed_names(name, _TEMPLATE_VALUES, "values")
+            yield "request", message, f"{hint}; {{{{{name}}}}} is sent as {{{name}}}"
+    if isinstance(request, dict | list) and not any(name in named for name in _PROMPT_VALUES):
+        message = "the request has no place for the prompt, so that all cases would send the same"
+        shown = ", ".join(f"{{{name}}}" for name in _TEMPLATE_VALUES)
+        yield "request", message, f"write {{prompt}} or {{messages}} in it; all places: {shown}"
 
 
 def _template(item: JsonObject) -> HttpTemplate | None:

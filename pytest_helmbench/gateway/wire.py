@@ -25,6 +25,7 @@ from pytest_helmbench.gateway.other_replies import (
 )
 from pytest_helmbench.gateway.providers.any_server import ANY_SERVER
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
+from pytest_helmbench.gateway.providers.provider import Lack
 from pytest_helmbench.gateway.stated_usage import stated_usage
 from pytest_helmbench.gateway.streamed_replies import is_stream, streamed_document
 
@@ -47,7 +48,7 @@ _TOKEN_BOUNDS = ("max_tokens", "max_completion_tokens")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
-_ANSWERED_WITH = {CHAT: "choices", RESPONSES: "output", EMBEDDINGS: "data"}
+_ANSWERED_WITH: Mapping[str, str] = {RESPONSES: "output", EMBEDDINGS: "data"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,8 @@ def parse_reply(
         return _malformed(status, "not_json", f"{what}: {start!r}")
     other = other_reply(path, document) if path != CHAT else None
     stated = document.get("usage") if other is None else dict(other.usage)
-    usage = stated_usage(stated, endpoint.server if endpoint is not None else ANY_SERVER)
+    server = endpoint.server if endpoint is not None else ANY_SERVER
+    usage = stated_usage(stated, server)
     choice = first_choice(document) if other is None else _as_choice(other)
     # Routers put the error of a server that broke off into the choice.
     error = document.get("error") or choice.get("error")
@@ -256,7 +258,9 @@ def parse_reply(
         fault = error_fault(status, headers, error, endpoint, sent_schema=sent_schema, clock=clock)
         return replace(fault, usage=usage)
     if not choice or (path != CHAT and other is None):
-        return replace(_malformed(status, "no_choices", f"without {_ANSWERED_WITH[path]}"), usage=usage)
+        elsewhere = _ANSWERED_WITH.get(path)
+        lack = Lack("no_choices", f"without {elsewhere}") if elsewhere else server.lack(document)
+        return replace(_without_reply(status, lack, endpoint), usage=usage)
     return _reply(status, document, choice, usage)
 
 
@@ -375,6 +379,11 @@ def _content(message: JsonObject) -> tuple[str, str | None] | None:
         elif isinstance(part, dict) and isinstance(text := part.get("refusal"), str):
             refusal = refusal or text
     return "".join(texts), refusal
+
+
+def _without_reply(status: int, lack: Lack, endpoint: Endpoint | None) -> Fault:
+    fault = replace(_malformed(status, lack.reason, lack.what), hint=excerpt(lack.hint, endpoint))
+    return replace(fault, kind=FaultKind.REJECTED) if lack.is_final else fault
 
 
 def _malformed(status: int, reason: str, what: str) -> Fault:

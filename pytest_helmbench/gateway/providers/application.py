@@ -15,8 +15,9 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import HttpTemplate
 from pytest_helmbench.core.problem import HelmbenchError
+from pytest_helmbench.core.request_template import filled
 from pytest_helmbench.core.users_word import UsersWord
-from pytest_helmbench.gateway.providers.provider import PricePlace, Provider
+from pytest_helmbench.gateway.providers.provider import Lack, PricePlace, Provider
 
 __all__ = ["FUNCTION_PREFIX", "HttpApplication", "PythonFunction", "function_application", "http_application"]
 
@@ -25,7 +26,6 @@ FUNCTION_PREFIX = "python:"
 _FUNCTION = re.compile(
     r"python:(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
 )
-_PLACE = re.compile(r"\{(\w+)\}")
 _ABSENT = object()
 
 
@@ -76,19 +76,30 @@ class HttpApplication(_Application):
         """See `Provider.sent`."""
         if self.template.request is None:
             return encoded
-        return json.dumps(_filled(self.template.request, _values(body)), ensure_ascii=True).encode()
+        return json.dumps(filled(self.template.request, _values(body)), ensure_ascii=True).encode()
 
     def read(self, answer: bytes) -> bytes:
-        """See `Provider.read`: what the template points at, as a chat completion; an answer without it as it is."""
+        """See `Provider.read`: what the template points at, as a chat completion; without a choice where nothing is."""
+        places = self.template.response
+        if "text" not in places:
+            return answer
         try:
             document: JsonValue = json.loads(answer)
         except (ValueError, RecursionError):
             return answer
-        places = self.template.response
-        text = _at(document, places["text"]) if "text" in places else _ABSENT
-        if text is _ABSENT:
-            return answer
-        return json.dumps(_completion(document, text, places), ensure_ascii=True).encode()
+        return json.dumps(_completion(document, places), ensure_ascii=True).encode()
+
+    def lack(self, document: JsonObject) -> Lack:
+        """See `Provider.lack`: the path that leads to no text."""
+        path = self.template.response.get("text")
+        if path is None:
+            return Provider.lack(self, document)
+        answer = document.get("answer")
+        if _at(answer, path) is None:
+            return Lack("no_reply", f"null at {path!r}, where 'response' has the text", is_final=True)
+        names = ", ".join(answer) if isinstance(answer, dict) else type(answer).__name__
+        hint = f"name its place in models.yml; the answer holds: {names}"
+        return Lack("no_choices", f"nothing at {path!r}, where 'response' has the text", hint)
 
 
 def function_application(named: UsersWord[str]) -> PythonFunction:
@@ -124,26 +135,6 @@ def _values(body: JsonObject) -> dict[str, JsonValue]:
     return {**body, **texts}
 
 
-def _filled(template: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
-    """Return a template with values in its places; a place alone keeps the value's type."""
-    if isinstance(template, dict):
-        return {key: _filled(item, values) for key, item in template.items()}
-    if isinstance(template, list):
-        return [_filled(item, values) for item in template]
-    if not isinstance(template, str):
-        return template
-    whole = _PLACE.fullmatch(template)
-    if whole is not None:
-        return values.get(whole[1])
-    return _PLACE.sub(lambda found: _as_text(values.get(found[1])), template)
-
-
-def _as_text(value: JsonValue) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
 def _at(document: JsonValue, path: str) -> object:
     """Return what stands at a dotted path; a number counts into a list."""
     value: object = document
@@ -157,22 +148,24 @@ def _at(document: JsonValue, path: str) -> object:
     return value
 
 
-def _completion(document: JsonValue, text: object, places: Mapping[str, str]) -> dict[str, object]:
+def _completion(document: JsonValue, places: Mapping[str, str]) -> dict[str, object]:
+    """Return an answer as a chat completion: without choices, and with its error, where it has no text."""
+
     def stated(name: str, default: object = None) -> object:
         found = _at(document, places[name]) if name in places else _ABSENT
         return default if found is _ABSENT else found
 
-    content = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
     usage = {name: stated(name) for name in ("prompt_tokens", "completion_tokens", "cost")}
-    counted = {name: value for name, value in usage.items() if value is not None}
-    return {
+    completion: dict[str, object] = {
         "model": stated("model"),
-        "choices": [
-            {
-                "message": {"role": "assistant", "content": content},
-                "finish_reason": stated("finish_reason", "stop"),
-            }
-        ],
-        "usage": counted,
+        "usage": {name: value for name, value in usage.items() if value is not None},
         "answer": document,
     }
+    text = stated("text")
+    if text is None:
+        completion["error"] = document.get("error") if isinstance(document, dict) else None
+        return completion
+    content = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    message = {"role": "assistant", "content": content}
+    completion["choices"] = [{"message": message, "finish_reason": stated("finish_reason", "stop")}]
+    return completion

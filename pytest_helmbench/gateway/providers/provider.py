@@ -11,7 +11,7 @@ from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.users_word import UsersWord
 
-__all__ = ["MaxTokensKey", "PricePlace", "Provider", "amount", "credible_usd", "vendor_places"]
+__all__ = ["Lack", "MaxTokensKey", "PricePlace", "Provider", "amount", "credible_usd", "vendor_places"]
 
 _MOST_USD = 1e6  # of a call
 
@@ -25,6 +25,23 @@ class PricePlace:
     model: str
     provider_id: str | None = None
     api_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Why an answer of status 200 holds no reply.
+
+    Args:
+        reason: One stable word for tables.
+        what: What came with the status, or what came without.
+        hint: What to do; empty when there is nothing to add.
+        is_final: Another attempt would bring the same.
+    """
+
+    reason: str
+    what: str
+    hint: str = ""
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +116,10 @@ class Provider:
     def read(self, answer: bytes) -> bytes:
         """Return an answer as a chat completion."""
         return answer
+
+    def lack(self, _document: JsonObject) -> Lack:
+        """Return why an answer, as `read` has returned it, is a chat completion without choices."""
+        return Lack("no_choices", "without choices")
 
     def price_places(self, model: str, base_url: str) -> tuple[PricePlace, ...]:
         """Return where the price list may know a model, the best place first.

@@ -57,9 +57,8 @@ def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             seen.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
-            answer = json.dumps(
-                {"out": [{"say": "ask a teacher"}], "meter": {"in": 11, "out": 4, "usd": 0.5}}
-            )
+            said = {"say": None if self.path.endswith("null") else "ask a teacher"}
+            answer = json.dumps({"out": [said], "meter": {"in": 11, "out": 4, "usd": 0.5}})
             self.send_response(200)
             self.end_headers()
             self.wfile.write(answer.encode())
@@ -169,10 +168,72 @@ def test_an_address_is_asked_by_its_templates(
 
 
 @pytest.mark.parametrize(
+    ("place", "path", "attempts", "sentence", "reason"),
+    [
+        ("/null", "out.0.say", 1, "with null at 'out.0.say', where 'response' has the text", "no_reply"),
+        ("", "out.1.say", 2, "with nothing at 'out.1.say', where 'response' has the text", "no_choices"),
+    ],
+)
+def test_an_answer_without_its_text_is_an_error_that_names_the_path(
+    pytester: pytest.Pytester,
+    server: tuple[str, list[dict[str, Any]]],
+    place: str,
+    path: str,
+    attempts: int,
+    sentence: str,
+    reason: str,
+) -> None:
+    url, seen = server
+    _write(pytester.path, "app_g", cases=1)
+    response = {"text": path, "cost": "meter.usd"}
+    model = {"id": "my-app", "url": url + place, "request": {"ask": "{prompt}"}, "response": response}
+    (pytester.path / "models.yml").write_text(json.dumps([model]))
+    ask = ("benchmark", "--helmbench-models-file=models.yml", "--helmbench-max-retries=1")
+    result = run_pytest(pytester, *ask)
+    result.assert_outcomes(errors=1)
+    assert sentence in " ".join(result.stdout.str().split())
+    database = pytester.path / "helmbench.db"
+    found = rows(database, "SELECT error, cost_usd FROM calls")
+    assert found == [(f"{reason}: the provider answered 200 {sentence}", 0.5)] * attempts
+    assert len(seen) == attempts
+
+
+def test_a_doubled_brace_is_a_literal_one(
+    pytester: pytest.Pytester, server: tuple[str, list[dict[str, Any]]]
+) -> None:
+    url, seen = server
+    _write(pytester.path, "app_h", cases=1)
+    request = {"query": "query{chat(id:3){{text}}}", "ask": "{prompt}", "{text}": "{{prompt}} {model}"}
+    model = {"id": "my-app", "url": url, "request": request, "response": "out.0.say"}
+    (pytester.path / "models.yml").write_text(json.dumps([model]))
+    run_pytest(pytester, "benchmark", "--helmbench-models-file=models.yml").assert_outcomes(passed=1)
+    (sent,) = seen
+    assert sent["query"] == "query{chat(id:3){text}}"
+    assert sent["{text}"] == "{prompt} my-app"
+
+
+@pytest.mark.parametrize(
     ("entry", "sentence"),
     [
         ({"id": "x", "request": {}}, "*models.yml:*'request' without 'url'*"),
         ({"id": "x", "url": "http://127.0.0.1:1/a", "request": {"a": "{promt}"}}, "*did you mean 'prompt'*"),
+        (
+            {"id": "x", "url": "http://127.0.0.1:1/a", "request": {"a": "{text}"}},
+            "*{{text}} is sent as {text}*",
+        ),
+        (
+            {"id": "x", "url": "http://127.0.0.1:1/a", "request": [1, 2]},
+            "*no place for the prompt*write {prompt} or {messages}*{system}*",
+        ),
+        ({"id": "x", "url": "http://127.0.0.1:1/a", "request": {"{prompt}": "nothing"}}, "*no place for*"),
+        (
+            {"id": "x", "url": "http://127.0.0.1:1/a", "response": "a..b"},
+            "*'a..b' has the wrong form*output.0.text*",
+        ),
+        (
+            {"id": "x", "url": "http://127.0.0.1:1/a", "response": {"text": "out[0].say"}},
+            "*response.text 'out[0].say' has the wrong form*output.0.text*",
+        ),
         (
             {"id": "x", "url": "http://127.0.0.1:1/a", "base_url": "http://127.0.0.1:1"},
             "*'url' beside 'base_url'*",
