@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 
@@ -42,11 +42,11 @@ async def call_function(named: UsersWord[str], body: JsonObject, timeout_s: floa
     try:
         async with asyncio.timeout(timeout_s):
             if inspect.iscoroutinefunction(found):
-                returned = await found(request["messages"], **keywords)
+                returned = await _on_its_own(found(request["messages"], **keywords))
             else:
                 returned = await _in_thread(lambda: found(request["messages"], **keywords))
                 if inspect.isawaitable(returned):
-                    returned = await returned
+                    returned = await _on_its_own(returned)
     except TimeoutError as error:
         message = f"{function} gave no reply within {timeout_s:g} s"
         fault = Fault(FaultKind.TIMEOUT, None, "timeout", message, hint="raise --helmbench-timeout")
@@ -82,6 +82,27 @@ def _parameters(function: Callable[..., object]) -> frozenset[str]:
         return frozenset(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return frozenset()
+
+
+async def _on_its_own(call: Awaitable[object]) -> object:
+    """Return what a call returns, in a task of its own: when it cancels itself, that is its fault and not our end."""
+
+    async def run() -> object:
+        try:
+            return await call
+        except (Exception, asyncio.CancelledError):
+            raise
+        except BaseException as error:  # which would end the loop too
+            raise RuntimeError(repr(error)) from error
+
+    task = asyncio.ensure_future(run())
+    try:
+        return await task
+    except asyncio.CancelledError as error:
+        ours = asyncio.current_task()
+        if ours is not None and ours.cancelling():
+            raise
+        raise RuntimeError("asyncio.CancelledError, though nobody had cancelled the call") from error
 
 
 async def _in_thread(call: Callable[[], object]) -> object:

@@ -40,6 +40,19 @@ bot = Bot()
 
 def broken(messages):
     raise ValueError("no tea")
+
+async def cancelled(messages):
+    raise asyncio.CancelledError
+
+async def cancels_itself(messages):
+    asyncio.current_task().cancel()
+    await asyncio.sleep(1)
+
+async def leaves(messages):
+    raise SystemExit(3)
+
+def cancelled_in_a_thread(messages):
+    raise asyncio.CancelledError
 """
 
 
@@ -165,6 +178,28 @@ def test_an_address_is_asked_by_its_templates(
     (pytester.path / "models.yml").write_text(text.replace("Q: ", "Question: "))
     run_pytest(pytester, *ask, "--helmbench-cache=reuse").assert_outcomes(passed=1)
     assert len(seen) == 2  # another template is another request
+
+
+def test_an_application_that_cancels_its_own_call_is_at_fault(pytester: pytest.Pytester) -> None:
+    _write(pytester.path, "app_i", cases=1)
+    names = ("cancelled", "cancels_itself", "leaves", "cancelled_in_a_thread", "sync")
+    models = [f"--helmbench-model=python:app_i:{name}" for name in names]
+    result = run_pytest_forked(pytester, "benchmark", *models, "--helmbench-max-retries=0")
+    result.assert_outcomes(passed=1, errors=4)
+    output = result.stdout.str()
+    assert "Traceback" not in output
+    assert "the job was cancelled" not in output
+    for sentence in (
+        "*python:app_i:cancelled raised *CancelledError*",
+        "*python:app_i:cancels_itself raised *CancelledError*",
+        "*python:app_i:leaves raised *SystemExit(3)*",
+        "*python:app_i:cancelled_in_a_thread raised *CancelledError*",
+    ):
+        result.stdout.fnmatch_lines([sentence])
+    found = rows(
+        pytester.path / "helmbench.db", "SELECT DISTINCT reason FROM results WHERE outcome = 'error'"
+    )
+    assert found == [("application_error",)]
 
 
 @pytest.mark.parametrize(
