@@ -32,22 +32,29 @@ __all__ = ["command"]
 
 @click.command("prompt")
 @click.argument("code")
+@click.argument("place", type=click.Path(path_type=Path), metavar="[PATH]", required=False)
 @benchmark_option
 @click.option("--model", metavar="ID", help="The body for this model, with its sampling options.")
 @click.option("--system-prompt", metavar="FILE", help="A system message before the case.")
 @click.option("--json", "as_json", is_flag=True, help="The JSON body as it would be sent.")
 @no_db_option
 def command(
-    code: str, path: Path | None, model: str | None, system_prompt: str | None, *, as_json: bool
+    code: str,
+    place: Path | None,
+    path: Path | None,
+    model: str | None,
+    system_prompt: str | None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Print exactly what would be sent for the case CODE; nothing is sent.
+    """Print exactly what would be sent for the case CODE of the benchmark at PATH; nothing is sent.
 
     As text: the messages and the response format. As JSON, and whenever a model is named: the request body.
     A Bench Pack writes its requests itself: of its scenarios, what it shows of them.
     """
     project = Project.at(Path.cwd())
     settings = project.settings(model=None if model is None else [model], system_prompt=system_prompt)
-    root, found = _find(readings(project, settings, path), code, settings.system_prompt)
+    root, found = _find(readings(project, settings, place or path), code, settings.system_prompt)
     case = found.case
     if case is None:
         if model is not None or as_json:

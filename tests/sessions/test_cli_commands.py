@@ -138,6 +138,8 @@ def test_prompt_prints_what_was_sent_to_the_byte(project: Project) -> None:
     (project.path / "system.txt").write_text("Be brief.\n")
     first = document(project.path, "prompt", CASE, "--system-prompt", "system.txt")["messages"][0]
     assert first == {"role": "system", "content": "Be brief."}
+    elsewhere = helmbench(project.path.parent, "prompt", CASE, str(project.path / "benchmark"))
+    assert (elsewhere.returncode, elsewhere.stdout) == (0, text)
     judged = helmbench(project.path, "prompt", "P1-B2-S1-U1-PT1").stdout
     assert judged.endswith("[no response format: plain text]\n")
 
