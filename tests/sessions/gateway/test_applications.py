@@ -320,3 +320,24 @@ def test_ctrl_c_ends_a_session_whose_function_goes_on(pytester: pytest.Pytester,
     session.interrupt(everybody=True)
     assert session.end() == 2
     assert "--helmbench-resume" in session.text
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "outcomes"),
+    [
+        ("any", "teacher", {"passed": 1}),
+        ("any", "tea leaves", {"errors": 1}),
+        ("all", "teacher", {"errors": 1}),
+        ("all", "tea leaves", {"failed": 1}),
+    ],
+)
+def test_what_is_decided_without_the_cost_is_judged_without_it(
+    pytester: pytest.Pytester, word: str, other: str, outcomes: dict[str, int]
+) -> None:
+    _write(pytester.path, "app_j", cases=1)
+    parts = (f"    - {{type: contains, expected: {other}}}", "    - {type: cost_below, usd: 1}")
+    lines = ("evaluation:", f"  type: {word}", "  of:", *parts)
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": Tree(lines, None, {"PT1": Part("m1")}, {})})
+    run_pytest_forked(pytester, "benchmark", "--helmbench-model=python:app_j:sync").assert_outcomes(
+        **outcomes
+    )

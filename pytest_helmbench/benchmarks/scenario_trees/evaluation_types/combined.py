@@ -12,12 +12,13 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     EvaluationType,
     RuleSource,
 )
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.measured import UnmeasuredError
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import Checked, ReplyCheck
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_rule import ReplyRule
 from pytest_helmbench.core.case import Case
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.outcome import Reply
+from pytest_helmbench.core.outcome import Evaluation, Reply
 from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.files.json_fields import a_mapping, a_text
 
@@ -44,6 +45,8 @@ class _Combined(ReplyCheck):
     by_severity: bool = False
 
     word: ClassVar[str]
+    neutral: ClassVar[bool]
+    """The verdict of a part that leaves the whole to the others."""
 
     @staticmethod
     @abstractmethod
@@ -53,8 +56,16 @@ class _Combined(ReplyCheck):
     def checked(self, case: Case, reply: Reply, *, strict_json: bool) -> Checked:
         """See `ReplyCheck.checked`: the polarity of a part counts nothing, the whole has its own."""
         plain = replace(case, severity=0)
-        parts = [rule.evaluate(plain, reply, strict_json=strict_json) for rule in self.rules]
+        parts: list[Evaluation] = []
+        unknown: list[UnmeasuredError] = []
+        for rule in self.rules:
+            try:
+                parts.append(rule.evaluate(plain, reply, strict_json=strict_json))
+            except UnmeasuredError as error:
+                unknown.append(error)
         passed = self.passes(part.passed for part in parts)
+        if unknown and passed is self.neutral:
+            raise unknown[0]  # what could not be measured decides
         told = [part for part in parts if not part.passed] or parts
         observed = "; ".join(f"{part.rule}: {full_observed(part)}" for part in told)
         reason = None if passed else next((part.reason for part in told if part.reason), None)
@@ -81,6 +92,7 @@ class All(_Combined):
     __slots__ = ()
     type: ClassVar[str] = "all"
     word = "and"
+    neutral = True
 
     @staticmethod
     def passes(verdicts: Iterable[bool]) -> bool:
@@ -94,6 +106,7 @@ class Any(_Combined):
     __slots__ = ()
     type: ClassVar[str] = "any"
     word = "or"
+    neutral = False
 
     @staticmethod
     def passes(verdicts: Iterable[bool]) -> bool:
