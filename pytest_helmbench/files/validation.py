@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import cast
 
@@ -14,7 +14,7 @@ from pytest_helmbench.files.field_values import named
 from pytest_helmbench.files.format_schema import FormatSchema
 from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.source import Fault, listed
-from pytest_helmbench.files.yaml_text import Document, Place
+from pytest_helmbench.files.yaml_text import Document, Place, label
 
 __all__ = ["shown", "validate"]
 
@@ -70,14 +70,6 @@ def _place(error: ValidationError) -> Place:
     return tuple(error.absolute_path)
 
 
-def _label(place: Iterable[str | int]) -> str:
-    """Name a place: `evaluation.type`, `models entry 2`."""
-    words = ""
-    for step in place:
-        words += f" entry {step + 1}" if isinstance(step, int) else f".{step}" if words else step
-    return words.strip() or "the file"
-
-
 def _own(error: ValidationError) -> JsonObject:
     return error.schema if isinstance(error.schema, dict) else {}
 
@@ -118,7 +110,7 @@ def _translated(document: Document, error: ValidationError, root: JsonObject) ->
         return
     if "propertyNames" in error.absolute_schema_path:
         place = (*_place(error), str(_instance(error)))
-        message = f"{_label(_place(error))} has the key {_instance(error)!r}"
+        message = f"{label(_place(error))} has the key {_instance(error)!r}"
         yield Fault(document.line(*place), message, _hint(error))
         return
     yield from _SENTENCES[str(error.validator)](document, error)
@@ -146,7 +138,7 @@ def _unknown_keys(document: Document, error: ValidationError) -> Iterator[Fault]
     place = _place(error)
     for key in map(str, _items(error)):
         if key not in known:
-            inside = f" in {_label(place)}" if place and isinstance(place[-1], str) else ""
+            inside = f" in {label(place)}" if place and isinstance(place[-1], str) else ""
             yield Fault(
                 document.line(*place, key),
                 f"unknown key {named(key)}{inside}",
@@ -158,14 +150,14 @@ def _missing_keys(document: Document, error: ValidationError) -> Iterator[Fault]
     place = _place(error)
     for key in _wanted_names(error):
         if key not in _items(error):
-            inside = f"{_label(place)} has no {key!r}" if place else f"there is no {key!r}"
+            inside = f"{label(place)} has no {key!r}" if place else f"there is no {key!r}"
             described = a_mapping(a_mapping(_own(error).get("properties")).get(key))
             hint = str(described.get("description", ""))
             yield Fault(document.line(*place), inside, hint or f"add the key {key!r}")
 
 
 def _off_menu(document: Document, error: ValidationError) -> Iterator[Fault]:
-    message = f"{_label(_place(error))} is {shown(_instance(error))}"
+    message = f"{label(_place(error))} is {shown(_instance(error))}"
     menu = _wanted_names(error)
     what = "known types" if _place(error)[-1:] == ("type",) else "known values"
     yield Fault(document.line(*_place(error)), message, listed(_instance(error), menu, what))
@@ -176,8 +168,8 @@ def _wrong_type(document: Document, error: ValidationError) -> Iterator[Fault]:
     names = wanted if len(wanted) == 1 else [name for name in wanted if name != "null"]
     words = " or ".join(_TYPE_WORDS[name] for name in names)
     words = words.replace("text or a number or true or false", "a value")
-    message = f"{_label(_place(error))} is {shown(_instance(error))}, not {words}"
-    yield Fault(document.line(*_place(error)), message, _hint(error))
+    message = f"{label(_place(error))} is {shown(_instance(error))}, not {words}"
+    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write {words}")
 
 
 def _out_of_range(document: Document, error: ValidationError) -> Iterator[Fault]:
@@ -189,7 +181,7 @@ def _out_of_range(document: Document, error: ValidationError) -> Iterator[Fault]
         wanted = f"{low} or more"
     else:
         wanted = f"from {low} to {high}"
-    message = f"{_label(_place(error))} is {shown(_instance(error))}, out of range"
+    message = f"{label(_place(error))} is {shown(_instance(error))}, out of range"
     yield Fault(document.line(*_place(error)), message, _hint(error) or f"write a number {wanted}")
 
 
@@ -197,24 +189,24 @@ def _wrong_form(document: Document, error: ValidationError) -> Iterator[Fault]:
     own = _own(error)
     # a key pasted where its variable's name belongs must not be repeated in a log
     value = "" if own.get("writeOnly") else f" {shown(_instance(error))}"
-    message = f"{_label(_place(error))}{value} has the wrong form"
+    message = f"{label(_place(error))}{value} has the wrong form"
     yield Fault(document.line(*_place(error)), message, _hint(error))
 
 
 def _empty(document: Document, error: ValidationError) -> Iterator[Fault]:
-    message = f"{_label(_place(error))} is empty"
-    yield Fault(document.line(*_place(error)), message, _hint(error))
+    message = f"{label(_place(error))} is empty"
+    yield Fault(document.line(*_place(error)), message, _hint(error) or "write something there")
 
 
 def _twice(document: Document, error: ValidationError) -> Iterator[Fault]:
     items = _items(error)
     double = next(item for item in items if items.count(item) > 1)
-    message = f"{_label(_place(error))} lists {shown(double)} twice"
+    message = f"{label(_place(error))} lists {shown(double)} twice"
     yield Fault(document.line(*_place(error)), message, "keep one of them")
 
 
 def _excluded(document: Document, error: ValidationError) -> Iterator[Fault]:
-    message = f"{_label(_place(error))} is {shown(_instance(error))}"
+    message = f"{label(_place(error))} is {shown(_instance(error))}"
     yield Fault(document.line(*_place(error)), message, _hint(error))
 
 
@@ -231,7 +223,7 @@ def _out_of_place(document: Document, error: ValidationError, root: JsonObject) 
         )
     conditions = a_mapping(a_mapping(a_mapping(rule).get("if")).get("properties"))
     ((name, condition),) = conditions.items()
-    message = f"{_label(_place(error))} means nothing for the {name} {a_mapping(condition).get('const')}"
+    message = f"{label(_place(error))} means nothing for the {name} {a_mapping(condition).get('const')}"
     yield Fault(document.line(*_place(error)), message, f"remove the key, or change the {name}")
 
 
@@ -242,6 +234,7 @@ _SENTENCES: dict[str, Callable[[Document, ValidationError], Iterator[Fault]]] = 
     "maximum": _out_of_range,
     "minItems": _empty,
     "minLength": _empty,
+    "minProperties": _empty,
     "minimum": _out_of_range,
     "pattern": _wrong_form,
     "not": _excluded,

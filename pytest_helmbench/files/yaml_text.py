@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
 
 import yaml
@@ -15,7 +15,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import a_mapping
 from pytest_helmbench.files.source import Fault
 
-__all__ = ["Document", "Place", "parse_yaml"]
+__all__ = ["Document", "Place", "label", "parse_yaml"]
 
 Place = tuple[str | int, ...]
 """Keys and list positions (from 0) that lead to a value."""
@@ -34,7 +34,7 @@ _AS_WRITTEN = frozenset(
         "version",
     }
 )
-_KEYS_AS_WRITTEN = frozenset({"credit", "extra_body", "floors", "weights"})
+_KEYS_AS_WRITTEN = frozenset({"cases", "credit", "extra_body", "floors", "weights"})
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _DEEPEST = 100
 _MOST_VALUES = 1_000_000
@@ -49,7 +49,7 @@ class Document:
     """A YAML text in JSON types.
 
     Args:
-        data: Keys are lower-case, save below `credit`, `weights`, `floors` and `extra_body`. The values of
+        data: Keys are lower-case, save below `cases`, `credit`, `weights`, `floors` and `extra_body`. The values of
             `expected`, `required`, `options`, `pass_values` and `category` are text as written: `NO` stays
             `NO`. None for an empty text or one that is no YAML.
         lines: 1-based line of each key and list entry.
@@ -73,6 +73,14 @@ class Document:
     def mapping(self) -> JsonObject:
         """Return the data where it is a mapping; else an empty one."""
         return a_mapping(self.data)
+
+
+def label(place: Iterable[str | int]) -> str:
+    """Name a place: `evaluation.type`, `models entry 2`."""
+    words = ""
+    for step in place:
+        words += f" entry {step + 1}" if isinstance(step, int) else f".{step}" if words else step
+    return words.strip() or "the file"
 
 
 def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Document:
@@ -163,7 +171,7 @@ class _Builder:
         """Return what a node says."""
         self.lines.setdefault(place, self._line(node))
         if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, as_written=as_written)
+            return self._scalar(node, place, as_written=as_written)
         memo = (id(node), as_written, keep_keys)
         if memo in self._built:  # an alias: building it anew each time could take for ever
             return self._built[memo]
@@ -205,7 +213,7 @@ class _Builder:
                 self.faults.append(Fault(self._line(key_node), message, "keep one of them"))
             seen.setdefault(key, self._line(key_node))
 
-    def _scalar(self, node: yaml.ScalarNode, *, as_written: bool) -> JsonValue:
+    def _scalar(self, node: yaml.ScalarNode, place: Place, *, as_written: bool) -> JsonValue:
         if as_written or node.tag in _TEXT:
             empty = node.tag == _TAG + "null" and not node.value
             return None if empty else str(node.value)
@@ -216,7 +224,8 @@ class _Builder:
             return str(node.value)  # YAML 1.1 would read 010 as 8 and 1:30 as 90
         found: JsonValue = self._constructor.construct_object(node)
         if isinstance(found, float) and not math.isfinite(found):
-            self.faults.append(Fault(self._line(node), f"{node.value} is no finite number"))
+            message = f"{label(place)} is {node.value}, no finite number"
+            self.faults.append(Fault(self._line(node), message, "write a number, or remove the key"))
         return found
 
     def _line(self, node: yaml.Node) -> int:

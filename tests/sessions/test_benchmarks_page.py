@@ -103,10 +103,10 @@ def test_the_first_files_of_the_page_are_a_benchmark(pytester: pytest.Pytester, 
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        (["type: regex", "pattern: '('"], "*S1.md:2: regex: the pattern*cannot be read*"),
+        (["type: regex", "pattern: '('"], "*S1.md:4: regex: the pattern*cannot be read*"),
         (["type: length"], "*S1.md:2: length: there is neither 'min' nor 'max'*"),
-        (["type: json_path", "path: '$..a'"], "*S1.md:2: json_path: *is no path that is read here*"),
-        (["type: all", "of: [{type: sqe}]"], "*criteria.md: the rubric of sqe is missing*"),
+        (["type: json_path", "path: '$..a'"], "*S1.md:4: json_path: *is no path that is read here*"),
+        (["type: all", "of: [{type: sqe}]"], "*S1.md:4: all: sqe is judged by a model and stands alone*"),
         (["type: all", "of: [{type: rubric, rubric: Good.}]"], "*all: rubric is judged by a model*"),
         (["type: any", "of: [{type: contians, expected: x}]"], "*did you mean 'contains'*"),
         (["type: rubric", "rubric: Good.", "cases: {PT9: Better.}"], "*'PT9'*no perturbation*"),

@@ -117,7 +117,7 @@ marking_model: {id: j/k, temperature: 0}
         ("- id: ''\n", ["1: entry 1.id is empty"]),
         ("- id: a/b\n- id: a/b\n", ["2: the model 'a/b' stands here twice (first in line 1)"]),
         ("models: [\n", ["this is no valid YAML"]),
-        ("- id: a/b\n  extra_body: {x: .nan}\n", ["2: .nan is no finite number"]),
+        ("- id: a/b\n  extra_body: {x: .nan}\n", ["2: entry 1.extra_body.x is .nan, no finite number"]),
     ],
 )
 def test_a_broken_models_file_is_refused_with_line_and_hint(
@@ -134,6 +134,41 @@ def test_all_problems_of_a_models_file_come_at_once_and_in_order(tmp_path: Path)
     with pytest.raises(UnreadableBenchmarkError) as caught:
         models(tmp_path, "models:\n  - id: a/b\n    top_p: 2\n    seed: x\nmarkingmodel: x\n")
     assert [problem.line for problem in caught.value.problems] == [3, 4, 5]
+
+
+def test_a_wrong_value_hides_nothing_else_and_all_has_a_hint(tmp_path: Path) -> None:
+    text = (
+        "models:\n"
+        "  - {id: a/b, response: 3}\n"
+        "  - {id: a/b, top_p: x}\n"
+        "  - {id: '', url: 'http://127.0.0.1:1/a', request: [1, 2]}\n"
+        "  - {id: c/d, url: 'http://127.0.0.1:1/a', request: {q: '{promt}'}, response: {text: a..b, cost: ''}}\n"
+        "marking_model: {id: 3, price: cheap}\n"
+        "marking_models: [m, m, {}, 4]\n"
+    )
+    with pytest.raises(UnreadableBenchmarkError) as caught:
+        models(tmp_path, text)
+    problems = caught.value.problems
+    assert all(problem.hint for problem in problems)
+    told = [(problem.line, problem.message) for problem in problems]
+    for line, message in (
+        (2, "'response' without 'url'"),
+        (2, "models entry 1.response is 3, not text"),
+        (3, "models entry 2.top_p is 'x', not a number"),
+        (3, "the model 'a/b' stands here twice (first in line 2)"),
+        (4, "models entry 3.id is empty"),
+        (4, "the request has no place for the prompt, so that all cases would send the same"),
+        (5, "the request has a place {promt}, which no value fills"),
+        (5, "the request has no place for the prompt, so that all cases would send the same"),
+        (5, "models entry 4.response.text 'a..b' has the wrong form"),
+        (5, "models entry 4.response.cost '' has the wrong form"),
+        (6, "marking_model.id is 3, not text"),
+        (6, "marking_model.price is 'cheap', not a mapping"),
+        (7, "'marking_models' beside 'marking_model'"),
+        (7, "the judge 'm' stands here twice"),
+    ):
+        assert (line, message) in told
+    assert [line for line, _ in told] == sorted(line or 0 for line, _ in told)
 
 
 def test_a_key_pasted_where_its_variables_name_belongs_is_not_repeated(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import ClassVar
 
@@ -10,11 +10,8 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
     EvaluationType,
     RuleSource,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import key_line
-from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.files.json_fields import a_mapping, a_text
 from pytest_helmbench.files.source import listed
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
@@ -57,11 +54,28 @@ class RubricType(EvaluationType):
         "cases": {
             "description": "write codes of perturbations, and in words what passes there",
             "type": "object",
-            "additionalProperties": {"type": "string", "minLength": 1},
+            "additionalProperties": {
+                "description": "write in words what passes there",
+                "type": "string",
+                "minLength": 1,
+            },
             "minProperties": 1,
         },
     }
     needed = ("rubric",)
+    is_judged = True
+
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`: words about perturbations that the scenario does not have, or twice about one."""
+        known = source.perturbations
+        seen: set[str] = set()
+        for code in a_mapping(source.values.get("cases")):
+            if known is not None and code.upper() not in {name.upper() for name in known}:
+                message = f"rubric: 'cases' names {code!r}, which is no perturbation of the scenario"
+                source.fault(message, listed(code, known, "its perturbations"), "cases", code)
+            if code.upper() in seen:
+                source.fault(f"rubric: 'cases' names {code!r} twice", "keep one of them", "cases", code)
+            seen.add(code.upper())
 
     def rule(self, source: RuleSource) -> CaseRubric:
         """See `EvaluationType.rule`."""
@@ -69,18 +83,3 @@ class RubricType(EvaluationType):
         cases = {code.upper(): str(text) for code, text in a_mapping(source.values.get("cases")).items()}
         criterion = Criterion("", rubric.strip(), (_PASS, _FAIL), (_PASS,))
         return CaseRubric((criterion,), source.by_severity, cases=cases)
-
-    def problems(self, scenario: Scenario) -> Iterator[Problem]:
-        """See `EvaluationType.problems`: words about perturbations that the scenario does not have."""
-        known = [part.code for part in scenario.perturbations]
-        spelled = {code.upper() for code in known}
-        rule = scenario.rule
-        for code in rule.cases if isinstance(rule, CaseRubric) else ():
-            if code not in spelled:
-                message = f"rubric: 'cases' names {code!r}, which is no perturbation of the scenario"
-                yield Problem(
-                    scenario.path,
-                    key_line(scenario.path, " +cases"),
-                    message,
-                    listed(code, known, "its perturbations"),
-                )

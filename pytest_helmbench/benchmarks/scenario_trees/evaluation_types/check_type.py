@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import (
     EvaluationType,
@@ -10,22 +11,20 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
 )
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import ReplyCheck, TextCheck
 from pytest_helmbench.files.json_fields import a_text
-from pytest_helmbench.files.source import Fault
 
-__all__ = ["CheckType", "TextType"]
+__all__ = ["CheckType", "SearchType", "TextType"]
 
 
 class CheckType(EvaluationType):
     """An evaluation type whose rule needs no response schema."""
 
     @abstractmethod
-    def rule(self, source: RuleSource) -> ReplyCheck | None:
+    def rule(self, source: RuleSource) -> ReplyCheck:
         """See `EvaluationType.rule`."""
 
-    def fault(self, source: RuleSource, message: str, hint: str) -> None:
-        """File what is wrong with a key of the type."""
-        line = source.document.line("evaluation") or 1
-        source.reader.findings.add(source.files.prompt, Fault(line, f"{self.name}: {message}", hint))
+    def fault(self, source: RuleSource, message: str, hint: str, *keys: str | int) -> None:
+        """File what is wrong with a value of the type."""
+        source.fault(f"{self.name}: {message}", hint, *keys)
 
 
 class TextType(CheckType):
@@ -33,10 +32,25 @@ class TextType(CheckType):
 
     asks_for_polarity = True
 
-    def rule(self, source: RuleSource) -> TextCheck | None:
+    def rule(self, source: RuleSource) -> TextCheck:
         """See `EvaluationType.rule`."""
         return self.make(source, a_text(source.values.get("field")))
 
     @abstractmethod
-    def make(self, source: RuleSource, field: str | None) -> TextCheck | None:
-        """Return the rule, filing what is wrong with the type's own keys."""
+    def make(self, source: RuleSource, field: str | None) -> TextCheck:
+        """Return the rule."""
+
+
+class SearchType(TextType):
+    """A type that looks for the texts in `expected`."""
+
+    found_everywhere: ClassVar[str]
+    """What follows when a text occurs in every reply."""
+
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`: an empty text occurs in every reply."""
+        written = source.values.get("expected")
+        for index, text in enumerate(written if isinstance(written, list) else [written]):
+            if text == "":
+                message = f"an empty text in 'expected': {self.found_everywhere}"
+                self.fault(source, message, "write a text, or remove the entry", "expected", index)

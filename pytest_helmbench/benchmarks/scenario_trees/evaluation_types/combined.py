@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -118,37 +118,45 @@ class _CombinedType(CheckType):
     """`of` lists the rules.
 
     Args:
-        find: Returns a type by its name; known only when all types are.
+        find: Returns a type by its name, None for any other; known only when all types are.
     """
 
     keys: ClassVar[Mapping[str, JsonObject]] = {"of": _OF}
     needed = ("of",)
     asks_for_polarity = True
 
-    def __init__(self, find: Callable[[str], EvaluationType]) -> None:
+    def __init__(self, find: Callable[[str], EvaluationType | None]) -> None:
         self._find = find
 
     @abstractmethod
     def combined(self, rules: tuple[ReplyRule, ...], *, by_severity: bool) -> _Combined:
         """Return the rule."""
 
-    def rule(self, source: RuleSource) -> _Combined | None:
-        """See `EvaluationType.rule`."""
-        listed = source.values.get("of")
-        rules = [self._part(source, a_mapping(part)) for part in listed] if isinstance(listed, list) else []
-        healthy = tuple(rule for rule in rules if rule is not None)
-        return self.combined(healthy, by_severity=source.by_severity) if len(healthy) == len(rules) else None
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`."""
+        for index, kind, part in self._parts(source):
+            if "polarity" in part.values:
+                message = f"{kind.name} has a polarity of its own"
+                self.fault(source, message, f"give it to {self.name!r} itself", "of", index, "polarity")
+            if kind.is_judged:
+                message = f"{kind.name} is judged by a model and stands alone"
+                self.fault(source, message, "give it a scenario of its own", "of", index)
+            else:
+                kind.check(part)
 
-    def _part(self, source: RuleSource, values: JsonObject) -> ReplyRule | None:
-        name = a_text(values.get("type")) or ""
-        if "polarity" in values:
-            self.fault(source, f"{name} has a polarity of its own", f"give it to {self.name!r} itself")
-            return None
-        rule = self._find(name).rule(replace(source, part=values))
-        if rule is None or isinstance(rule, ReplyRule):
-            return rule
-        self.fault(source, f"{name} is judged by a model and stands alone", "give it a scenario of its own")
-        return None
+    def rule(self, source: RuleSource) -> _Combined:
+        """See `EvaluationType.rule`."""
+        rules = (kind.rule(part) for _, kind, part in self._parts(source) if not kind.is_judged)
+        healthy = tuple(rule for rule in rules if isinstance(rule, ReplyRule))
+        return self.combined(healthy, by_severity=source.by_severity)
+
+    def _parts(self, source: RuleSource) -> Iterator[tuple[int, EvaluationType, RuleSource]]:
+        """Yield the rules whose type is known."""
+        listed = source.values.get("of")
+        for index, values in enumerate(listed if isinstance(listed, list) else ()):
+            kind = self._find(a_text(a_mapping(values).get("type")) or "")
+            if kind is not None:
+                yield index, kind, replace(source, place=(*source.place, "of", index))
 
 
 class AllType(_CombinedType):

@@ -34,7 +34,9 @@ class CostBelowType(CheckType):
     """`usd` is the bound."""
 
     name = CostBelow.type
-    keys: ClassVar[Mapping[str, JsonObject]] = {"usd": {"type": "number", "exclusiveMinimum": 0}}
+    keys: ClassVar[Mapping[str, JsonObject]] = {
+        "usd": {"description": "write a number of USD above 0", "type": "number", "exclusiveMinimum": 0}
+    }
     needed = ("usd",)
 
     def rule(self, source: RuleSource) -> CostBelow:

@@ -32,6 +32,7 @@ FIELD: JsonObject = {
     "type": "string",
     "minLength": 1,
 }
+_FIELD = "category"
 EXPECTED: JsonObject = {
     "description": "write the value, or for tag_threshold the list of tags, that the reply must have",
     **VALUES,
@@ -44,26 +45,34 @@ class FieldType(EvaluationType):
     values_key: ClassVar[str] = "expected"
     """Key of the values that the rule expects."""
 
-    def rule(self, source: RuleSource) -> FieldRule | None:
-        """See `EvaluationType.rule`."""
-        line = source.document.line("evaluation")
-        rule: FieldRule | None = None
-        written = source.values.get(self.values_key, self.fallback(source))
-        prompt = source.files.prompt
-        if written is None:
+    reads_list: ClassVar[bool] = False
+    """Whether the field holds a list."""
+
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`."""
+        written = self._written(source)
+        if written is None and self.values_key not in (*source.values, *self.needed):
             message = "nothing says which reply passes: there is neither 'category' nor 'evaluation'"
-            hint = "add 'category: NAME' to the frontmatter, or 'evaluation:' with a type"
-            source.reader.findings.add(prompt, Fault(line or 1, message, hint))
-        else:
-            field = a_text(source.values.get("field")) or "category"
-            rule = self.make(source, field, texts(written))
+            source.fault(message, "add 'category: NAME' to the frontmatter, or 'evaluation:' with a type")
+        prompt = source.files.prompt
         if source.files.schema is None:
             message = f"the response schema that {self.name} needs is missing"
             path = prompt.with_name(f"{bare_name(prompt.stem)}.json")
             source.reader.findings.add(path, Fault(None, message, "add a JSON Schema of the reply"))
-        if rule is not None and source.schema is not None:
-            source.reader.findings.add(prompt, *self._unmeetable(source, rule, source.schema))
-        return rule
+        field = a_text(source.values.get("field", _FIELD))
+        if written is not None and field and source.schema is not None:
+            expected = texts(written) if self.reads_list or isinstance(written, str) else ()
+            faults = self._unmeetable(source, field, expected, source.schema)
+            source.reader.findings.add(prompt, *faults)
+
+    def rule(self, source: RuleSource) -> FieldRule:
+        """See `EvaluationType.rule`."""
+        field = a_text(source.values.get("field")) or _FIELD
+        return self.make(source, field, texts(self._written(source)))
+
+    def _written(self, source: RuleSource) -> JsonValue:
+        """Return what is expected, as written."""
+        return source.values.get(self.values_key, self.fallback(source))
 
     def fallback(self, _source: RuleSource) -> JsonValue:
         """Return what is expected where `evaluation` does not say it; None for nothing."""
@@ -71,37 +80,41 @@ class FieldType(EvaluationType):
 
     @abstractmethod
     def make(self, source: RuleSource, field: str, expected: tuple[str, ...]) -> FieldRule:
-        """Return the rule, filing what is wrong with the type's own keys."""
+        """Return the rule."""
 
     @abstractmethod
     def misfit(self, field: str, kinds: Collection[str]) -> tuple[str, str] | None:
         """Return why the rule cannot read a field of these JSON types, and what to do about it; None if it can."""
 
-    def _unmeetable(self, source: RuleSource, rule: FieldRule, schema: JsonObject) -> Iterator[Fault]:
+    def _unmeetable(
+        self, source: RuleSource, field: str, expected: tuple[str, ...], schema: JsonObject
+    ) -> Iterator[Fault]:
         """Yield why no reply that fits the schema can meet a rule."""
-        document = source.document
-        found = found_field(schema, rule.field)
-        line = document.line("evaluation", "field")
+        found = found_field(schema, field)
+        line = source.line("field")
         if found.unknown is not None:
             message = f"the response schema has no field {found.unknown!r}"
             yield Fault(line, message, listed(found.unknown, found.known, "its fields"))
             return
         kinds = {kind for part in found.parts for kind in kinds_of(part)}
-        misfit = self.misfit(rule.field, kinds) if kinds else None
+        misfit = self.misfit(field, kinds) if kinds else None
         if misfit is not None:
             yield Fault(line, *misfit)
             return
         parts = found.parts
-        if rule.reads_list:
+        if self.reads_list:
             lists = (part for part in parts if "array" in kinds_of(part) or not kinds_of(part))
             parts = tuple(item_parts(schema, lists))
-        for index, value in enumerate(rule.expected):
-            line = document.line("evaluation", self.values_key, index) or document.line("category")
-            yield from unreachable(value, parts, rule.field, line)
+        is_here = self.values_key in source.values
+        for index, value in enumerate(expected):
+            line = source.line(self.values_key, index) if is_here else source.document.line("category")
+            yield from unreachable(value, parts, field, line)
 
 
 class ListType(FieldType):
     """A field type whose rules read lists."""
+
+    reads_list = True
 
     def misfit(self, field: str, kinds: Collection[str]) -> tuple[str, str] | None:
         """See `FieldType.misfit`."""

@@ -92,13 +92,17 @@ class JsonPathType(CheckType):
     needed = ("path",)
     asks_for_polarity = True
 
-    def rule(self, source: RuleSource) -> JsonPath | None:
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`."""
+        path = a_text(source.values.get("path"))
+        if path and _steps(path) is None:
+            hint = "write keys, places and '*' behind '$': $.items[0].name, $['a key'], $.items[*].id"
+            shown = json.dumps(path, ensure_ascii=False)
+            self.fault(source, f"{shown} is no path that is read here", hint, "path")
+
+    def rule(self, source: RuleSource) -> JsonPath:
         """See `EvaluationType.rule`."""
         path = a_text(source.values.get("path")) or ""
-        if _steps(path) is None:
-            hint = "write keys, places and '*' behind '$': $.items[0].name, $['a key'], $.items[*].id"
-            self.fault(source, f"{json.dumps(path, ensure_ascii=False)} is no path that is read here", hint)
-            return None
         return JsonPath(path, texts(source.values.get("expected")), source.by_severity)
 
 

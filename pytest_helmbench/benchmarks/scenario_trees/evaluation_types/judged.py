@@ -26,13 +26,18 @@ class JudgedType(EvaluationType):
 
     name = JUDGED_RULE
     reads_rubric = True
+    is_judged = True
 
-    def rule(self, source: RuleSource) -> JudgeRule | None:
-        """See `EvaluationType.rule`."""
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`."""
         if source.files.criteria is None:
             hint = "add it with 'options' and 'pass_values' in its frontmatter and the rubric below"
             fault = Fault(None, "the rubric of sqe is missing", hint)
             source.reader.findings.add(source.files.prompt.parent / "criteria.md", fault)
+
+    def rule(self, source: RuleSource) -> JudgeRule | None:
+        """See `EvaluationType.rule`."""
+        if source.files.criteria is None:
             return None
         criterion = load_criterion(source.reader, source.files.criteria, "")
         return JudgeRule((criterion,), source.by_severity) if criterion is not None else None

@@ -28,6 +28,11 @@ from pytest_helmbench.files.yaml_text import Document
 
 __all__ = ["EVALUATION_TYPES", "SCENARIO_SCHEMA", "evaluation_type_of", "frontmatter_schema"]
 
+
+def _known(name: str) -> EvaluationType | None:
+    return EVALUATION_TYPES.get(name)
+
+
 _TYPES: tuple[EvaluationType, ...] = (
     CategoryMatchType(),
     ListIncludesType(),
@@ -42,18 +47,23 @@ _TYPES: tuple[EvaluationType, ...] = (
     LatencyBelowType(),
     CostBelowType(),
     RubricType(),
-    AllType(lambda name: EVALUATION_TYPES[name]),
-    AnyType(lambda name: EVALUATION_TYPES[name]),
+    AllType(_known),
+    AnyType(_known),
 )
 
 EVALUATION_TYPES: Mapping[str, EvaluationType] = MappingProxyType({kind.name: kind for kind in _TYPES})
 """By name, in the order in which they are told. The first is meant where frontmatter names none."""
 
 
-def evaluation_type_of(document: Document) -> EvaluationType:
-    """Return the type that valid frontmatter asks for."""
-    named = a_text(a_mapping(document.mapping().get("evaluation")).get("type"))
-    return _TYPES[0] if named is None else EVALUATION_TYPES[named]
+def evaluation_type_of(document: Document) -> EvaluationType | None:
+    """Return the type that frontmatter asks for; None where it asks for none that is known."""
+    evaluation = document.mapping().get("evaluation", {})
+    if not isinstance(evaluation, dict):
+        return None
+    if "type" in evaluation:
+        return _known(a_text(evaluation["type"]) or "")
+    first = _TYPES[0]
+    return first if evaluation.keys() <= {*first.keys, "polarity"} else None  # else a type may be meant
 
 
 def frontmatter_schema(types: tuple[EvaluationType, ...]) -> dict[str, JsonValue]:

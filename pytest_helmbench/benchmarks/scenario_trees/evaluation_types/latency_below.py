@@ -34,7 +34,13 @@ class LatencyBelowType(CheckType):
     """`seconds` is the bound."""
 
     name = LatencyBelow.type
-    keys: ClassVar[Mapping[str, JsonObject]] = {"seconds": {"type": "number", "exclusiveMinimum": 0}}
+    keys: ClassVar[Mapping[str, JsonObject]] = {
+        "seconds": {
+            "description": "write a number of seconds above 0",
+            "type": "number",
+            "exclusiveMinimum": 0,
+        }
+    }
     needed = ("seconds",)
 
     def rule(self, source: RuleSource) -> LatencyBelow:

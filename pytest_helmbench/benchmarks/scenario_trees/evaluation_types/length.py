@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type impo
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import Checked, TextCheck
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.files.json_fields import a_text, a_whole_number
+from pytest_helmbench.files.json_fields import a_number, a_text, a_whole_number
 
 __all__ = ["Length", "LengthType"]
 
@@ -75,14 +75,17 @@ class LengthType(TextType):
     }
     asks_for_polarity = False
 
-    def make(self, source: RuleSource, field: str | None) -> Length | None:
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`."""
+        values = source.values
+        least, most = (a_number(values.get(key)) for key in ("min", "max"))
+        if not {"min", "max"} & values.keys():
+            self.fault(source, "there is neither 'min' nor 'max'", "write 'max: 200', for example")
+        if least is not None and most is not None and least > most:
+            self.fault(source, f"min is {least:g}, max is {most:g}", "no reply can be both", "min")
+
+    def make(self, source: RuleSource, field: str | None) -> Length:
         """See `TextType.make`."""
         least, most = (a_whole_number(source.values.get(key)) for key in ("min", "max"))
-        if least is None and most is None:
-            self.fault(source, "there is neither 'min' nor 'max'", "write 'max: 200', for example")
-            return None
-        if least is not None and most is not None and least > most:
-            self.fault(source, f"min is {least}, max is {most}", "no reply can be both")
-            return None
         unit = a_text(source.values.get("unit")) or _UNITS[0]
         return Length(field, source.by_severity, least, most, unit)

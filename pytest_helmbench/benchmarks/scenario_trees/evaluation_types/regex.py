@@ -63,12 +63,14 @@ class RegexType(TextType):
     }
     needed = ("pattern",)
 
-    def make(self, source: RuleSource, field: str | None) -> Regex | None:
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`."""
+        try:
+            check_pattern(a_text(source.values.get("pattern")) or "")
+        except PatternError as error:
+            self.fault(source, str(error), "write it as Python's `re` reads it, in single quotes", "pattern")
+
+    def make(self, source: RuleSource, field: str | None) -> Regex:
         """See `TextType.make`."""
         pattern = a_text(source.values.get("pattern")) or ""
-        try:
-            check_pattern(pattern)
-        except PatternError as error:
-            self.fault(source, str(error), "write it as Python's `re` reads it, in single quotes")
-            return None
         return Regex(field, source.by_severity, pattern, source.values.get("ignore_case") is True)

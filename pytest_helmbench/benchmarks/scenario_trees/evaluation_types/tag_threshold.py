@@ -15,8 +15,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule impo
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD, ListType
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.files.json_fields import a_whole_number
-from pytest_helmbench.files.source import Fault
+from pytest_helmbench.files.json_fields import a_number, a_whole_number, texts
 
 __all__ = ["TagThreshold", "TagThresholdType"]
 
@@ -74,14 +73,17 @@ class TagThresholdType(ListType):
     }
     needed = ("field", "expected")
 
+    def check(self, source: RuleSource) -> None:
+        """See `EvaluationType.check`."""
+        ListType.check(self, source)
+        least = a_number(source.values.get("min_correct"))
+        distinct = len(set(texts(source.values.get("expected"))))
+        if least is not None and distinct and least > distinct:
+            message = f"min_correct is {least:g}, but only {distinct} tags are expected"
+            source.fault(message, f"write a number up to {distinct}", "min_correct")
+
     def make(self, source: RuleSource, field: str, expected: tuple[str, ...]) -> TagThreshold:
         """See `FieldType.make`."""
         least = a_whole_number(source.values.get("min_correct"))
         most = a_whole_number(source.values.get("max_incorrect")) or 0
-        distinct = len(set(expected))
-        if least is not None and least > distinct:
-            message = f"min_correct is {least}, but only {distinct} tags are expected"
-            line = source.document.line("evaluation", "min_correct")
-            fault = Fault(line, message, f"write a number up to {distinct}")
-            source.reader.findings.add(source.files.prompt, fault)
         return TagThreshold(field, expected, source.by_severity, least, most)

@@ -217,10 +217,12 @@ def _load_scenario(
             findings.add(files.prompt, Fault(None, message, "give each scenario folder a code of its own"))
     prompt = _load_prompt(reader, files)
     response_format = load_response_format(reader, files.schema, folder.code) if files.schema else None
-    rule = _load_rule(reader, files, prompt, response_format)
     conditions = load_components(reader, folder.path, folder.code, CONDITIONS)
     user_contexts = load_components(reader, folder.path, folder.code, USER_CONTEXTS)
+    healthy = len(findings.problems)
     perturbations = _load_perturbations(reader, folder)
+    codes = tuple(part.code for part in perturbations) if len(findings.problems) == healthy else None
+    rule = _load_rule(reader, files, prompt, response_format, codes)
     evaluations = max(1, len(files.rubrics)) if files.multi else 1
     unrun = BrokenScenario(folder.code, conditions, user_contexts, perturbations, evaluations)
     if len(findings.problems) > before or prompt is None or rule is None:
@@ -239,10 +241,6 @@ def _load_scenario(
         perturbations=perturbations,
         family=rule.type,
     )
-    for problem in EVALUATION_TYPES[scenario.family].problems(scenario):
-        findings.add(problem.path, Fault(problem.line, problem.message, problem.hint))
-    if len(findings.problems) > before:
-        return unrun
     for path, fault in _sign_warnings(scenario):
         findings.add(path, fault)
     return scenario
@@ -302,25 +300,33 @@ def _key_faults(document: Document, *, multi: bool) -> Iterator[Fault]:
 
 
 def _load_rule(
-    reader: Reader, files: ScenarioFiles, prompt: _Prompt | None, response_format: JsonObject | None
+    reader: Reader,
+    files: ScenarioFiles,
+    prompt: _Prompt | None,
+    response_format: JsonObject | None,
+    perturbations: tuple[str, ...] | None,
 ) -> Rule | None:
-    """Read what replies are held to; None after an error, with the rubrics checked all the same."""
+    """Read what replies are held to; None after an error, with all that can be read checked all the same."""
     if files.multi:
         return multi_criteria_rule(reader, files)
     for path in files.rubrics:
         hint = "rubrics of this name belong to a prompt MCSQE.md"
         reader.findings.add(path, Fault(None, "the file is ignored beside a plain prompt", hint, usable=True))
-    if prompt is None or not prompt.usable:
+    document = (prompt.document if prompt is not None else None) or Document(None)
+    schema = None if response_format is None else bare_schema(response_format)
+    source = RuleSource(reader, files, document, schema, perturbations)
+    usable = prompt is not None and prompt.usable
+    kind = evaluation_type_of(document) if usable or isinstance(document.data, dict) else None
+    if kind is not None:
+        kind.check(source)
+    if kind is None or not usable:
         if files.criteria is not None:
             load_criterion(reader, files.criteria, "")
         return None
-    document = prompt.document or Document(None)
-    kind = evaluation_type_of(document)
     if files.criteria is not None and not kind.reads_rubric:
         message = f"the file is ignored: the evaluation type is {kind.name}"
         reader.findings.add(files.criteria, Fault(None, message, "write 'type: sqe' to use it", usable=True))
-    schema = None if response_format is None else bare_schema(response_format)
-    return kind.rule(RuleSource(reader, files, document, schema))
+    return kind.rule(source)
 
 
 def _sign_warnings(scenario: Scenario) -> Iterator[tuple[Path, Fault]]:

@@ -448,7 +448,11 @@ ERRORS = [
             (
                 "S1.md:5: evaluation.expected means nothing for the type sqe\n"
                 "  hint: remove the key, or change the type"
-            )
+            ),
+            (
+                "criteria.md: the rubric of sqe is missing\n"
+                "  hint: add it with 'options' and 'pass_values' in its frontmatter and the rubric below"
+            ),
         ],
         id="a key of another type",
     ),
@@ -871,18 +875,28 @@ ERRORS = [
             ),
             ("scoring.yaml:4: weights.P1-B1 is -1, out of range\n  hint: write a number 0 or more"),
             ("scoring.yaml:6: floors.P1 is 2, out of range\n  hint: write a number from 0 to 1"),
-            "scoring.yaml:7: cap is 'high', not a number",
+            ("scoring.yaml:7: cap is 'high', not a number\n  hint: write a number from 0 to 1"),
         ],
         id="a broken scoring.yaml",
     ),
     pytest.param(
         {"/scoring.yaml": "weights:\n  P1-B1: .inf\n"},
-        ["scoring.yaml:2: .inf is no finite number"],
+        [
+            (
+                "scoring.yaml:2: weights.P1-B1 is .inf, no finite number\n"
+                "  hint: write a number, or remove the key"
+            )
+        ],
         id="an infinite weight",
     ),
     pytest.param(
         {"/scoring.yaml": "- a\n"},
-        ["scoring.yaml:1: the file is a list, not a mapping"],
+        [
+            (
+                "scoring.yaml:1: the file is a list, not a mapping\n"
+                "  hint: write lines such as 'weights: {P1-B1: 12}'"
+            )
+        ],
         id="scoring.yaml as a list",
     ),
     pytest.param(
@@ -897,7 +911,7 @@ ERRORS = [
                 "benchmark.yml:1: unknown key 'nmae'\n"
                 "  hint: did you mean 'name'? known keys: name, version, description"
             ),
-            "benchmark.yml:2: version is a list, not a value",
+            ("benchmark.yml:2: version is a list, not a value\n  hint: write one value, such as 3 or 1.2"),
         ],
         id="a broken benchmark.yml",
     ),
