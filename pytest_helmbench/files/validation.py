@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import cast
@@ -43,7 +44,8 @@ def validate(document: Document, schema: FormatSchema, definition: str | None = 
     validator = _validator(schema, definition)
     root = a_mapping(cast("JsonValue", validator.schema))
     for error in validator.iter_errors(document.data):
-        faults.extend(_translated(document, error, root))
+        if not (document.faults and _is_infinite(_instance(error))):
+            faults.extend(_translated(document, error, root))
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
 
 
@@ -68,6 +70,11 @@ def _validator(schema: FormatSchema, definition: str | None) -> Draft202012Valid
 
 def _place(error: ValidationError) -> Place:
     return tuple(error.absolute_path)
+
+
+def _is_infinite(value: JsonValue) -> bool:
+    """Return whether a value is no finite number, which the document's own faults tell."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _own(error: ValidationError) -> JsonObject:
@@ -169,20 +176,23 @@ def _wrong_type(document: Document, error: ValidationError) -> Iterator[Fault]:
     words = " or ".join(_TYPE_WORDS[name] for name in names)
     words = words.replace("text or a number or true or false", "a value")
     message = f"{label(_place(error))} is {shown(_instance(error))}, not {words}"
-    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write {words}")
+    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write {words}{_range(_own(error))}")
 
 
 def _out_of_range(document: Document, error: ValidationError) -> Iterator[Fault]:
     own = _own(error)
+    message = f"{label(_place(error))} is {shown(_instance(error))}, out of range"
+    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write a number{_range(own)}")
+
+
+def _range(own: JsonObject) -> str:
+    """Return the range of a number in words; empty where there is none."""
     low, high = own.get("minimum"), own.get("maximum")
     if "exclusiveMinimum" in own:
-        wanted = f"above {own['exclusiveMinimum']}"
-    elif high is None:
-        wanted = f"{low} or more"
-    else:
-        wanted = f"from {low} to {high}"
-    message = f"{label(_place(error))} is {shown(_instance(error))}, out of range"
-    yield Fault(document.line(*_place(error)), message, _hint(error) or f"write a number {wanted}")
+        return f" above {own['exclusiveMinimum']}"
+    if low is None:
+        return ""
+    return f" {low} or more" if high is None else f" from {low} to {high}"
 
 
 def _wrong_form(document: Document, error: ValidationError) -> Iterator[Fault]:

@@ -39,6 +39,8 @@ _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _DEEPEST = 100
 _MOST_VALUES = 1_000_000
 _SHORT = 1000  # characters; what is shorter cannot nest deeply enough to do harm
+_TAB_HINT = "indent with spaces: YAML takes no tab"
+_QUOTES_HINT = "put a text with ': ', '#', '*' or a bracket between single quotes"
 _TAG = "tag:yaml.org,2002:"
 _TYPED = frozenset(_TAG + name for name in ("null", "bool", "int", "float"))
 _TEXT = frozenset(_TAG + name for name in ("str", "timestamp"))
@@ -101,13 +103,17 @@ def parse_yaml(text: str, first_line: int = 1, *, keep_keys: bool = False) -> Do
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + mark.line if mark is not None else first_line
-        hint = "indent with spaces: YAML takes no tab" if _is_indented_by_tab(text, mark) else ""
+        hint = error.note or (_TAB_HINT if _is_indented_by_tab(text, mark) else _QUOTES_HINT)
         return Document(None, {}, (Fault(line, f"this is no valid YAML: {error.problem or error}", hint),))
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
-        return Document(None, {}, (Fault(line, "this is no valid YAML: it holds a control character"),))
+        return Document(
+            None, {}, (Fault(line, "this is no valid YAML: it holds a control character", "remove it"),)
+        )
     except (RecursionError, ValueError) as error:
-        return Document(None, {}, (Fault(first_line, f"this is no valid YAML: {error}"),))
+        return Document(
+            None, {}, (Fault(first_line, f"this is no valid YAML: {error}", "write less into one document"),)
+        )
     return Document(data, builder.lines, tuple(builder.faults))
 
 
@@ -176,7 +182,9 @@ class _Builder:
         if memo in self._built:  # an alias: building it anew each time could take for ever
             return self._built[memo]
         if id(node) in self._open:
-            raise yaml.composer.ComposerError(None, None, "an alias points at itself", node.start_mark)
+            raise yaml.composer.ComposerError(
+                None, None, "an alias points at itself", node.start_mark, "write the value out"
+            )
         self._open.add(id(node))
         if isinstance(node, yaml.MappingNode):
             self._built[memo] = self._mapping(node, place, keep_keys=keep_keys)
@@ -219,7 +227,7 @@ class _Builder:
             return None if empty else str(node.value)
         if node.tag not in _TYPED:
             problem = f"the tag {node.tag!r} is not allowed"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark, "remove the tag")
         if node.tag == _TAG + "int" and _DECIMAL.match(node.value) is None:
             return str(node.value)  # YAML 1.1 would read 010 as 8 and 1:30 as 90
         found: JsonValue = self._constructor.construct_object(node)

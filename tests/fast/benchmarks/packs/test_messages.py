@@ -749,10 +749,23 @@ _COUNTS_HINT = "\n  hint: the version counts up: 1, 2, 3"
 MANIFESTS: list[tuple[str, list[str]]] = [
     ("", ["1: manifest: this is empty (null), not a mapping" + _MAPPING_HINT]),
     ("[1]\n", ["1: manifest: this is a list, not a mapping" + _MAPPING_HINT]),
-    ("id: x\nversion: 1: 2\n", ["2: this is no valid YAML: mapping values are not allowed in this context"]),
+    (
+        "id: x\nversion: 1: 2\n",
+        [
+            (
+                "2: this is no valid YAML: mapping values are not allowed in this context\n"
+                "  hint: put a text with ': ', '#', '*' or a bracket between single quotes"
+            )
+        ],
+    ),
     (
         "id: !!python/object:os.system x\nversion: 1\n",
-        ["1: this is no valid YAML: the tag 'tag:yaml.org,2002:python/object:os.system' is not allowed"],
+        [
+            (
+                "1: this is no valid YAML: the tag 'tag:yaml.org,2002:python/object:os.system' is not allowed\n"
+                "  hint: remove the tag"
+            )
+        ],
     ),
     ("version: 1\n", ["1: manifest: there is no 'id'\n  hint: add 'id: my-pack'"]),
     ("id: demo\n", ["1: manifest: there is no 'version'\n  hint: add 'version: 1'"]),

@@ -250,7 +250,12 @@ ERRORS = [
     ),
     pytest.param(
         {"perturbations.md": "# PT1\n---\nseverity: [5\n---\nx\n"},
-        ["perturbations.md:4: this is no valid YAML: did not find expected ',' or ']'"],
+        [
+            (
+                "perturbations.md:4: this is no valid YAML: did not find expected ',' or ']'\n"
+                "  hint: put a text with ': ', '#', '*' or a bracket between single quotes"
+            )
+        ],
         id="broken YAML in a component",
     ),
     pytest.param(
@@ -402,7 +407,12 @@ ERRORS = [
     ),
     pytest.param(
         {"S1.md": "---\ncategory: [a\n---\n\nx\n"},
-        ["S1.md:3: this is no valid YAML: did not find expected ',' or ']'"],
+        [
+            (
+                "S1.md:3: this is no valid YAML: did not find expected ',' or ']'\n"
+                "  hint: put a text with ': ', '#', '*' or a bracket between single quotes"
+            )
+        ],
         id="broken YAML in a scenario",
     ),
     pytest.param(
@@ -506,7 +516,7 @@ ERRORS = [
         [
             (
                 "S1.md:2: evaluation is 'sqe', not a mapping\n"
-                "  hint: write 'evaluation:' and below it, indented, 'type: category_match' or another type"
+                "  hint: write a mapping: 'type: category_match' or another type, and the keys of the type"
             )
         ],
         id="evaluation as text",
@@ -942,19 +952,24 @@ ERRORS = [
         [
             (
                 "S1.md:3: this is no valid YAML: the tag 'tag:yaml.org,2002:python/name:os.system' is not "
-                "allowed"
+                "allowed\n  hint: remove the tag"
             )
         ],
         id="a YAML tag",
     ),
     pytest.param(
         {"S1.md": "---\ncategory: HANDOFF\nx: \x01\n---\n\nx\n"},
-        ["S1.md:3: this is no valid YAML: it holds a control character"],
+        [("S1.md:3: this is no valid YAML: it holds a control character\n  hint: remove it")],
         id="a control character",
     ),
     pytest.param(
         {"perturbations.md": "# PT1\n---\nseverity: *x\n---\n\nx\n"},
-        ["perturbations.md:3: this is no valid YAML: found undefined alias"],
+        [
+            (
+                "perturbations.md:3: this is no valid YAML: found undefined alias\n"
+                "  hint: put a text with ': ', '#', '*' or a bracket between single quotes"
+            )
+        ],
         id="an unknown YAML alias",
     ),
     pytest.param(
