@@ -229,7 +229,7 @@ class HandWrittenTests:
             raise
         job = self.job_of(item)
         if job is not None and job in self._open:
-            self._conclude(item, job, Finding(Verdict.PASSED))
+            self._conclude_and_report(item, job, Finding(Verdict.PASSED))
         return result
 
     @pytest.hookimpl(wrapper=True)
@@ -288,7 +288,10 @@ class HandWrittenTests:
         stops = isinstance(error, KeyboardInterrupt | pytest.exit.Exception)
         if job is None or job not in self._open or stops:
             return
-        finding = _finding(item, job, error, in_setup=in_setup)
+        self._conclude_and_report(item, job, _finding(item, job, error, in_setup=in_setup))
+
+    def _conclude_and_report(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> None:
+        """Say how a test has ended; raise where its outcome is another one than pytest has seen."""
         outcome = self._conclude(item, job, finding)
         if outcome.reason in (finding.reason, NO_MODEL_CALL):
             return

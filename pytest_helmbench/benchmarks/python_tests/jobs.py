@@ -14,7 +14,7 @@ from pytest_helmbench.core.case import BrokenCase, Case
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import NO_MODEL
 from pytest_helmbench.core.outcome import NO_MODEL_CALL, Evaluation, Outcome, Verdict
-from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.core.row_outline import RowOutline, RowRef
 from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.job import CaseJob, Target, escaped_path
@@ -132,7 +132,11 @@ class HandWrittenWork:
                 raise UnjudgedError(Outcome(Verdict.ERROR, "no_relay", message)) from error
             turn.address.set_result(address)
             finding = await asyncio.wrap_future(turn.finding)
-        return _outcome(case, finding, conversation.sums)
+            open_call = None
+            if finding.verdict is not Verdict.PASSED or not conversation.sums.answered:
+                open_call = await conversation.settle()
+            sums = conversation.sums
+        return _outcome(case, finding, sums, open_call)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -324,7 +328,7 @@ def _named(route: Route) -> Route:
     return replace(route, endpoint=Unusable(f"no model is named: {hint}", ""))
 
 
-def _outcome(case: Case, finding: Finding, sums: Sums) -> Outcome:
+def _outcome(case: Case, finding: Finding, sums: Sums, open_call: HelmbenchError | None) -> Outcome:
     rule = case.rule
     if not isinstance(rule, AssertionRule):
         raise TypeError(f"{case.code}: no hand-written test")
@@ -332,9 +336,12 @@ def _outcome(case: Case, finding: Finding, sums: Sums) -> Outcome:
     if outcome.judged and not sums.requests:
         # Whatever its assertions say, they say nothing of a model.
         return Outcome(Verdict.SKIPPED, NO_MODEL_CALL, "the test asked no model: it is no case")
-    if finding.verdict in (Verdict.FAILED, Verdict.ERROR) and sums.open_faults:
-        # A test that was left without answers has not failed by itself.
-        outcome = fault_outcome(sums.open_faults[0])
+    faults = (*sums.open_faults, *filter(None, (open_call,)))
+    # A test that has handled a fault may pass, as long as its model has said anything at all; one that was left
+    # without answers has not failed by itself.
+    unanswered = outcome.judged and not sums.answered
+    if faults and (unanswered or finding.verdict in (Verdict.FAILED, Verdict.ERROR)):
+        outcome = fault_outcome(faults[0])
     return with_sums(outcome, sums)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
@@ -16,6 +17,9 @@ from pytest_helmbench.gateway.permits import BudgetSpentError, ModelStoppedError
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.known_fields import KnownFields, refusals, refusals_of_trusted
 from pytest_helmbench.gateway.retries import CallFailedError
+
+if TYPE_CHECKING:
+    from pytest_helmbench.gateway.relay.forwarding import Forwarding
 
 __all__ = [
     "BadRequestError",
@@ -50,10 +54,15 @@ class BadRequestError(HelmbenchError):
         super().__init__(message)
 
 
-class NotAdmittedError(HelmbenchError):
-    """A request whose path and token do not belong together, or to nobody."""
+class NotAdmittedError(BadRequestError):
+    """A request whose path and token do not belong together, or to nobody.
 
-    def __init__(self) -> None:
+    Args:
+        conversation: What the path alone leads to; None where it leads nowhere.
+    """
+
+    def __init__(self, conversation: Forwarding | None = None) -> None:
+        self.conversation = conversation
         super().__init__("this address takes only the bearer token that was given out with it")
 
 

@@ -23,6 +23,7 @@ from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.relay.client_errors import (
     BadRequestError,
     ItemEndedError,
+    NotAdmittedError,
     check_request,
     failure_of,
 )
@@ -137,10 +138,13 @@ class Conversation:
         return self.sums
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
-        """Take note of a request to an address that there is not: it is no failure of the model.
+        """Take note of a request that cannot be passed on: it is no failure of the model.
 
-        A pack or an agent may look around (GET); whatever it asks else, it will not do without.
+        A pack or an agent may look around (GET) or come without its token; whatever it asks else, it will not do
+        without.
         """
+        if not self.line.trusted and isinstance(error, NotAdmittedError):
+            return
         number = self._tally.count_request()
         if self.line.trusted or method not in ("GET", "HEAD", "OPTIONS"):
             self._tally.open_fault(f"refused {number}", error)

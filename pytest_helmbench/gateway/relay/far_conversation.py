@@ -13,6 +13,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.gateway.live_stream import LiveStream
 from pytest_helmbench.gateway.other_replies import CHAT
 from pytest_helmbench.gateway.relay.attempts import Answered, Begun
+from pytest_helmbench.gateway.relay.client_errors import NotAdmittedError
 from pytest_helmbench.gateway.relay.exchanges import RawReply
 from pytest_helmbench.gateway.relay.sums import Sums
 
@@ -85,7 +86,9 @@ class FarConversation:
         return self._sums
 
     def refuse(self, method: str, error: HelmbenchError) -> None:
-        """See `Forwarding.refuse`."""
+        """See `Forwarding.refuse`; its code is not the user's own."""
+        if isinstance(error, NotAdmittedError):
+            return
         said = self._said({"wanted": "refuse", "method": method, "message": str(error)})
         self._refusals.add(asyncio.get_running_loop().create_task(said))
 

@@ -137,7 +137,7 @@ class Relay:
         # Hashes are looked up and compared: how long either takes says nothing of a name or token.
         address = self._addresses.get(_hashed(name), _NO_ADDRESS)
         if not compare_digest(_hashed(token), address.token_hash):
-            raise NotAdmittedError
+            raise NotAdmittedError(address.route.conversation)
         if address.route.conversation is None:
             raise ItemEndedError
         return address.route.conversation

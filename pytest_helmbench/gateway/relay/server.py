@@ -117,13 +117,15 @@ class RelayServer:
         try:
             conversation = self._admitted(name, request.headers.get("Authorization"))
         except NotAdmittedError as error:
+            if error.conversation is not None:
+                error.conversation.refuse(request.method, error)
             return await self._deliver(request, _error(401, str(error), "invalid_token"))
         except ItemEndedError as error:
             return await self._deliver(request, _error(410, str(error), "item_ended"))
         try:
             return await self._answer(request, conversation, _asked("".join(rest)))
         except _RefusedRequestError as error:
-            if error.code in ("not_found", "wrong_method"):
+            if error.status != 429:  # which the client may try again
                 conversation.refuse(request.method, BadRequestError(str(error)))
             return await self._deliver(request, _error(error.status, str(error), error.code))
         except ConnectionError:

@@ -147,7 +147,7 @@ def test_what_is_no_request_is_refused_with_a_sentence(
             item, address = await setup.item()
             answered = await setup.send(address, data=io.BytesIO(sent))
             assert (answered.status, error_of(answered)["message"]) == (400, sentence)
-            assert item.sums.requests == 0
+            assert (item.sums.requests, [str(fault) for fault in item.sums.open_faults]) == (1, [sentence])
 
     asyncio.run(check())
     assert provider.count == 0

@@ -44,6 +44,11 @@ def test_caught(helmbench_openai):
     with pytest.raises(openai.InternalServerError, match="scripted 500"):
         ask(helmbench_openai, "in body")
 
+def test_caught_after_a_reply(helmbench_openai):
+    assert ask(helmbench_openai, "answered")
+    with pytest.raises(openai.InternalServerError, match="scripted 500"):
+        ask(helmbench_openai, "in body")
+
 def test_refused(helmbench_openai):
     ask(helmbench_openai, "in body", n=2)
 
@@ -58,28 +63,87 @@ def test_what_the_provider_or_the_test_has_broken_is_an_error_and_never_a_failed
     pytester: pytest.Pytester, provider: Provider, workers: str
 ) -> None:
     write_own_tests(pytester.path, _FAULTY)
-    provider.answers(status=500)
+    provider.answers(status=500, when=lambda request: request.prompt != "answered")
     options = ("--helmbench-max-retries=0", "--junitxml=report.xml", "--helmbench-min-score=0.1")
 
     result = run_own_tests(pytester, provider, *options, workers)
 
-    result.assert_outcomes(errors=4, passed=1, xfailed=1)
+    result.assert_outcomes(errors=5, passed=1, xfailed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert results_of_own_tests(pytester) == [
         ("test_assertion", 1, "error", "provider_error"),
         ("test_body", 1, "error", "provider_error"),
-        ("test_caught", 1, "passed", None),
+        ("test_caught", 1, "error", "provider_error"),
+        ("test_caught_after_a_reply", 1, "passed", None),
         ("test_expected", 1, "error", "provider_error"),
         ("test_refused", 1, "error", "refused_request"),
         ("test_setup", 1, "error", "provider_error"),
     ]
     text = result.stdout.str()
-    assert text.count(_NEVER_JUDGED) == 2  # the same error of three tests stands once
+    assert text.count(_NEVER_JUDGED) == 2  # the same error of four tests stands once
     assert "n: one choice per request is answered here; ask again for another" in text
-    assert provider.count == 5
+    assert provider.count == 7
     tree = ET.parse(pytester.path / "report.xml").getroot()
-    assert (len(list(tree.iter("error"))), len(list(tree.iter("failure")))) == (4, 1)  # the gate
-    result.stdout.fnmatch_lines(["4 ended without a verdict on the model (errors, broken files, *"])
+    assert (len(list(tree.iter("error"))), len(list(tree.iter("failure")))) == (5, 1)  # the gate
+    result.stdout.fnmatch_lines(["5 ended without a verdict on the model (errors, broken files, *"])
+
+
+_SWALLOWING = """
+import openai
+import urllib.request
+
+def test_absent(helmbench_openai):
+    try:
+        text = ask(helmbench_openai, "You are late again!")
+    except openai.OpenAIError:
+        text = ""
+    assert "idiot" not in text
+"""
+_REFUSED = """
+import urllib.request
+
+def post(client, data, token=""):
+    url = f"{str(client.base_url).rstrip('/')}/chat/completions"
+    headers = {"Authorization": f"Bearer {token or client.api_key}"}
+    urllib.request.urlopen(urllib.request.Request(url, data=data, headers=headers))
+
+def test_no_json(helmbench_openai): post(helmbench_openai, b"{not json")
+def test_list(helmbench_openai): post(helmbench_openai, b"[1, 2]")
+def test_token(helmbench_openai): post(helmbench_openai, b"{}", "other")
+def test_swallowed(helmbench_openai):
+    try: post(helmbench_openai, b"{}", "other")
+    except OSError: pass
+"""
+
+
+@every_number
+def test_no_gate_holds_by_tests_whose_model_has_said_nothing(pytester: pytest.Pytester, workers: str) -> None:
+    write_own_tests(pytester.path, _SWALLOWING)
+    nowhere = ("--helmbench-base-url=http://127.0.0.1:9/v1", "--helmbench-max-retries=0", workers)
+
+    result = run_own_tests(pytester, None, *nowhere, "--helmbench-min-score=1", "--helmbench-require-run")
+
+    result.assert_outcomes(errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert results_of_own_tests(pytester) == [("test_absent", 1, "error", "unreachable")]
+
+
+def test_what_the_relay_refuses_is_an_error_with_a_sentence(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_own_tests(pytester.path, _REFUSED)
+
+    result = run_own_tests(pytester, provider)
+
+    result.assert_outcomes(errors=4)
+    assert {(outcome, reason) for _, _, outcome, reason in results_of_own_tests(pytester)} == {
+        ("error", "refused_request")
+    }
+    text = result.stdout.str()
+    assert "the request body is no JSON: Expecting property name" in text
+    assert "the request body is no JSON object" in text
+    assert "this address takes only the bearer token that was given out with it" in text
+    assert provider.count == 0
 
 
 def test_how_tests_end_by_themselves_is_told_apart(pytester: pytest.Pytester, provider: Provider) -> None:
