@@ -26,6 +26,7 @@ from pytest_helmbench.core.option_types import CONTENT, FILE, FLAG, OUTPUT_FILE,
 from pytest_helmbench.core.option_types import choice as _choice
 from pytest_helmbench.core.option_types import names as _names
 from pytest_helmbench.core.option_types import positive as _positive
+from pytest_helmbench.core.option_types import stated as _stated
 from pytest_helmbench.core.option_types import text as _text
 from pytest_helmbench.core.option_types import texts as _texts
 from pytest_helmbench.core.option_types import whole as _whole
@@ -222,10 +223,10 @@ class Options:
         "with --helmbench-resume-run: though another process holds it (a container that is gone)",
     )
     min_score: str | None = _RESULT(
-        _text("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
+        _stated("X"), None, "gate: least score, 0.7 or P1=0.7,P1-B2=0.9; decides the exit code"
     )
     min_coverage: str | None = _RESULT(
-        _text("X"),
+        _stated("X"),
         None,
         "gate: least share of the planned severity that was judged",
         absent="1.0 with --helmbench-min-score",
@@ -237,7 +238,7 @@ class Options:
         name="baseline",
     )
     max_drop: str | None = _RESULT(
-        _text("X"),
+        _stated("X"),
         None,
         "drop that is allowed, 0.02 or P1-B4=0.05,0.02",
         absent="0 with --helmbench-baseline",
@@ -275,7 +276,9 @@ class Options:
     )
     packs: PackOptions = PackOptions()
     bench_packs: BenchPackOptions = BenchPackOptions()
-    select: str | None = _CASES(_text("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4")
+    select: str | None = _CASES(
+        _stated("CODES"), None, "cases by code, whole components: P1-B2,*-*-S1-C2,~P4"
+    )
     sampling: SamplingOptions = SamplingOptions()
     paths: tuple[str, ...] = _CASES(
         _WORDS, ("benchmark",), "benchmarks to run when no path is given", use="ini"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 
-__all__ = ["BARE_CODE", "CaseCode", "SelectError", "Selection", "natural_key", "scenario_code_of"]
+__all__ = ["BARE_CODE", "CaseCode", "Pattern", "SelectError", "Selection", "natural_key", "scenario_code_of"]
 
 BARE_CODE = re.compile(r"(?:P\d+|B\d+|S\d+[A-Z]?|C\d+|U\d+|PT\d+[a-z]?|CR\d+)\Z")
 """One component of a code, alone."""
@@ -84,17 +84,28 @@ _COMPONENT = re.compile(r"(PT|P|B|S|C|U)\d+[A-Za-z]?\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class _Pattern:
-    parts: tuple[str | None, ...]  # six places; None matches anything
+class Pattern:
+    """One of the patterns of a selection.
+
+    Args:
+        text: As given.
+        parts: Six places; None matches anything.
+        excludes: It leaves out what it matches.
+    """
+
+    text: str
+    parts: tuple[str | None, ...]
     excludes: bool
 
     def matches(self, parts: tuple[str | None, ...]) -> bool:
+        """Return whether a case has these components."""
         return all(
             wanted is None or (index < len(parts) and parts[index] == wanted)
             for index, wanted in enumerate(self.parts)
         )
 
     def may_match(self, known: tuple[str, ...]) -> bool:
+        """Return whether a case whose first components are `known` could have the others."""
         return all(wanted is None or wanted == have for wanted, have in zip(self.parts, known, strict=False))
 
 
@@ -107,7 +118,7 @@ class Selection:
         text: As given.
     """
 
-    patterns: tuple[_Pattern, ...]
+    patterns: tuple[Pattern, ...]
     text: str
 
     @classmethod
@@ -148,7 +159,7 @@ class Selection:
         return (included or not wanted) and not excluded
 
 
-def _pattern(text: str) -> _Pattern:
+def _pattern(text: str) -> Pattern:
     excludes = text.startswith("~")
     places: list[str | None] = [None] * 6
     position = 0
@@ -172,4 +183,4 @@ def _pattern(text: str) -> _Pattern:
         if place >= 6:
             raise SelectError(f"--helmbench-select: {text!r} has more than six components")
         position = place + 1
-    return _Pattern(tuple(places), excludes)
+    return Pattern(text, tuple(places), excludes)

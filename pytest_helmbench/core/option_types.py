@@ -133,6 +133,11 @@ def text(metavar: str) -> Type[str]:
     return Type("text", str, metavar)
 
 
+def stated(metavar: str) -> Type[str]:
+    """Text that changes what runs or when the session fails: an empty one is a slip, such as an unset variable."""
+    return Type("text", str, metavar, bool, blank=False)
+
+
 def texts(metavar: str) -> Type[tuple[str, ...]]:
     """Several texts."""
     return Type("text", tuple, metavar, action="append", ini="linelist")

@@ -72,6 +72,8 @@ class CaseEngines:
 
 
 def composed(job: CaseJob, system_prompt: str | None) -> Outcome:
-    """Return the outcome of a dry run: the prompt was composed, nothing was called."""
+    """Return the outcome of a dry run: the prompt was composed, nothing was called; what cannot run says why."""
+    if job.skip_reason is not None:
+        return Outcome(Verdict.SKIPPED, "unsupported", job.skip_reason)
     job.case(system_prompt)
     return Outcome(Verdict.SKIPPED, "dry run", "dry run")

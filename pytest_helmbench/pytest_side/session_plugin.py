@@ -314,7 +314,7 @@ class SessionPlugin:
                     raise pytest.UsageError(self._text_of(error)) from error
         try:
             if self.settings.selection is not None and (self._library.loaded or is_named):
-                refuse_empty_selection(self._library.loaded, self.settings.selection)
+                refuse_empty_selection(self._library.loaded, self.settings.selection, self._notes.say)
             _ = self._library.samples  # one that cannot be drawn is told before anything is collected
         except HelmbenchError as error:
             raise pytest.UsageError(self._text_of(error)) from error

@@ -116,6 +116,39 @@ def test_a_selection_that_matches_nothing_names_near_codes(
     )
 
 
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_every_pattern_of_a_selection_has_to_match_something(
+    pytester: pytest.Pytester, provider: Provider, mode: str
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B1-S2": category("RISK")})
+    write_tree(pytester.path / "other", {"P2-B1-S1": category("RISK")})
+
+    slip = run_tree(pytester, mode, "--helmbench-select=P1-B1-S1,P1-B1-S22,P1-B1-S1-C1-PT9", url=provider.url)
+    both = run_tree(
+        pytester, mode, "benchmark", "other", "--helmbench-select=P1-B1-S1,P2,~P9", url=provider.url
+    )
+
+    assert slip.ret == pytest.ExitCode.USAGE_ERROR
+    slip.stderr.fnmatch_lines(
+        [
+            "ERROR: --helmbench-select=*: P1-B1-S22, P1-B1-S1-C1-PT9 match no case",
+            "  hint: near are P1-B1-S2*",
+        ]
+    )
+    both.assert_outcomes(passed=2)
+    assert both.stdout.str().count("--helmbench-select: ~P9 leaves nothing out: no case has such a code") == 1
+
+
+@pytest.mark.parametrize("option", ["select", "min-score", "min-coverage", "max-drop"])
+def test_an_empty_selection_or_gate_is_a_slip(pytester: pytest.Pytester, option: str) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
+
+    result = run_tree(pytester, "--helmbench-model=baseline/first", f"--helmbench-{option}=")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --helmbench-{option}*"])
+
+
 def test_a_selection_over_ordinary_tests_alone_is_a_slip_where_it_is_given(ordinary: pytest.Pytester) -> None:
     result = run_pytest(ordinary, "test_own.py", "--helmbench-select=P9")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

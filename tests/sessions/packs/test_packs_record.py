@@ -161,6 +161,19 @@ def test_a_dry_run_prices_rows_by_list_and_then_by_what_they_have_cost(
     assert _table(remembered, "test/good")[3:] == ["0.0100", "0.0100", "0.0100"]
 
 
+def test_a_dry_run_skips_what_cannot_run_with_its_reason(pytester: pytest.Pytester) -> None:
+    write_pack(
+        pytester.path / "benchmark",
+        [*_rows()[:1], {"id": "poem", "family": "poetry", "input": {}, "eval": {}}],
+    )
+
+    result = run_tree(pytester, "--helmbench-dry-run", "--helmbench-model=openai/x", "-rs")
+
+    result.assert_outcomes(skipped=2)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["SKIPPED *: the family 'poetry' is not known here"])
+
+
 def _table(result: pytest.RunResult, model: str) -> list[str]:
     return next(line for line in result.outlines if line.startswith(f"{model} ")).split()[1:]
 
