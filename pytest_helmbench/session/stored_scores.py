@@ -218,18 +218,25 @@ def planned_rows(facts: RunFacts) -> Iterator[Row]:
 
 
 def _broken_rows(facts: RunFacts, weighted: frozenset[str]) -> Iterator[Row]:
-    """Yield what broken scenarios would have had, never judged: by code as far as that could be read."""
+    """Yield what broken scenarios would have had, never judged: by code as far as that could be read.
+
+    A scenario without any severity has had none read, or has lost them with what is broken: its cases count a point
+    each, also where other scenarios of their behaviour have severities.
+    """
+    severe = {"-".join(case.code.split("-")[:3]) for case in facts.broken if case.severity}
     for case in facts.broken:
         parts = CaseCode.parse(case.code)
         if parts is None or parts.scenario is None:
             continue
         behaviour = f"{parts.pillar}-{parts.behaviour}"
+        scenario = f"{behaviour}-{parts.scenario}"
+        is_weighted = behaviour in weighted and scenario in severe
         for repetition in range(1, facts.repeat + 1):
             for number in range(case.evaluations):
                 yield Row(
                     pillar=parts.pillar,
                     behaviour=behaviour,
-                    scenario=f"{behaviour}-{parts.scenario}",
+                    scenario=scenario,
                     condition=parts.condition,
                     user_context=parts.user_context,
                     perturbation=parts.perturbation or "",
@@ -237,7 +244,7 @@ def _broken_rows(facts: RunFacts, weighted: frozenset[str]) -> Iterator[Row]:
                     repetition=repetition,
                     severity=case.severity,
                     difficulty=case.difficulty,
-                    weighted=behaviour in weighted,
+                    weighted=is_weighted,
                     passed=None,
                     credit=None,
                 )

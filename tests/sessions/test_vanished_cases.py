@@ -98,6 +98,98 @@ def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherev
     )
 
 
+@pytest.mark.parametrize(
+    ("place", "named", "to"),
+    [
+        ("scenarios/safety/P1-B1-S3", "P1-B1-S3", "scenarios/P1-B1-S3"),
+        ("scenarios/safety/more/P1-B1-S3--calm", "P1-B1-S3--calm", "scenarios/P1-B1-S3--calm"),
+        ("P1-B1-S3", "P1-B1-S3", "scenarios/P1-B1-S3"),
+        ("drafts/2026/P1-B1-S3", "P1-B1-S3", "scenarios/P1-B1-S3"),
+        ("scenarios/P1/old/B1/S3", "S3", "a folder like scenarios/P1-B1-S3"),
+    ],
+)
+def test_a_scenario_where_nobody_reads_it_is_an_item_that_errs_and_keeps_a_gate_from_holding(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], place: str, named: str, to: str
+) -> None:
+    folder = write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P1-B1-S3": category("RISK", "RISK")}
+    )
+    (folder / place).parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(folder / "scenarios" / "P1-B1-S3", folder / place)
+
+    ran = run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-min-score=0")
+
+    assert ran.parseoutcomes()["errors"] == 1
+    assert any(line.startswith("ERROR") and f"::{named}" in line for line in ran.outlines)
+    assert "coverage of the run 0.3333 is below 1.0000" in ran.stdout.str()
+    assert main(["check", str(folder)]) == 1
+    shown = capsys.readouterr().out
+    assert f"{place}: error: the folder is read by nobody: it " in shown
+    assert f"hint: move it to {to}\n" in shown
+    assert "\n2 cases of 1 broken scenario cannot run" in shown
+
+
+def test_what_no_scenario_can_be_meant_by_is_no_error(tmp_path: Path) -> None:
+    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
+    for place in ("node_modules/x", ".old", "venv/lib"):
+        write_tree(folder / place, {"P1-B1-S3": category("RISK")})
+        shutil.move(folder / place / "scenarios" / "P1-B1-S3", folder / place / "P1-B1-S3")
+        shutil.rmtree(folder / place / "scenarios")
+    (folder / "venv" / "pyvenv.cfg").touch()
+    write_tree(folder / "another", {"P1-B1-S3": category("RISK")})  # a benchmark of its own
+    (folder / "results" / "P1-B1-S3").mkdir(parents=True)
+    (folder / "results" / "P1-B1-S3" / "notes.md").touch()
+    (folder / "linked").symlink_to(folder / ".old", target_is_directory=True)
+
+    assert load_tree(folder).problems == {}
+
+
+@pytest.mark.parametrize("place", ["S9.md", "P1-B1-S9.md", "scenarios/safety/S9.md"])
+def test_a_prompt_that_lies_where_nobody_reads_it_is_an_error(tmp_path: Path, place: str) -> None:
+    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
+    (folder / place).parent.mkdir(exist_ok=True)
+    (folder / place).write_text("Sort.\n")
+
+    ((path, (problem,)),) = load_tree(folder).problems.items()
+
+    assert path == folder / place
+    assert problem.hint == "move it to scenarios/P1-B1-S9/S9.md"
+
+
+@pytest.mark.parametrize("body", ["## Message", "<!-- later -->", "## Message\n\n<!-- later\n"])
+def test_a_perturbation_without_a_word_to_the_model_is_an_error(tmp_path: Path, body: str) -> None:
+    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
+    file = folder / "scenarios" / "P1-B1-S1" / "perturbations.md"
+    file.write_text(f"# PT1\n---\nseverity: 1\n---\n{body}\n")
+
+    assert "PT1 has no text" in [problem.message for problem in load_tree(folder).problems[file]]
+
+
+def test_codes_that_differ_in_zeros_alone_are_told(tmp_path: Path) -> None:
+    folder = write_tree(tmp_path / "benchmark", {"P1-B1-S1": category("RISK")})
+    file = folder / "scenarios" / "P1-B1-S1" / "perturbations.md"
+    file.write_text("# PT1\nHello.\n# PT01\nBye.\n")
+
+    assert [problem.message for problem in load_tree(folder).warnings] == [
+        "PT01 looks like PT1: both count, as two"
+    ]
+
+
+def test_a_broken_scenario_without_severities_beside_others_with_them_is_missed_by_coverage(
+    pytester: pytest.Pytester,
+) -> None:
+    folder = write_tree(
+        pytester.path / "benchmark", {"P1-B1-S1": category(*["RISK"] * 3), "P1-B1-S2": category("RISK")}
+    )
+    broken = folder / "scenarios" / "P1-B1-S2"
+    (broken / "S2.md").write_text("---\nevaluation: {type: nonsense}\n---\n\nSort.\n")
+    (broken / "perturbations.md").write_text("# PT1\nHello.\n# PT2\nBye.\n")
+
+    ran = run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-min-score=0")
+
+    assert "does not hold: coverage of the run 0.8823 is below 1.0000" in ran.stdout.str()  # 15 of 17 points
+
+
 def test_what_could_not_be_read_of_a_broken_scenario_counts_one_point(tmp_path: Path) -> None:
     trees = {f"P1-B1-S{number}": category("RISK", "RISK") for number in range(1, 5)}
     folder = write_tree(tmp_path / "benchmark", trees) / "scenarios"

@@ -46,6 +46,7 @@ class Kind:
     definition: str
 
 
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 CONDITIONS = Kind("conditions", re.compile(r"C\d+\Z"), "C1", "condition")
 USER_CONTEXTS = Kind("user-contexts", re.compile(r"U\d+\Z"), "U1", "weighted")
 PERTURBATIONS = Kind("perturbations", re.compile(r"PT\d+[a-z]?\Z"), "PT1", "weighted")
@@ -84,6 +85,8 @@ def load_components(reader: Reader, folder: Path, scenario: str, kind: Kind) -> 
         _from_consolidated(reader, consolidated, scenario, kind, found)
     if individual.is_dir():
         _from_files(reader, individual, scenario, kind, found)
+    for path, fault in _look_alikes(found.values()):
+        reader.findings.add(path, fault)
     unknown = _judge_perturbations(reader, found.values()) if kind is PERTURBATIONS else ()
     components = (
         replace(read.component, is_weight_known=False) if read in unknown else read.component
@@ -207,7 +210,27 @@ def _filled(reader: Reader, bare: Component, split: Split, body: Body, kind: Kin
     reader.findings.add(bare.path, *faults, *found, *linted_headings(body))
     reader.findings.add(bare.path, *leaked_frontmatter(body, own_keys), *stray_components(body))
     component = replace(bare, body=body.trimmed(), block=block, weight=weight, is_weight_known=is_known)
-    return _Read(component, has_weight, bool(block.strip()))
+    return _Read(component, has_weight, _has_text(body))
+
+
+def _has_text(body: Body) -> bool:
+    """Return whether anything is said beside headings and HTML comments."""
+    said, position = [], body.start
+    for heading in body.headings:
+        said.append(body.text[position : heading.start])
+        position = max(position, heading.end)
+    return bool(_COMMENT.sub("", "".join((*said, body.text[position : body.end]))).strip())
+
+
+def _look_alikes(found: Iterable[_Read]) -> Iterator[tuple[Path, Fault]]:
+    """Warn of codes that differ in zeros alone, as `PT1` and `PT01`."""
+    seen: dict[object, Component] = {}
+    for component in (read.component for read in found):
+        other = seen.setdefault(natural_key(component.code), component)
+        if other is not component:
+            message = f"{component.code} looks like {other.code}: both count, as two"
+            hint = "remove one of them, or number it anew"
+            yield component.path, Fault(component.line, message, hint, usable=True)
 
 
 def _weight(document: Document, kind: Kind) -> tuple[int, list[Fault]]:

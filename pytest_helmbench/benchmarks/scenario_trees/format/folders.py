@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.scenario_trees.format.lost_folders import refuse_below
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -101,7 +102,7 @@ def _flat(scenarios: Path, findings: Findings) -> Iterator[ScenarioFolder]:
         if code is not None:
             yield ScenarioFolder(path, code)
         elif _LEVELS[0].match(bare_name(path.name)) is None:
-            _refuse_name(path, "P1-B1-S1 (or P1, with B1 and S1 inside)", findings)
+            _refuse_name(path, "P1-B1-S1 (or P1, with B1 and S1 inside)", scenarios, findings)
 
 
 def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterator[ScenarioFolder]:
@@ -112,7 +113,8 @@ def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterato
         local = bare_name(path.name)
         if level.match(local) is None:
             if codes:
-                _refuse_name(path, ("B1", "S1")[len(codes) - 1], findings)
+                scenarios = folder.parents[len(codes) - 1]
+                _refuse_name(path, ("B1", "S1")[len(codes) - 1], scenarios, findings)
         elif len(codes) == 2:
             yield ScenarioFolder(path, "-".join((*codes, local)))
         else:
@@ -133,13 +135,15 @@ def _refuse_loose(folder: Path, findings: Findings) -> None:
         findings.add(path, Fault(None, message, f"move it to {to}"))
 
 
-def _refuse_name(path: Path, example: str, findings: Findings) -> None:
-    """File a folder that is read by nobody, though it looks meant or holds what a scenario holds."""
+def _refuse_name(path: Path, example: str, scenarios: Path, findings: Findings) -> None:
+    """File a folder that is read by nobody, though it looks meant or holds what a scenario holds, or those below it."""
     if _MEANT.match(path.name) or any(
         (path / name).exists() for name in ("perturbations.md", "perturbations")
     ):
         message = f"the folder is read by nobody: {path.name!r} is no code"
         findings.add(path, Fault(None, message, f"name it like {example}"))
+    else:
+        refuse_below(path, scenarios, findings)
 
 
 def looks_like_component(path: Path) -> bool:

@@ -32,6 +32,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.folders import (
     scenario_folders,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import split_file
+from pytest_helmbench.benchmarks.scenario_trees.format.lost_folders import refuse_beside
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, compose, outline
 from pytest_helmbench.benchmarks.scenario_trees.format.readmes import Readmes
 from pytest_helmbench.benchmarks.scenario_trees.format.response_schema import (
@@ -63,6 +64,7 @@ from pytest_helmbench.files.yaml_text import Document
 
 __all__ = ["load_tree"]
 
+_LEVEL = re.compile(r"[PBS]\d", re.IGNORECASE)
 _SEEMS = re.compile(r"P(\d+)(?:[\W_]*B(\d+))?(?:[\W_]*S(\d+[A-Z]?))?", re.IGNORECASE)
 
 
@@ -85,6 +87,7 @@ def load_tree(root: Path) -> ScenarioTree:
         message = f"the benchmark cannot be read: {error.strerror or error}"
         hint = "a benchmark is a folder with a folder 'scenarios'"
         raise UnreadableBenchmarkError((Problem(root / "scenarios", None, message, hint),)) from error
+    refuse_beside(root, reader.findings)
     if not folders:
         hint = "name the folder of a scenario like P1-B1-S1"
         reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint, usable=True))
@@ -108,14 +111,24 @@ def load_tree(root: Path) -> ScenarioTree:
         problems=problems,
         broken={path: broken.get(path, path.stem) for path in problems},
         warnings=tuple(sorted(reader.findings.warnings, key=_order)),
-        unrun=unrun | {path.stem: _misnamed(root, path) for path in misnamed},
+        unrun=_all_unrun(root, misnamed, unrun, scenarios.values()),
     )
+
+
+def _all_unrun(
+    root: Path, misnamed: Iterable[Path], unrun: Mapping[str, BrokenScenario], healthy: Iterable[Scenario]
+) -> Mapping[str, BrokenScenario]:
+    """Return what broken scenarios would have run; a scenario that is there as well is planned once."""
+    found = {path.stem: _misnamed(root, path) for path in misnamed}
+    codes = {scenario.code for scenario in healthy}
+    return {name: one for name, one in found.items() if one.code not in codes} | dict(unrun)
 
 
 def _misnamed(root: Path, path: Path) -> BrokenScenario:
     """Return what a folder of which nobody can tell the code would have run, under the code that it seems to mean."""
-    *outer, own = path.relative_to(root / "scenarios").parts
-    found = _SEEMS.search("-".join((*map(bare_name, outer), own)))
+    *outer, own = path.relative_to(root).parts
+    levels = (bare_name(part) for part in outer if _LEVEL.match(part))
+    found = _SEEMS.search("-".join((*levels, own)))
     pillar, behaviour, scenario = (
         ("0", "0", "0") if found is None else (part or "0" for part in found.groups())
     )
