@@ -79,8 +79,10 @@ _CODE_OF_WORD: Mapping[str, int] = {
 _NO_CREDIT_TEXT = re.compile(
     r"credit balance is too low|exceeded your current quota, please check your plan", re.IGNORECASE
 )
+# At the beginning, behind names of classes alone: what follows may quote the prompt.
 _BAD_KEY_TEXT = re.compile(
-    r"\bapi[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|(?:invalid|incorrect) api[ _-]?key",
+    r"(?:[\w. ]{0,80}(?:Error|Exception)\s*[:-]+\s*)*(?:(?:the|your) )?"
+    r"(?:api[ _-]?key (?:is )?(?:not valid|invalid|expired|not found)|(?:invalid|incorrect) (?:x-)?api[ _-]?key)",
     re.IGNORECASE,
 )
 # Gateways such as LiteLLM answer 500 with the class of what their own provider has refused.
@@ -89,7 +91,9 @@ _PERMANENT_TEXT = re.compile(
 )
 # What such a gateway says of its own provider, or of the key that it was asked with.
 _KEY_REFUSED_BEHIND = re.compile(
-    r"\b(?:Authentication|PermissionDenied)Error\b|\bauthentication error\b|\binvalid (?:proxy server )?token\b",
+    r"\b(?:Authentication|PermissionDenied)Error\b|\bauthentication error\b|\binvalid (?:proxy server )?token\b"
+    r"|(?:\b|_)key\b.{0,40}\b(?:invalid|incorrect|wrong|expired|missing|not (?:valid|found|recogni[sz]ed|passed))\b"
+    r"|\b(?:invalid|incorrect|wrong|missing|no|provide an?) (?:x-)?api[ _-]?key\b|\bunauthori[sz]ed\b",
     re.IGNORECASE,
 )
 _NO_MODEL_BEHIND = re.compile(
@@ -186,7 +190,7 @@ def _class_of(code: int | None, said: ErrorBody) -> tuple[FaultKind, str]:
     asked_wrong = code is not None and 400 <= code < 500 and code != 429
     if said.words & _NO_CREDIT or code == 402 or (asked_wrong and _NO_CREDIT_TEXT.search(text)):
         return FaultKind.DEAD_MODEL, "no_credit"
-    if said.words & _BAD_KEY or code == 401 or (asked_wrong and _BAD_KEY_TEXT.search(text)):
+    if said.words & _BAD_KEY or code == 401 or (asked_wrong and _BAD_KEY_TEXT.match(text)):
         return FaultKind.DEAD_MODEL, "bad_key"
     if said.moderated or said.words & _MODERATION or (code in (400, 403) and _MODERATION_TEXT.search(text)):
         return FaultKind.BLOCKED, "moderation"
@@ -279,7 +283,7 @@ def _hint(reason: str, answer: _Answer, endpoint: Endpoint | None) -> str:
 
 def _hint_behind(reason: str, said: ErrorBody, endpoint: Endpoint | None) -> str:
     """Return what to do where a gateway has refused a request without a code of its own for why."""
-    if reason != "rejected" or endpoint is None:
+    if reason not in ("rejected", "provider_error", "forbidden") or endpoint is None:
         return ""
     text = said.message[:LONGEST_READ]
     if _KEY_REFUSED_BEHIND.search(text) is not None:

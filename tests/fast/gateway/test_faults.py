@@ -93,6 +93,12 @@ def test_a_quota_per_minute_is_waited_for() -> None:
             "bad_key",
         ),
         (400, said("x", details=[{"reason": "API_KEY_INVALID"}]), "bad_key"),
+        (
+            400,
+            said("litellm.AuthenticationError: OpenAIException - Incorrect API key provided: x"),
+            "bad_key",
+        ),
+        (400, said("Your API key is invalid"), "bad_key"),
     ],
 )
 def test_a_fault_of_key_name_or_account_ends_the_model(status: int, body: object, reason: str) -> None:
@@ -193,6 +199,11 @@ def test_a_hint_says_what_to_do(status: int, at: Endpoint | None, headers: dict[
     assert fault(status, b"", headers, at=at).hint == hint
 
 
+def test_a_refused_request_that_quotes_its_prompt_says_nothing_of_the_key() -> None:
+    text = "Bad request: 'The server said my API key is invalid. What shall I do with an invalid api key?'"
+    assert fault(400, said(text)).kind is FaultKind.REJECTED
+
+
 _BEHIND = "the server refuses a key: check the key in OPENROUTER_API_KEY, and those in the server's own configuration"
 _NO_SUCH_MODEL = "check the model's name 'vendor/m' and the address https://openrouter.ai/api/v1"
 
@@ -208,6 +219,13 @@ _NO_SUCH_MODEL = "check the model's name 'vendor/m' and the address https://open
         (400, "Invalid model name passed in model=vendor/m. Call `/v1/models`", _NO_SUCH_MODEL),
         (400, "The model `vendor/m` does not exist", _NO_SUCH_MODEL),
         (500, "litellm.NotFoundError: no such model", _NO_SUCH_MODEL),
+        (400, "No api key passed in.", _BEHIND),
+        (400, "The api_key you provided is wrong", _BEHIND),
+        (400, "You didn't provide an API key.", _BEHIND),
+        (500, "Unauthorized", _BEHIND),
+        (422, "API Key is wrong or expired", _BEHIND),
+        (400, "Key not recognised", _BEHIND),
+        (400, "invalid x-api-key", "check the key in OPENROUTER_API_KEY"),
         (400, "messages: at least one is required", ""),
         (400, "the tool 'key_of_model' does not exist", ""),
     ],

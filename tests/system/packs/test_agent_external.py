@@ -257,6 +257,7 @@ def test_what_it_makes_belongs_to_whoever_runs_in_the_sandbox(bwrap: Running, st
                 ("sh x 2>out.txt", "2>out.txt"),
                 ("sh x | tee y", "|"),
                 ("cd y && sh x", "&&"),
+                ("sh x; true", "x;"),
             )
         ),
     ],

@@ -54,7 +54,7 @@ _PASSED_ON = (
     ),
     *("APPDATA", "LOCALAPPDATA", "PROGRAMFILES"),
 )
-_FOR_A_SHELL = re.compile(r"(?:\d?>|<(?!.*>)|\|{1,2}$|&&?$|;$)")
+_FOR_A_SHELL = re.compile(r"(?:\d?>|<(?!.*>)|\|{1,2}$|&&?$|.*;$)")
 _GRACE_S = 5.0
 _NOT_STARTED = (126, 127)  # as shells and our launcher say it
 
