@@ -75,15 +75,15 @@ class Interruptions:
             return
 
         def heard(_number: int, _frame: object) -> None:
-            if self._is_passed_on():
-                return
-            self._restore(signal.SIGINT)
-            hurry()
+            if not self._is_passed_on():
+                self._restore(signal.SIGINT)
+                hurry()
 
         self._before.setdefault(signal.SIGINT, signal.getsignal(signal.SIGINT))
         signal.signal(signal.SIGINT, heard)
         if self._again:
-            heard(signal.SIGINT, None)
+            self._restore(signal.SIGINT)
+            hurry()
 
     def worker_ends(self, sentence: str) -> None:
         """End the session because one of its workers was sent a signal. From any thread.
