@@ -136,7 +136,9 @@ class Options:
         name="case-timeout",
     )
     max_retries: int = _LIMITS(
-        _whole("N", 0), 5, "attempts after the first; a 429 that names its pause uses none up, unless it is 0"
+        _whole("N", 0),
+        5,
+        "attempts after the first; a 429 that names its pause is waited out and uses none up",
     )
     max_cost_usd: float | None = _LIMITS(
         _positive("USD"), None, "budget of the session; what it cannot pay is skipped", name="max-cost"

@@ -54,7 +54,6 @@ class Patience:
         case_timeout_s: Per case, our own waiting for limits apart; None for 3 × timeout after the first
             attempt.
         max_retries: Attempts after the first; a 429 uses none up, but so many that name no pause are waited for.
-            With 0 none is waited for, whatever pause it names.
         grace_s: How long calls on the wire are waited for whose model has stopped.
     """
 
@@ -153,8 +152,7 @@ class Retries:
         else:
             self._retries += 1
         self._own_waits += limited and not fault.retry_after_s
-        most = self._patience.max_retries
-        if not is_retried(fault.kind) or (limited and not most) or max(self._retries, self._own_waits) > most:
+        if not is_retried(fault.kind) or max(self._retries, self._own_waits) > self._patience.max_retries:
             raise CallFailedError(fault, self.attempts)
         if limited and (fault.retry_after_s or 0.0) >= _LEAST_ASKED_S:
             self._shared_waits += 1
