@@ -204,6 +204,7 @@ class CaseJob(ABC):
             "verdict": verdict,
             "part": self.part,
             "weight": at_risk(self.severity, self.difficulty),
+            "neutral": self.neutral,
         }
 
     def properties(self, outcome: Outcome) -> list[tuple[str, object]]:

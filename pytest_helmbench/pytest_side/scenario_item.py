@@ -139,7 +139,13 @@ class ScenarioItem(pytest.Item):
         """Return what its reports carry; see `CaseJob.carried`."""
         code = scenario_key(self.nodeid)[1]
         carried = self.jobs[0].carried(str(self.verdict))
-        return {**carried, "code": self.name.removesuffix(code), "weight": self._weight}
+        neutral = all(job.neutral for job in self.jobs)
+        return {
+            **carried,
+            "code": self.name.removesuffix(code),
+            "weight": self._weight,
+            "neutral": neutral,
+        }
 
     def _take(self, job: CaseJob, outcome: Outcome) -> None:
         verdict = outcome.verdict

@@ -46,11 +46,9 @@ class ShownFailures:
         """Count a judged case; of those that nobody will look at, only the first line is kept."""
         if report.when != "call" or carried["verdict"] not in ("passed", "failed"):
             return
-        is_wrong = carried["verdict"] == "failed"
-        if is_wrong and not report.failed:
-            return  # neutral: scores and tables ignore it
-        self._parts[carried["part"]].add(is_wrong=is_wrong)
-        if not is_wrong:
+        if not carried["neutral"]:  # scores ignore it, and so does the table beside them
+            self._parts[carried["part"]].add(is_wrong=carried["verdict"] == "failed")
+        if not report.failed:
             return
         self._seen += 1
         if self._most is None:
