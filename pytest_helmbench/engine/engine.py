@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
@@ -93,7 +93,8 @@ class Engine(Generic[JobT]):
         work: Turns a job into its outcome; raises only what is a bug, or `asyncio.CancelledError`.
         width: Places per queue; a resting job holds none.
         window: How far beyond the job whose outcome was taken last others may start.
-        queue_of: The queue of a model's jobs: those of one queue start one after the other, whatever their models.
+        queue_of: The queue of a model's jobs. In a queue of several models a job of another model starts when those
+            of the one before have ended: between two calls a job may be busy with other things.
     """
 
     def __init__(
@@ -110,7 +111,8 @@ class Engine(Generic[JobT]):
         self._window = window
         self._queue_of = queue_of
         self._queues: dict[str, deque[tuple[int, JobT]]] = {}
-        self._active: dict[str, int] = {}
+        self._active: Counter[str] = Counter()
+        self._active_of: Counter[str] = Counter()  # by model
         self._numbers = itertools.count()
         # Behind the number of the job that was taken last. Written by the waiting thread only.
         self._position = 0
@@ -247,18 +249,17 @@ class Engine(Generic[JobT]):
         for queue_name, jobs in self._queues.items():
             while jobs and jobs[0][1] not in self._queued:
                 jobs.popleft()  # it was started
-            if (
-                jobs
-                and self._active.get(queue_name, 0) < self._width(queue_name)
-                and (best is None or jobs[0][0] < best[0])
-            ):
+            if jobs and (best is None or jobs[0][0] < best[0]) and self._has_place(queue_name, jobs[0][1]):
                 best = jobs[0]
         return best
 
+    def _has_place(self, queue_name: str, job: JobT) -> bool:
+        active = self._active[queue_name]
+        return active < self._width(queue_name) and active == self._active_of[job.model_id]
+
     def _launch(self, job: JobT) -> None:
         number = self._queued.pop(job, -1)
-        queue_name = self._queue_of(job.model_id)
-        self._active[queue_name] = self._active.get(queue_name, 0) + 1
+        self._take_places(job, 1)
         progress = Progress(self, job)
         task = asyncio.get_running_loop().create_task(self._run(job, number, progress))
         self._running[job] = (task, progress)
@@ -280,14 +281,18 @@ class Engine(Generic[JobT]):
         if self._awaited is job:
             # Behind what came in the same moment: the waiter then finds it done, and wakes less often.
             asyncio.get_running_loop().call_soon(self._wake.put, None)
-        self._active[self._queue_of(job.model_id)] -= 1
+        self._take_places(job, -1)
         self.finished += 1
         self._fill()
 
     def _resting(self, job: JobT, change: int) -> None:
-        self._active[self._queue_of(job.model_id)] -= change
+        self._take_places(job, -change)
         if change > 0:
             self._fill()
+
+    def _take_places(self, job: JobT, change: int) -> None:
+        self._active[self._queue_of(job.model_id)] += change
+        self._active_of[job.model_id] += change
 
     def _begin_end(self, grace_s: float) -> None:
         if self._ending is None:

@@ -103,6 +103,19 @@ def test_a_model_whose_calls_are_stuck_takes_no_place_of_another(loop: LoopThrea
     assert engine.obtain(slow[-1]).message == "slow19"
 
 
+def test_of_models_in_one_queue_one_starts_when_the_other_has_ended(loop: LoopThread) -> None:
+    work = _Recorder()
+    one, other = _jobs(3, "one"), _jobs(3, "other")
+    engine: Engine[_Job] = Engine(loop, work, lambda _queue: 4, 100, lambda _model_id: "server")
+    engine.start([*one, *other])
+    _until(lambda: len(work.started) == 3)
+    time.sleep(0.05)  # the fourth place stays free: the jobs may have more to ask
+    assert work.started == ["one0", "one1", "one2"]
+    work.free.set()
+    assert engine.obtain(other[-1]).message == "other2"
+    assert work.started == [job.name for job in (*one, *other)]
+
+
 def test_no_more_outcomes_wait_than_the_window_holds(loop: LoopThread) -> None:
     work = _Recorder()
     work.free.set()
