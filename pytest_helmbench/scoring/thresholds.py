@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
@@ -17,12 +18,13 @@ __all__ = [
     "Threshold",
     "ThresholdError",
     "gate",
+    "gate_figures",
     "parse_share",
     "parse_thresholds",
-    "shown_score",
 ]
 
 FULL_COVERAGE = Fraction(1)
+_MOST_DECIMALS = 12
 
 _SHARE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)\Z", re.ASCII)
 _CODE = re.compile(r"P\d+(?:-B\d+)?\Z", re.ASCII)
@@ -159,12 +161,24 @@ def _objection(score: RunScore, threshold: Threshold, min_coverage: Fraction) ->
     return ""
 
 
-def shown_score(value: Fraction | None, least: Fraction) -> str:
-    """Return four decimals, rounded down where the value is below a threshold that it would look equal to."""
+def gate_figures(value: Fraction | None, least: Fraction) -> tuple[str, str]:
+    """Return score and threshold with equally many decimals: four, or as many as tell one from the other."""
+    decimals = next(
+        (number for number in range(4, _MOST_DECIMALS) if round(least, number) == least), _MOST_DECIMALS
+    )
     if value is None:
-        return "undefined"
-    text = f"{float(value):.4f}"
-    return _below(value) if value < least <= Fraction(text) else text
+        return "undefined", _rounded(least, decimals)
+    while decimals < _MOST_DECIMALS and _order(round(value, decimals), least) != _order(value, least):
+        decimals += 1
+    return _rounded(value, decimals), _rounded(least, decimals)
+
+
+def _order(value: Fraction, least: Fraction) -> int:
+    return (value > least) - (value < least)
+
+
+def _rounded(value: Fraction, decimals: int) -> str:
+    return f"{Decimal(value.numerator) / Decimal(value.denominator):.{decimals}f}"
 
 
 def _below(value: Fraction | None) -> str:

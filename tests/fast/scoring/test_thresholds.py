@@ -14,9 +14,9 @@ from pytest_helmbench.scoring.thresholds import (
     Threshold,
     ThresholdError,
     gate,
+    gate_figures,
     parse_share,
     parse_thresholds,
-    shown_score,
 )
 
 SCORE = run_score(verdict((1, 3, 5, 7, 8, 9, 10), (7, 8, 9, 10)))
@@ -54,7 +54,23 @@ def test_a_score_just_below_does_not_look_equal() -> None:
     )
     found = gate(score, threshold("1"))
     assert found.reason == "the score of the run is below it"
-    assert shown_score(found.score, found.threshold.least) == "0.9999"
+    assert gate_figures(found.score, found.threshold.least) == ("0.99999", "1.00000")
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "shown"),
+    [
+        ("49/120", "0.408333", ("0.4083333", "0.4083330")),
+        ("49/120", "0.40834", ("0.40833", "0.40834")),
+        ("49/120", "0.4", ("0.4083", "0.4000")),
+        ("1/2", "0.5", ("0.5000", "0.5000")),
+        ("0.125", "0.125", ("0.1250", "0.1250")),
+    ],
+)
+def test_score_and_threshold_are_shown_alike_and_in_their_order(
+    value: str, least: str, shown: tuple[str, str]
+) -> None:
+    assert gate_figures(Fraction(value), Fraction(least)) == shown
 
 
 def test_what_was_never_judged_does_not_hold() -> None:
