@@ -11,7 +11,7 @@ import pytest
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.gateway.reply_cache import CacheMode
-from pytest_helmbench.pytest_side.gate_warnings import gate_warnings
+from pytest_helmbench.pytest_side.gate_warnings import gate_warnings, refuse_unknown_gates
 from pytest_helmbench.reports.session_texts import (
     PlannedCalls,
     announcement,
@@ -163,6 +163,7 @@ class Announcer:
                 "a run of cases chosen by earlier outcomes (--lf, --sw) has no score, so no gate can hold\n"
                 "  hint: leave --helmbench-min-score and --helmbench-baseline out, or run the whole selection"
             )
+        refuse_unknown_gates(self._coordinator, plan)
 
 
 def run_price(run: PlannedRun, coordinator: Coordinator) -> PriceSpan | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_helmbench.reports.comparison_lines import comparison_lines
@@ -13,8 +12,8 @@ from pytest_helmbench.scoring.corrected_rate import CorrectedRate
 from pytest_helmbench.scoring.intervals import INTERVAL
 from pytest_helmbench.scoring.reruns import Rerun
 from pytest_helmbench.scoring.run_score import FloorState, RunScore, Score
-from pytest_helmbench.scoring.thresholds import GateVerdict, shown_score
-from pytest_helmbench.session.gates import GateReport, RunGates
+from pytest_helmbench.scoring.thresholds import GateVerdict, gate_figures
+from pytest_helmbench.session.gates import INCONCLUSIVE_PASSES, GateReport, RunGates
 from pytest_helmbench.session.sampling import sample_text
 
 if TYPE_CHECKING:
@@ -149,8 +148,13 @@ def _verdict_line(run: RunGates) -> str:
     parts = [_gate_line(run.name, verdict) for verdict in run.verdicts]
     if run.comparison is not None:
         parts += comparison_lines(run.comparison, run.name)[: _verdicts(run.comparison)]
-        if run.worse and run.comparison.verdict is Verdict.INCONCLUSIVE:
-            parts.append("the gate does not hold: what is inconclusive fails (--helmbench-inconclusive=fail)")
+        if run.comparison.verdict is Verdict.INCONCLUSIVE:
+            if run.worse:
+                parts.append(
+                    "the gate does not hold: what is inconclusive fails (--helmbench-inconclusive=fail)"
+                )
+            elif run.comparison.has_too_little_in_common:
+                parts.append(INCONCLUSIVE_PASSES)
     if not run.covered:
         coverage = share(run.score.total.coverage)
         parts.append(f"coverage of {run.name} is {coverage}, below {share(run.min_coverage)}")
@@ -180,14 +184,8 @@ def _gate_line(name: str, verdict: GateVerdict) -> str:
     state = "holds" if verdict.holds else f"does not hold: {verdict.reason}"
     doubt = ", inconclusive: the threshold lies inside the interval" if verdict.inconclusive else ""
     doubt += ", unstable: asked again it might not hold" if verdict.unstable else ""
-    score = shown_score(verdict.score, threshold.least)
-    return f"gate {subject}: score {score}{between}, threshold {_exact(threshold.least)}: {state}{doubt}"
-
-
-def _exact(least: Fraction) -> str:
-    """Return a threshold with four decimals, or as many as it was given with."""
-    text = f"{float(least):.4f}"
-    return text if Fraction(text) == least else f"{float(least):.10g}"
+    score, least = gate_figures(verdict.score, threshold.least)
+    return f"gate {subject}: score {score}{between}, threshold {least}: {state}{doubt}"
 
 
 def _row(name: str, score: Score) -> tuple[str, ...]:

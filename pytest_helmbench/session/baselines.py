@@ -14,9 +14,10 @@ from pytest_helmbench.scoring.changes import about
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.scoring.thresholds import parse_thresholds
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
-from pytest_helmbench.session.comparing import RunComparison, compare_runs, not_comparable
+from pytest_helmbench.session.comparing import LEAST_COMMON, RunComparison, compare_runs, not_comparable
 from pytest_helmbench.session.detectable import detectable_before, too_few_units
-from pytest_helmbench.session.run_addresses import Addressed, RunAddressError, resolve, shown_session
+from pytest_helmbench.session.gates import INCONCLUSIVE_PASSES
+from pytest_helmbench.session.run_addresses import Addressed, resolve, shown_session
 from pytest_helmbench.store.plans import RunFacts
 
 __all__ = [
@@ -160,42 +161,43 @@ class Baselines:
         self._start = start
         self._found: dict[tuple[str, str], tuple[Addressed, RunRef] | str] = {}
 
-    def find(self, planned: Sequence[tuple[tuple[str, str], str, str]]) -> None:
-        """Look for the baseline of every planned run; what has none is told at the end too.
+    def find(self, planned: Sequence[tuple[tuple[str, str], str, str, Collection[str]]]) -> None:
+        """Look for the baseline of every planned run; what has no partner there is told at the end too.
 
         Args:
-            planned: Key, name of the benchmark, and model.
+            planned: Key, name of the benchmark, model, and codes of the cases.
 
         Raises:
-            RunAddressError: An address cannot be read.
+            RunAddressError: An address cannot be read, or names no run.
             BaselineFileError: A baseline file cannot be read.
             BaselineError: A baseline is for a model that is not under test.
             StoreError: A results file cannot be read.
         """
-        models = {model for _, _, model in planned}
+        models = {model for _, _, model, _ in planned}
         for model in self.asked.addresses:
             if model and model not in models:
                 raise BaselineError(
                     f"--helmbench-baseline: {model!r} is no model of this session\n"
                     f"  hint: it has {', '.join(sorted(models))}; write MODEL=RUN, or RUN alone"
                 )
-        runs_of = Counter(benchmark for _, benchmark, _ in planned)
-        for key, benchmark, model in planned:
+        runs_of = Counter(benchmark for _, benchmark, _, _ in planned)
+        for key, benchmark, model, codes in planned:
             explicit = model in self.asked.addresses
             address = self.asked.addresses.get(model, self.asked.addresses.get(""))
             if address is None:
                 self._found[key] = f"no baseline is named for {model}"
                 continue
+            found = resolve(
+                address,
+                self._own,
+                self._start,
+                benchmarks={benchmark},
+                selected=codes,
+                shown="--helmbench-db",
+            )
+            alone = runs_of[benchmark] == 1
             try:
-                found = resolve(
-                    address, self._own, self._start, benchmarks={benchmark}, shown="--helmbench-db"
-                )
-                alone = runs_of[benchmark] == 1
                 ref = partner(found, benchmark, model, alone=alone, explicit=explicit)
-            except RunAddressError as error:
-                if not error.unknown:
-                    raise
-                self._found[key] = str(error).partition("\n")[0]
             except PairError as error:
                 self._found[key] = str(error)
             else:
@@ -216,6 +218,14 @@ class Baselines:
         found = self._found.get(key)
         return None if found is None or isinstance(found, str) else found[0].run(found[1])
 
+    def passed_over(self) -> list[str]:
+        """Return which session each address stands for where newer ones were not taken, and why."""
+        found = [one[0] for one in self._found.values() if not isinstance(one, str)]
+        told = (
+            f"{one.address} is {shown_session(one)}: {one.passed_over}" for one in found if one.passed_over
+        )
+        return list(dict.fromkeys(told))
+
     def outlook(self, key: tuple[str, str], benchmark_hash: str, codes: Sequence[str]) -> str:
         """Return what comparing a planned run with its baseline can find; empty where that is not known.
 
@@ -226,6 +236,13 @@ class Baselines:
         if baseline is None:
             return ""
         head = f"compared with {baseline.ref.name}: "
+        common = sum(code in baseline.cases for code in codes)
+        if common < LEAST_COMMON * len(codes):
+            passes = "" if self.asked.inconclusive_fails else f", and {INCONCLUSIVE_PASSES}"
+            return (
+                f"{head}{common} of {len(codes)} cases are in both: with less than 90 % of the points nothing is"
+                f" concluded{passes}"
+            )
         if few := too_few_units(codes):
             return head + few
         found = detectable_before(self._own, baseline, benchmark_hash)

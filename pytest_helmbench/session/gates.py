@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from pytest_helmbench.session.baselines import BaselineAsked
     from pytest_helmbench.session.comparing import RunComparison
 
-__all__ = ["GateReport", "Gates", "RunGates", "read_gates"]
+__all__ = ["INCONCLUSIVE_PASSES", "GateReport", "Gates", "RunGates", "read_gates"]
+
+INCONCLUSIVE_PASSES = "the gate lets that pass (--helmbench-inconclusive=fail does not)"
+"""Said where a gate holds though next to nothing was compared."""
 
 
 @dataclass(frozen=True, slots=True)

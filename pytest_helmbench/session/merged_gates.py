@@ -12,7 +12,7 @@ from pytest_helmbench.session.baselines import Baselines, read_baseline_options
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import RunComparison
 from pytest_helmbench.session.gates import GateReport, Gates, read_gates
-from pytest_helmbench.session.merging import MergedShards
+from pytest_helmbench.session.merging import Merged, MergedShards
 from pytest_helmbench.session.session_comparisons import keep_stored
 from pytest_helmbench.session.shard_sessions import MergeError
 from pytest_helmbench.store.run_queries import run_detail
@@ -49,8 +49,7 @@ class MergedGates:
                 continue
             candidate = ComparedRun.stored(RunRef.of(merged.path, detail.summary, merged.path))
             if candidate is not None and self.baselines is not None:
-                key = (f"{run.name[0]} {run.name[2]}", run.name[1])
-                found[run.run_id] = self.baselines.compared(key, run.facts, candidate)
+                found[run.run_id] = self.baselines.compared(_key_of(run), run.facts, candidate)
         keep_stored(merged.path, found)
         scores = {names[run.run_id]: run.score for run in merged.runs}
         return self.gates.judge(scores, {names[run_id]: comparison for run_id, comparison in found.items()})
@@ -101,10 +100,12 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
                 "  hint: give shards a file as baseline: --helmbench-baseline=main.json or old.db#3"
             )
     baselines = Baselines(baseline, merged.path, start)
-    baselines.find(
-        [((f"{run.name[0]} {run.name[2]}", run.name[1]), run.name[0], run.name[1]) for run in merged.runs]
-    )
+    baselines.find([(_key_of(run), run.name[0], run.name[1], run.facts.codes) for run in merged.runs])
     return MergedGates(gates, baselines)
+
+
+def _key_of(run: Merged) -> tuple[str, str]:
+    return f"{run.name[0]} {run.name[2]}", run.name[1]
 
 
 def names_of(merged: MergedShards) -> Mapping[int, str]:

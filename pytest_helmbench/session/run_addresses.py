@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.session.baseline_file import read_baseline
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.session.comparing import LEAST_COMMON
+from pytest_helmbench.store.plans import planned_codes
 from pytest_helmbench.store.run_queries import RunSummary, runs
 
 __all__ = ["Addressed", "RunAddressError", "resolve", "shown_session"]
@@ -20,16 +23,7 @@ _NUMBER = re.compile(r"\d{1,18}\Z", re.ASCII)
 
 
 class RunAddressError(HelmbenchError):
-    """An address that names no run.
-
-    Args:
-        message: What is wrong, and a hint.
-        unknown: The address can be read, but there is no such run (yet).
-    """
-
-    def __init__(self, message: str, *, unknown: bool = False) -> None:
-        self.unknown = unknown
-        super().__init__(message)
+    """An address that cannot be read, or names no run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +35,14 @@ class Addressed:
         named: The run it names; None where it names a session (`last`, a file).
         session: All runs of that session, in the order they were opened; of a baseline file, all in it.
         held: The runs of a baseline file; empty for a results file.
+        passed_over: Newer sessions that were not taken, and why; empty for none.
     """
 
     address: str
     named: RunRef | None
     session: tuple[RunRef, ...]
     held: tuple[ComparedRun, ...] = ()
+    passed_over: str = ""
 
     def run(self, ref: RunRef) -> ComparedRun | None:
         """Return a run of it with its replies; None where it is gone.
@@ -65,6 +61,7 @@ def resolve(
     start: Path,
     *,
     benchmarks: Collection[str] = (),
+    selected: Collection[str] = (),
     shown: str = "--db",
 ) -> Addressed:
     """Return the runs that an address stands for.
@@ -75,6 +72,7 @@ def resolve(
         start: Folder that paths are relative to.
         benchmarks: Names of those whose newest complete session is `last`; none for any. A session that runs is not
             complete.
+        selected: Codes of the cases that are to be compared; a session that has most of them is preferred as `last`.
         shown: Name of the option that names another results file.
 
     Raises:
@@ -86,7 +84,7 @@ def resolve(
     if _NUMBER.match(text):
         return _numbered(text, own, own, int(text))
     if found := _LAST.match(text):
-        return _last(text, own, int(found[1] or 0), benchmarks, own)
+        return _last(text, (own, own), int(found[1] or 0), benchmarks, selected)
     file, hash_sign, number = text.rpartition("#")
     if not hash_sign or not _NUMBER.match(number):
         file, number = text, ""
@@ -94,16 +92,16 @@ def resolve(
     if path.suffix == ".json" and not number:
         held = read_baseline(path)
         if not held:
-            raise RunAddressError(
-                f"{path}: the baseline holds no run\n  hint: export one into it", unknown=True
-            )
+            raise RunAddressError(f"{path}: the baseline holds no run\n  hint: export one into it")
         return Addressed(text, held[0].ref if len(held) == 1 else None, tuple(run.ref for run in held), held)
     if not path.is_file():
         raise RunAddressError(
             f"{text!r} names no run: there is no file {path}\n  hint: a run is a number as `helmbench runs` lists"
             f" them, last, last~1, FILE.db, FILE.db#3 or a baseline FILE.json; {shown} names the results file"
         )
-    return _numbered(text, path, own, int(number)) if number else _last(text, path, 0, benchmarks, own)
+    if number:
+        return _numbered(text, path, own, int(number))
+    return _last(text, (path, own), 0, benchmarks, selected)
 
 
 def shown_session(found: Addressed) -> str:
@@ -121,14 +119,23 @@ def _numbered(address: str, path: Path, own: Path, number: int) -> Addressed:
     run = next((run for run in known if run.id == number), None)
     if run is None:
         numbers = f"it has {known[0].id} to {known[-1].id}" if known else "it holds no run yet"
-        raise RunAddressError(
-            f"{path} has no run {number}\n  hint: {numbers}; `helmbench runs` lists them", unknown=True
-        )
+        raise RunAddressError(f"{path} has no run {number}\n  hint: {numbers}; `helmbench runs` lists them")
     return Addressed(address, RunRef.of(path, run, own), _session(path, known, run.session_id, own))
 
 
-def _last(address: str, path: Path, back: int, benchmarks: Collection[str], own: Path) -> Addressed:
-    """Return the newest complete session of some benchmarks, or an earlier one."""
+def _last(
+    address: str, files: tuple[Path, Path], back: int, benchmarks: Collection[str], selected: Collection[str]
+) -> Addressed:
+    """Return the newest complete session of some benchmarks, or an earlier one.
+
+    Args:
+        address: As given.
+        files: Where it is looked for, and our own results file.
+        back: How many sessions before the newest.
+        benchmarks: See `resolve`.
+        selected: See `resolve`.
+    """
+    path, own = files
     known = runs(path) if path.exists() else ()
     wanted = [
         session
@@ -137,12 +144,50 @@ def _last(address: str, path: Path, back: int, benchmarks: Collection[str], own:
     ]
     if len(wanted) <= back:
         of_what = f" of {', '.join(sorted(benchmarks))}" if benchmarks else ""
+        hint = (
+            "name a run by its number; `helmbench runs` lists them"
+            if known
+            else "run once without a baseline: later sessions can be held to that one"
+        )
         raise RunAddressError(
             f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found{_unfinished(known)}\n"
-            "  hint: name a run by its number; `helmbench runs` lists them",
-            unknown=True,
+            f"  hint: {hint}",
         )
-    return Addressed(address, None, _session(path, known, wanted[back], own))
+    # Codes are selected of one benchmark, whose runs are the members.
+    members = {
+        session: [run for run in known if run.session_id == session and run.benchmark in benchmarks]
+        for session in wanted
+    }
+    shares = {session: _shared(path, members[session], selected) for session in wanted}
+    # Sorting keeps the newest first among those that have enough, and among those that have equally little.
+    ranked = sorted(wanted, key=lambda session: -min(shares[session], LEAST_COMMON))
+    taken = ranked[back]
+    newer = {
+        f"{_names(members[session])} {'has' if len(members[session]) == 1 else 'have'}": shares[session]
+        for session in wanted[: wanted.index(taken)]
+        if shares[session] < shares[taken]
+    }
+    return Addressed(address, None, _session(path, known, taken, own), passed_over=_passed_over(newer))
+
+
+def _passed_over(newer: Mapping[str, Fraction]) -> str:
+    told = [
+        f"{who} {float(100 * share):.0f} % of the cases that are selected" for who, share in newer.items()
+    ]
+    more = [f"{len(told) - _TOLD} more have no more"] if len(told) > _TOLD else []
+    return "; ".join([*told[:_TOLD], *more])
+
+
+def _shared(path: Path, members: Sequence[RunSummary], selected: Collection[str]) -> Fraction:
+    """Return what share of the selected cases the runs of a session have planned; none where no score is fair."""
+    if not selected or any(run.scope == "by_outcome" for run in members):
+        return Fraction(0)
+    found = (planned_codes(path, run.id) for run in members)
+    return min(Fraction(sum(code in codes for code in selected), len(selected)) for codes in found)
+
+
+def _names(members: Sequence[RunSummary]) -> str:
+    return f"run{'' if len(members) == 1 else 's'} {', '.join(str(run.id) for run in members)}"
 
 
 def _unfinished(known: Sequence[RunSummary]) -> str:

@@ -22,7 +22,7 @@ from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.sample_rows import read_sample
 
-__all__ = ["FlatRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "write_plan"]
+__all__ = ["FlatRow", "RunFacts", "Verdict", "load_facts", "merge_plan", "planned_codes", "write_plan"]
 
 _ONE = Fraction(1)
 
@@ -110,6 +110,19 @@ def merge_plan(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> t
     conn.execute("DELETE FROM plans WHERE run_id = ?", (run_id,))
     write_plan(conn, run_id, merged)
     return merged
+
+
+def planned_codes(path: Path, run_id: int) -> frozenset[str]:
+    """Return the planned cases of a run; none where there is no such run.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as conn:
+            return frozenset(filter(None, _planned_codes(conn, run_id)))
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
 
 
 def load_facts(path: Path, run_id: int) -> RunFacts | None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Collection
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -162,32 +163,74 @@ def test_a_drop_that_is_allowed_and_a_part_that_may_not_drop(
     assert named.ret == _FAILED
     assert "; compare test/good P1-B1 with run 1: 100.0 to " in _compared(named)[-1]
     assert ": regressed; " in _compared(named)[-1]
-    assert any("does not hold: no case of P9 is in both runs" in line for line in _compared(unknown))
-    assert unknown.ret == _FAILED
+    unknown.stderr.fnmatch_lines(["*--helmbench-max-drop: P9 is not among what was selected*"])
+    assert unknown.ret == _USAGE
 
 
-def test_a_baseline_that_is_not_there_is_said_before_the_run_and_fails_it(
+def test_a_baseline_that_is_not_there_is_refused_before_anything_is_asked(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:
     _tree(pytester)
     _wrong_on(provider, ())
 
-    first = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", url=provider.url)
-    lost = run_tree(pytester, "--tb=no", "--helmbench-baseline=nowhere.json", url=provider.url)
-    lonely = run_tree(pytester, "--tb=no", "--helmbench-max-drop=0.1", url=provider.url)
-    other = run_tree(pytester, "--tb=no", "--helmbench-baseline=other/model=1", url=provider.url)
-
-    assert first.ret == _FAILED
-    first.stdout.fnmatch_lines(["helmbench: warning: test/good has no baseline, so that gate cannot hold:*"])
-    assert _compared(first)[0].startswith("compare test/good with its baseline: does not hold:")
-    for result, words in (
-        (lost, "*nowhere.json: the baseline cannot be read: No such file or directory"),
-        (lonely, "*--helmbench-max-drop says how far a score may drop, but not below which run"),
-        (other, "*--helmbench-baseline: 'other/model' is no model of this session"),
+    for options, words in (
+        (
+            ("--helmbench-baseline=last",),
+            "*has no complete session*0 found*hint: run once without a baseline*",
+        ),
+        (("--helmbench-baseline=999",), "*helmbench.db: there is no such database*"),
+        (("--helmbench-baseline=nowhere.json",), "*nowhere.json: the baseline cannot be read: No such file*"),
+        (
+            ("--helmbench-max-drop=0.1",),
+            "*--helmbench-max-drop says how far a score may drop, but not below*",
+        ),
+        (("--helmbench-baseline=other/model=1",), "*'other/model' is no model of this session*"),
     ):
-        assert result.ret == _USAGE
-        result.stderr.fnmatch_lines([words])
-    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM evaluation_runs") == [(1,)]
+        refused = run_tree(pytester, "--tb=no", *options, url=provider.url)
+        assert refused.ret == _USAGE
+        assert fnmatch(refused.stderr.str(), words)
+    assert not provider.requests
+    run_tree(pytester, "--tb=no", url=provider.url)
+    unknown = run_tree(pytester, "--tb=no", "--helmbench-baseline=999", url=provider.url)
+    assert unknown.ret == _USAGE
+    assert fnmatch(unknown.stderr.str(), "*helmbench.db has no run 999*it has 1 to 1*")
+    lonely = run_tree(
+        pytester,
+        *("--helmbench-model=test/a", "--helmbench-model=test/b", "--helmbench-baseline=1", "--tb=no"),
+        url=provider.url,
+    )
+    assert lonely.ret == _FAILED
+    lonely.stdout.fnmatch_lines(["helmbench: warning: test/a has no baseline, so that gate cannot hold:*"])
+    assert _compared(lonely)[0].startswith("compare test/a with its baseline: does not hold:")
+
+
+def test_last_is_the_newest_session_that_has_most_of_what_is_selected(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    _tree(pytester)
+    _wrong_on(provider, ())
+    run_tree(pytester, "--tb=no", url=provider.url)
+    run_tree(pytester, "--tb=no", "-k", "PT3", url=provider.url)
+    run_tree(pytester, "--tb=no", "--helmbench-sample=0.5", url=provider.url)
+    _wrong_on(provider, range(_NUMBER + 1))
+
+    worse = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", url=provider.url)
+    part = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", "-k", "PT3", url=provider.url)
+    named = run_tree(pytester, "--tb=no", "--helmbench-baseline=2", url=provider.url)
+
+    assert worse.ret == _FAILED
+    worse.stdout.fnmatch_lines(
+        [
+            "helmbench: last is run 1: run 3 has 50 % of the cases that are selected; run 2 has 12 % of *",
+            "helmbench: compared with run 1*",
+        ]
+    )
+    assert ": regressed; 8 of 8 perturbations changed" in _compared(worse)[-1]
+    part.stdout.fnmatch_lines(["helmbench: compared with run 4: *"])
+    assert named.ret == _OK
+    passes = "the gate lets that pass (--helmbench-inconclusive=fail does not)"
+    named.stdout.fnmatch_lines([f"helmbench: compared with run 2: 1 of 8 cases are in both: *{passes}"])
+    assert _compared(named)[-1].endswith(f"only 12 % of the points are in both runs; {passes}")
 
 
 def test_a_dry_run_says_what_drop_a_comparison_can_find(

@@ -62,7 +62,7 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
     trees = {"P1-B1-S1": category("CALM", "CALM", "CALM"), "P2-B1-S1": category("RISK", "RISK")}
     write_tree(pytester.path / "benchmark", trees)
 
-    result = run_tree(pytester, "--helmbench-min-score=0.5,P1=0.3,P3=0.1", url=provider.url)
+    result = run_tree(pytester, "--helmbench-min-score=0.5,P1=0.3", url=provider.url)
 
     assert result.ret == _FAILED
     inconclusive = ", inconclusive: the threshold lies inside the interval"
@@ -70,8 +70,27 @@ def test_one_threshold_that_is_not_reached_fails_the_session(
         f"gate test/good: score 0.5000 [0.1666 to 0.8334], threshold 0.5000: holds{inconclusive}",
         "gate test/good P1: score 0.0000 [0.0000 to 0.5615], threshold 0.3000:"
         f" does not hold: the score of P1 is below it{inconclusive}",
-        "gate test/good P3: score undefined, threshold 0.1000: does not hold: P3 is not part of the run",
     ]
+
+
+def test_a_part_that_nothing_selected_is_in_is_refused_before_anything_is_asked(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK"), "P2-B1-S1": category("RISK")})
+
+    for options in (
+        ("--helmbench-min-score=0.5,P3=0.1",),
+        ("--helmbench-min-score=P2-B1=0.1", "--helmbench-select=P1"),
+        ("--helmbench-min-score=P3=0.1", "--helmbench-dry-run"),
+    ):
+        result = run_tree(pytester, *options, url=provider.url)
+        assert result.ret == _USAGE
+        result.stderr.fnmatch_lines(
+            ["*--helmbench-min-score: P* is not among what was selected*", "*hint: known: P1,*"]
+        )
+    assert not provider.requests
+    share = run_tree(pytester, "--helmbench-min-score=P2=0.1", "--helmbench-shard=1/2", url=provider.url)
+    assert share.ret == _OK
 
 
 @both_modes
