@@ -55,8 +55,10 @@ def _file_id(parent: pytest.Collector, path: Path) -> str | None:
     return escaped_path((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
 
 
-class CaseText:
+class CaseText(str):
     """The text of a failed report, with its first line as the message of summaries and JUnit.
+
+    A text, since plugins take that or a traceback of pytest's own.
 
     Args:
         text: Headline, then details.
@@ -70,17 +72,22 @@ class CaseText:
         lineno: int
         message: str
 
-    def __init__(self, text: str, location: tuple[str, int | None, str]) -> None:
-        self.text = text
-        file, line, _ = location
-        self.reprcrash = self._Crash(file, (line or 0) + 1, text.partition("\n")[0])
+        def __str__(self) -> str:
+            """Return what `--tb=line` prints."""
+            return f"{self.path}:{self.lineno}: {self.message}"
 
-    def __str__(self) -> str:
-        return self.text
+    reprcrash: _Crash
+
+    def __new__(cls, text: str, location: tuple[str, int | None, str]) -> CaseText:
+        """Return the text with its place."""
+        made = super().__new__(cls, text)
+        file, line, _ = location
+        made.reprcrash = cls._Crash(file, (line or 0) + 1, text.partition("\n")[0])
+        return made
 
     def toterminal(self, writer: Any) -> None:
         """Write the text as it is."""
-        for line in self.text.splitlines():
+        for line in self.splitlines():
             writer.line(line)
 
 

@@ -106,7 +106,7 @@ class SessionEnd:
         if carried is not None and self._coordinator is not None:
             self._broken += carried["verdict"] == "broken"
             if isinstance(report.longrepr, str):
-                report.longrepr = CaseText(report.longrepr, report.location)  # type: ignore[assignment]
+                report.longrepr = CaseText(report.longrepr, report.location)
         judged_wrong = carried is not None and carried["verdict"] == "failed" and report.when == "call"
         self._unjudged_failures += report.failed and not judged_wrong
         return carried

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -46,7 +47,7 @@ _PLUGINS = {
     "ctrf": ("ctrf.main", "--ctrf=ctrf.json"),
     "timeout": ("pytest_timeout", "--timeout=60"),
     "rerunfailures": ("pytest_rerunfailures", "--reruns=1"),
-    "tb=line": ("--tb=line",),
+    "tb=line": ("--tb=line", "--helmbench-show=2"),
 }
 
 
@@ -78,13 +79,14 @@ def _verdicts(project: Path, site: Path, *options: str, autoload: bool = False) 
     database = project / "helmbench.db"
     database.unlink(missing_ok=True)
     command = [*forked_pytest(), "benchmark", "-q", "--helmbench-model=baseline/lexical"]
-    environ = {**os.environ, "PYTHONPATH": str(site)}
+    environ = {**os.environ, "PYTHONPATH": str(site), "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": ""}
     if not autoload:
         environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         command += ["-p", "helmbench", "-p", "xdist.plugin"]
     done = subprocess.run(
         [*command, *options], cwd=project, env=environ, capture_output=True, text=True, check=False
     )
+    (project / "output.txt").write_text(done.stdout + done.stderr)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "INTERNALERROR" not in done.stdout + done.stderr
     return rows(database, "SELECT code, outcome FROM results ORDER BY code")
@@ -96,6 +98,12 @@ def test_a_session_beside_another_plugin_has_the_same_verdicts(
 ) -> None:
     words = [part for word in _PLUGINS[name] for part in ((word,) if word[:1] == "-" else ("-p", word))]
     assert _verdicts(project, site, *words) == plain
+    said = (project / "output.txt").read_text()
+    if name == "tb=line":
+        assert re.search(r"^benchmark/\S+\.md:\d+: expected ", said, re.MULTILINE)
+        assert "_Crash(" not in said
+    if name == "github":
+        assert re.search(r"^::error file=.*%0A%0Aexpected .*observed ", said, re.MULTILINE)
 
 
 def test_all_of_them_at_once_over_workers(project: Path, site: Path, plain: list[tuple[str, str]]) -> None:
