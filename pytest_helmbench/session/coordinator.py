@@ -298,7 +298,9 @@ class Coordinator:
             if self.overdrawn is not None:  # for want of a price
                 same = f"once the model has a price, {same}"
             stopped = f", {', '.join(self.stopped_models)} stopped" if self.stopped_models else ""
-            self.goes_on = f"{left} of {planned} cases are not judged{stopped}: {same}"
+            self.goes_on = (
+                f"{left} of {planned} cases {'is' if left == 1 else 'are'} not judged{stopped}: {same}"
+            )
 
     def compare(self) -> Mapping[int, RunComparison]:
         """Compare the runs, which are closed, with their baselines, and keep what comes of it.

@@ -21,7 +21,15 @@ def test_a_variable_that_is_not_set_is_named(pytester: pytest.Pytester, provider
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
     provider.answers(status=401)
     result = run_tree(pytester, "--helmbench-api-key-env=NOPE", url=provider.url)
-    result.stdout.fnmatch_lines(["*no key was sent: the variable NOPE is not set, or empty*"])
+    said = "the variable NOPE is not set, or empty"
+    result.stdout.fnmatch_lines([f"helmbench: *; prompts go to * with no key: {said}"])
+    result.stdout.fnmatch_lines([f"*no key was sent: {said}*"])
+    for pasted in ("sk-0123456789abcdef", "gsk_0123456789abcdefghijkl"):
+        for options in ((), ("--helmbench-model=openai/gpt-4o-mini",)):
+            where = provider.url if not options else ""
+            words = run_tree(pytester, f"--helmbench-api-key-env={pasted}", *options, url=where).stdout.str()
+            assert pasted not in words
+            assert "looks like a key: name the variable that has it" in words
     assert "name its variable" not in result.stdout.str()
 
 
@@ -30,8 +38,8 @@ def test_a_gate_has_one_way_of_rounding(pytester: pytest.Pytester, provider: Pro
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category(*answers)})
     result = run_tree(pytester, "--helmbench-min-score=0.66667", url=provider.url)
     (line,) = (line for line in result.outlines if line.startswith("gate "))
-    assert "score 0.6666 [" in line
-    assert "], threshold 0.66667: does not hold: the score of the run is below it" in line
+    assert "score 0.666667 [" in line
+    assert "], threshold 0.666670: does not hold: the score of the run is below it" in line
 
 
 def test_a_budget_that_pays_nothing_is_not_spent(pytester: pytest.Pytester, provider: Provider) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from urllib.parse import SplitResult, urlsplit
@@ -22,6 +23,8 @@ from pytest_helmbench.gateway.providers.registry import provider_at, provider_of
 __all__ = ["Endpoint", "Unusable", "other_route", "replay_endpoint", "resolve_endpoint"]
 
 _ANY_SERVER_KEY = "HELMBENCH_API_KEY"
+_NAME = re.compile(r"[A-Za-z_]\w{0,79}\Z", re.ASCII)
+_LIKE_A_KEY = re.compile(r"(?=.*[a-z])(?=.*\d).{20}")  # keys are long and have letters and digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,8 @@ class Endpoint:
         key_env: Variable that the key came from; None when no key is sent.
         key: Never shown, logged or stored.
         max_tokens_key: What the host calls the bound of the completion.
-        empty_variable: Variable that was named for the key and is not set, or empty; empty where none was.
+        empty_variable: Variable that was named for the key and is not set, or empty, as it may be shown; empty where
+            none was named.
     """
 
     model_id: str
@@ -68,7 +72,8 @@ class Endpoint:
         """The host, and the variable of the key, where prompts do not go to a provider's own server; else empty."""
         if self.base_url == self.server.base_url:
             return ""
-        key = f"the key in {self.key_env}" if self.key_env else "no key"
+        unset = f": the variable {self.empty_variable} is not set, or empty" if self.empty_variable else ""
+        key = f"the key in {self.key_env}" if self.key_env else f"no key{unset}"
         return f"{urlsplit(self.base_url).netloc} with {key}"
 
     @property
@@ -232,7 +237,8 @@ def _unusable(model_id: str, named: str | None, environ: Mapping[str, str]) -> U
     variable = named or variables[0]
     if named is None and len(variables) > 1:
         return Unusable(f"neither {' nor '.join(variables)} is set", variable)
-    return Unusable(f"{variable} is {'empty' if variable in environ else 'not set'}", variable)
+    shown = _shown(variable)
+    return Unusable(f"{shown} is {'empty' if variable in environ else 'not set'}", shown)
 
 
 def _endpoint(model_id: str, provider: Provider, base_url: str, key: _Key) -> Endpoint:
@@ -273,4 +279,14 @@ def _key_of(variables: Iterable[str | None], environ: Mapping[str, str]) -> _Key
             )
         return _Key(variable, value)
     named = [variable for variable in tried if variable]
-    return _Key(empty=named[0] if len(named) == 1 == len(tried) else "")
+    return _Key(empty=_shown(named[0]) if len(named) == 1 == len(tried) else "")
+
+
+def _shown(variable: str) -> str:
+    """Return the name of a variable that is not set, for people; a key may have been given in its place."""
+    is_name = _NAME.match(variable) and not _LIKE_A_KEY.search(variable)
+    return (
+        variable
+        if is_name
+        else "that was named (what was given looks like a key: name the variable that has it)"
+    )
