@@ -31,6 +31,8 @@ __all__ = [
     "verdict_lines",
 ]
 
+_FEW_RUNS = 4
+
 
 def interval_text(score: Score) -> str:
     """Return `61.0 to 82.4 %`, with a word of caution where it rests on few clusters; `-` for none."""
@@ -81,7 +83,8 @@ def corrected_text(found: CorrectedRate | None, what: str = "pass rate") -> str:
         return "the judge's labels correct nothing yet: label some of both verdicts"
     span = f"{100 * found.low:.1f} to {share(found.high)}"
     return (
-        f"{what} {share(found.raw)} as judged; {share(found.corrected)} ({span}) corrected by {found.labels} labels;"
+        f"{what} of the judge's rows {share(found.raw)} as judged;"
+        f" {share(found.corrected)} ({span}) corrected by {found.labels} labels;"
         f" the judge was right on {100 * found.right_passes:.0f} % of its passes and"
         f" {100 * found.right_fails:.0f} % of its fails"
     )
@@ -120,9 +123,20 @@ def gate_lines(report: GateReport) -> list[str]:
 
 
 def verdict_lines(report: GateReport) -> list[str]:
-    """Return one line per run, the last words of a session: its gates and its comparison in one, or its score."""
+    """Return one line per run, the last words of a session: its gates and its comparison in one, or its score.
+
+    Many runs that no gate is asked of share a line: the table above says more of them.
+    """
+    ungated = [run.score.total.score for run in report.runs if run.score is not None and _is_ungated(run)]
+    if len(ungated) == len(report.runs) > _FEW_RUNS:
+        told = zip(report.runs, ungated, strict=True)
+        return [", ".join(f"{run.name}: {'no score' if one is None else share(one)}" for run, one in told)]
     lines = [_verdict_line(run) for run in report.runs]
     return lines or ["the gate does not hold: nothing was judged"]
+
+
+def _is_ungated(run: RunGates) -> bool:
+    return not run.verdicts and run.comparison is None and run.covered
 
 
 def comparison_notes(report: GateReport) -> list[str]:
@@ -206,7 +220,12 @@ def score_notes(run: RunScore) -> Sequence[str]:
     total = run.total
     if run.sample is not None and run.sample.cases < run.sample.of:
         notes.append(f"of a sample, {sample_text(run.sample)}: the interval counts the cases left out")
-    if total.coverage is not None and total.coverage < 1 and total.bounds is not None:
+    if (
+        total.score is not None
+        and total.coverage is not None
+        and total.coverage < 1
+        and total.bounds is not None
+    ):
         low, high = share(total.bounds.low), share(total.bounds.high)
         notes.append(f"partial: between {low} and {high}, were the unjudged rows all wrong or all right")
     if run.capped:

@@ -118,7 +118,7 @@ def test_rows_that_contradict_themselves_are_found(
 @pytest.mark.parametrize(
     ("pack", "family"),
     [
-        ("science-quiz", "multiple_choice"),
+        ("basic-science", "multiple_choice"),
         ("school-numbers", "short_answer"),
         ("study-help", "free_response"),
     ],
