@@ -153,7 +153,8 @@ def resolve_endpoint(
     if not vendor or not name:
         raise HelmbenchError(
             f"model id {entry.id!r} names no vendor\n"
-            "  hint: write vendor/name, for example openai/gpt-4o-mini, or give --helmbench-base-url"
+            "  hint: write vendor/name, for example openai/gpt-4o-mini, or name its server: --helmbench-base-url,"
+            " in commands --base-url"
         )
     if provider is not None and provider.local:
         return _endpoint(entry.id, provider, provider.base_url, _key_of((named,), environ))
