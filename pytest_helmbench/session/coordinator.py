@@ -273,7 +273,7 @@ class Coordinator:
             if none := sum(tally.no_cases for tally in self.book.tallies.values()):
                 self.note(f"tests that asked no model, and are no cases: {none}")
             if interrupted or self.overdrawn is not None or self._has_unjudged:
-                self._note_what_is_left()
+                self._note_what_is_left(interrupted=interrupted)
             if not interrupted and self.book.store is not None and self.book.store.fault is None:
                 for name, shrunk in self.book.shrunk():
                     self.note(shrunk_text(name, shrunk))
@@ -287,7 +287,7 @@ class Coordinator:
         errors = any(tally.verdicts[Verdict.ERROR] for tally in self.book.tallies.values())
         return bool(self.stopped_models or spent or errors)
 
-    def _note_what_is_left(self) -> None:
+    def _note_what_is_left(self, *, interrupted: bool) -> None:
         """Say how a session goes on that has left cases without a verdict."""
         book = self.book
         planned = sum(run.tests for run in book.plan.runs if run.usable) if book.plan is not None else 0
@@ -295,7 +295,9 @@ class Coordinator:
         left = planned - sum(tally.settled for tally in book.tallies.values())
         if book.tallies and left > 0 and book.store is not None and book.store.displaced is None:
             same = "go on with the same command and --helmbench-resume"
-            if self.overdrawn is not None:  # for want of a price
+            if self.settings.cache_mode is CacheMode.ONLY and not interrupted:
+                same = "what is not on record is asked for without --helmbench-cache=only"
+            elif self.overdrawn is not None:  # for want of a price
                 same = f"once the model has a price, {same}"
             stopped = f", {', '.join(self.stopped_models)} stopped" if self.stopped_models else ""
             self.goes_on = (
