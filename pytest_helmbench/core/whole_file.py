@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-__all__ = ["is_database", "put_in_place"]
+__all__ = ["is_database", "put_in_place", "try_place"]
 
 _DATABASE = b"SQLite format 3\0"
 
@@ -24,15 +24,33 @@ def put_in_place(path: Path, content: str | bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(data)
         return
-    if is_database(target):
-        raise FileExistsError(errno.EEXIST, "a database stands there", str(path))
-    made = target.with_name(f".{target.name}.{os.getpid()}")
+    _refuse_database(target)
+    made = _beside(target)
     try:
         made.write_bytes(data)
         made.replace(target)
     except BaseException:
         made.unlink(missing_ok=True)
         raise
+
+
+def try_place(path: Path) -> None:
+    """Do nothing where `put_in_place` can write a file; nothing is left there.
+
+    Raises:
+        OSError: It cannot.
+    """
+    target = path.resolve()
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if target.exists() and not target.is_file():
+        return  # a pipe may have no reader yet
+    _refuse_database(target)
+    made = _beside(target)
+    try:
+        made.touch()
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def is_database(path: Path) -> bool:
@@ -42,3 +60,12 @@ def is_database(path: Path) -> bool:
             return file.read(len(_DATABASE)) == _DATABASE
     except OSError:
         return False
+
+
+def _refuse_database(target: Path) -> None:
+    if is_database(target):
+        raise FileExistsError(errno.EEXIST, "a database stands there", str(target))
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shard import Shard
+from pytest_helmbench.engine.job import Target
 from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.pytest_side.gate_warnings import gate_warnings, refuse_unknown_gates
 from pytest_helmbench.reports.session_texts import (
@@ -24,7 +26,7 @@ from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.cost_estimate import PriceSpan, price_span
 from pytest_helmbench.session.plan import Plan, PlannedRun
 from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY
-from pytest_helmbench.session.targets import session_concurrency
+from pytest_helmbench.session.targets import calls_at_a_time, session_concurrency
 
 __all__ = ["Announcer", "plan_price", "run_price"]
 
@@ -46,10 +48,14 @@ class Announcer:
 
         Raises:
             pytest.UsageError: It may cost more than `helmbench_ask_above` and no budget is given,
-                or a gate is asked of cases that can have no score.
+                a gate is asked of cases that can have no score, or a report cannot be written.
         """
         coordinator = self._coordinator
         self._check_gates(plan)
+        if coordinator.settings.wants_reports and not plan.dry:
+            from pytest_helmbench.pytest_side.report_files import refuse_unwritable
+
+            refuse_unwritable(coordinator.settings)
         if plan.dry and coordinator.settings.resume and not coordinator.settings.dry_run:
             raise pytest.UsageError(
                 f"nothing can be resumed: {'; '.join(dict.fromkeys(run.why_not for run in plan.runs))}\n"
@@ -141,7 +147,8 @@ class Announcer:
         calls = PlannedCalls(0 if is_replay else left.calls + anchors, more=left.open_ended, fewer=fewer)
         bounds = budget_bounds(plan, self._coordinator.book.targets)
         places = () if is_replay else [place for run in plan.runs if run.usable for place in run.places]
-        line = announcement(models, plan.tests, calls, session_concurrency(settings), price, db, bounds)
+        at_a_time = calls_at_a_time(self._asked(plan), settings)
+        line = announcement(models, plan.tests, calls, at_a_time, price, db, bounds)
         lines = [line + places_text(places)]
         lines += gate_warnings(self._coordinator, plan)
         panels = dict.fromkeys(
@@ -154,6 +161,13 @@ class Announcer:
         ]
         lines += [f"helmbench: {run.model} is skipped: {run.why_not}" for run in plan.runs if not run.usable]
         return lines
+
+    def _asked(self, plan: Plan) -> Iterator[Target]:
+        """Yield what is asked by the runs that can be made; without judges that have nothing to judge."""
+        for run in plan.runs:
+            if run.usable:
+                target = self._coordinator.book.targets[run.key]
+                yield target if run.judge_calls else replace(target, judges=())
 
     def _check_gates(self, plan: Plan) -> None:
         """Refuse a gate that no run can pass, before anything is paid."""

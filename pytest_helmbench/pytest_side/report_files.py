@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.reports.session_reports import wanted_reports, write_reports
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.run_report import RunReport, run_report
+from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.store.fault import StoreError
 from pytest_helmbench.store.reading import damage_told
 
-__all__ = ["session_reports", "write_report_files"]
+__all__ = ["refuse_unwritable", "session_reports", "write_report_files"]
+
+
+def refuse_unwritable(settings: Settings) -> None:
+    """Do nothing where every report that is asked for can be written, as far as its folder tells.
+
+    Raises:
+        pytest.UsageError: One cannot.
+    """
+    for path, form in wanted_reports(settings).items():
+        if form.report is None:
+            continue
+        try:
+            try_place(path)
+        except OSError as error:
+            raise pytest.UsageError(
+                f"{path}: the report cannot be written: {error.strerror}; nothing was called\n"
+                "  hint: make its folder, or name another file"
+            ) from error
 
 
 def write_report_files(coordinator: Coordinator) -> None:

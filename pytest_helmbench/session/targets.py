@@ -22,7 +22,7 @@ from pytest_helmbench.gateway.reply_cache import CacheMode
 from pytest_helmbench.session.named_models import judge_options, named_models
 from pytest_helmbench.session.settings import DEFAULT_CONCURRENCY, LOCAL_CONCURRENCY, Settings, with_overrides
 
-__all__ = ["model_limits", "resolve_targets", "session_concurrency"]
+__all__ = ["calls_at_a_time", "model_limits", "resolve_targets", "session_concurrency"]
 
 
 _COMPLETION_TOKENS = 4_096
@@ -126,6 +126,16 @@ def _judge(entry: ModelEntry, settings: Settings, environ: Mapping[str, str]) ->
 def session_concurrency(settings: Settings) -> int:
     """Return how many calls may be in flight in the whole session; a shard has its share."""
     return settings.divided(settings.concurrency or DEFAULT_CONCURRENCY)
+
+
+def calls_at_a_time(targets: Iterable[Target], settings: Settings) -> int:
+    """Return how many calls can be in flight to what is asked: a local server takes fewer than the session."""
+    places: dict[str, int] = {}
+    for limits in model_limits(targets, settings).values():
+        place = limits.server or limits.model
+        places[place] = max(places.get(place, 0), limits.most)
+    most = session_concurrency(settings)
+    return min(most, sum(places.values())) or most
 
 
 def model_limits(targets: Iterable[Target], settings: Settings) -> dict[str, ModelLimits]:

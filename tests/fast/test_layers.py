@@ -123,6 +123,7 @@ _LATE = {
     ("archive_paths", "pytest_helmbench.benchmarks.archives"),
     ("trust", "tomllib"),
     ("session_end", "pytest_helmbench.pytest_side.report_files"),
+    ("announcement", "pytest_helmbench.pytest_side.report_files"),
     ("composition", "pytest_helmbench.pytest_side.job_end"),
     ("hand_written", "pytest_helmbench.benchmarks.python_tests.hooks"),
     ("clients", "openai"),

@@ -126,6 +126,7 @@ def test_models_of_one_local_server_are_asked_one_after_the_other(
     result = run_tree(pytester, mode, "--helmbench-models-file=benchmark/models.yml")
 
     result.assert_outcomes(passed=48)
+    result.stdout.fnmatch_lines(["helmbench: *48 calls (4 at a time)*"])
     assert most <= 4
     asked = [request.model for request in provider.requests]
     changes = sum(before != after for before, after in itertools.pairwise(asked))

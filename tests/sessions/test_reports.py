@@ -347,19 +347,25 @@ def test_a_session_that_is_interrupted_writes_its_page_with_what_there_is(
     assert 2 <= len(cells_of(page, "outcome")) <= 5
 
 
-def test_a_report_that_cannot_be_written_is_said_and_nothing_else_fails(pytester: pytest.Pytester) -> None:
+def test_a_report_that_cannot_be_written_is_refused_or_said_and_nothing_else_fails(
+    pytester: pytest.Pytester,
+) -> None:
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
-    pytester.makeconftest(
-        "import pathlib\ndef pytest_collection_finish():\n    pathlib.Path('gone').rmdir()\n"
-    )
-    pytester.mkdir("gone")
+    report = f"{pytester.path}/gone/report.md: the report cannot be written: No such file or directory"
 
-    result = run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-markdown=gone/report.md")
+    def gone_at(hook: str) -> pytest.RunResult:
+        pytester.makeconftest(f"import pathlib\ndef {hook}():\n    pathlib.Path('gone').rmdir()\n")
+        pytester.mkdir("gone")
+        return run_tree(pytester, "--helmbench-model=baseline/first", "--helmbench-markdown=gone/report.md")
+
+    refused = gone_at("pytest_collection_finish")
+    assert refused.ret == 4
+    refused.stderr.fnmatch_lines([f"*{report}; nothing was called"])
+    assert not (pytester.path / "helmbench.db").exists()
+    result = gone_at("pytest_runtest_teardown")
 
     assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        [f"{pytester.path}/gone/report.md: the report cannot be written: No such file or directory"]
-    )
+    result.stdout.fnmatch_lines([report])
 
 
 def test_a_report_says_what_must_be_known_before_it_is_believed(
