@@ -51,8 +51,8 @@ def command(path: Path) -> None:
     say(
         f"{len(contents)} files in {path}; {_IGNORED} in {ignore}",
         "next:",
-        f"  helmbench check {path}",
-        f"  pytest {path} --helmbench-model=baseline/lexical",
+        f"  helmbench check {shlex.quote(str(path))}",
+        f"  pytest {shlex.quote(str(path))} --helmbench-model=baseline/lexical",
         "  helmbench runs",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def run_pytest(wish: RunWish, places: Sequence[str], selection: Sequence[str] = 
     if wish.db is not None:
         arguments.append(f"--helmbench-db={wish.db}")
     arguments += wish.pytest_args
-    complain(f"helmbench: {excerpt(' '.join(['pytest', *arguments]), _SHOWN)}")
+    complain(f"helmbench: {excerpt(shlex.join(['pytest', *arguments]), _SHOWN)}")
     # Named by its entry point, the plugin also loads where autoload is switched off.
     return _exit_code([sys.executable, "-m", "pytest", "-p", "helmbench", *arguments])
 

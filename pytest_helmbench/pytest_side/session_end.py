@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator
 from typing import Any
 
@@ -151,7 +152,7 @@ class SessionEnd:
             return
         runs, db = tuple(coordinator.book.tallies), coordinator.book.db
         usual = self._config.rootpath / "helmbench.db"
-        rest = list(self._shown.lines(runs, "" if db == usual else f" --db={db}"))
+        rest = list(self._shown.lines(runs, "" if db == usual else f" --db={shlex.quote(str(db))}"))
         verbose = self._config.get_verbosity() > 0
         said = [*rest, *session_lines(coordinator, self._broken, verbose=verbose)]
         for title, lines in (("FAILURES", self._shown.in_short), ("helmbench", said)):

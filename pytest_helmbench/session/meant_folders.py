@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from pytest_helmbench.benchmarks.kind import SessionValues
@@ -39,7 +40,7 @@ def told_of_meant(name: str, folder: Path, settings: Settings) -> str:
     except UnreadableBenchmarkError as error:
         found = error.problems
     problems = [problem.text() for problem in found] or [
-        f"  hint: `helmbench check {name}` says what is wrong"
+        f"  hint: `helmbench check {shlex.quote(name)}` says what is wrong"
     ]
     what = "what stands there was meant as a benchmark, but cannot be read as one"
     return "\n".join((f"{name}: {what}", *problems))

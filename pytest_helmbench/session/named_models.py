@@ -6,6 +6,7 @@ has said the same, has named the file, or trusts the benchmark.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -160,7 +161,10 @@ def _refused(
     file: Path, options: list[tuple[StatedModel, Word, Word]], settings: Settings
 ) -> Iterator[Problem]:
     """Yield addresses and names of variables that a benchmark states, and the user has not."""
-    allows = f"if you want that, --helmbench-models-file={file} allows it, or helmbench_trusted of your own ini file"
+    allows = (
+        f"if you want that, --helmbench-models-file={shlex.quote(str(file))} allows it,"
+        " or helmbench_trusted of your own ini file"
+    )
     for stated, base_url, key_env in options:
         for name, why in refusals_of_stated(stated.entry.sampling.extra_body or {}):
             message = (

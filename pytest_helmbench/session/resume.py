@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +151,8 @@ def _refuse_words_of_a_benchmark(settings: Settings, before: Mapping[str, Any]) 
         raise ResumeError(
             f"{settings.db} stands in a benchmark, which does not decide where prompts and keys go:"
             f" {'; '.join(found)}\n"
-            f"  hint: where it is yours, name it: --helmbench-db={settings.db}; or give the options of the session"
+            f"  hint: where it is yours, name it: --helmbench-db={shlex.quote(str(settings.db))};"
+            " or give the options of the session"
         )
 
 

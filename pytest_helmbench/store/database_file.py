@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shlex
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -68,7 +69,8 @@ class FilePlace:
             raise StoreError(
                 self.path, f"{what}, and nothing could be saved beside it ({error})", hint
             ) from error
-        hint = f"all that was answered is in {beside}: go on with --helmbench-db={beside} --helmbench-resume"
+        again = f"--helmbench-db={shlex.quote(str(beside))} --helmbench-resume"
+        hint = f"all that was answered is in {beside}: go on with {again}"
         return opened, FilePlace(beside), StoreError(self.path, what, hint)
 
     def _free_path(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -54,7 +55,9 @@ class ReadPack:
         notes = [f"{len(rows)} rows ({by_family})"]
         broken = len(pack.broken) + bool(pack.problems)
         if broken:
-            notes.append(f"broken, not listed: {broken} (`helmbench check {pack.root}` says why)")
+            notes.append(
+                f"broken, not listed: {broken} (`helmbench check {shlex.quote(str(pack.root))}` says why)"
+            )
         records = [_record(pack, ref) for ref in pack.rows]
         return Listing(f"{pack.id} {pack.version}", _HEAD, _HEAD, rows, tuple(notes), records)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -74,7 +75,8 @@ class ReadTree:
         notes = [f"{counted(len(rows), 'scenario')}, {total} cases"]
         broken = dict.fromkeys(tree.broken.values())
         if broken:
-            notes.append(f"broken, not listed: {', '.join(broken)} (`helmbench check {tree.root}` says why)")
+            check = f"`helmbench check {shlex.quote(str(tree.root))}`"
+            notes.append(f"broken, not listed: {', '.join(broken)} ({check} says why)")
         return Listing(f"{tree.name} {tree.version}", _HEAD, _LEFT, rows, tuple(notes), records)
 
     def prompt(self, code: str, system_prompt: str | None) -> Prompt | None:
