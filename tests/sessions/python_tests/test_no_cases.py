@@ -59,7 +59,7 @@ def test_a_resumed_run_counts_them_once(pytester: pytest.Pytester, provider: Pro
     provider.answers(status=500, times=1)
 
     broken = run_own_tests(pytester, provider, "--helmbench-max-retries=0")
-    assert "1 of 3 cases are not judged" in broken.stdout.str()
+    assert "1 of 3 cases is not judged" in broken.stdout.str()
     assert rows(pytester.path / "helmbench.db", _RUNS) == [(3, 2, 0, 0, "partial", 2 / 3)]
 
     resumed = run_own_tests(pytester, provider, "--helmbench-resume")
