@@ -17,7 +17,7 @@ from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import LEAST_COMMON, RunComparison, compare_runs, not_comparable
 from pytest_helmbench.session.detectable import detectable_before, too_few_units
 from pytest_helmbench.session.gates import INCONCLUSIVE_PASSES
-from pytest_helmbench.session.run_addresses import Addressed, resolve, shown_session
+from pytest_helmbench.session.run_addresses import Addressed, RunAddressError, resolve, shown_session
 from pytest_helmbench.store.plans import RunFacts
 
 __all__ = [
@@ -168,7 +168,7 @@ class Baselines:
             planned: Key, name of the benchmark, model, and codes of the cases.
 
         Raises:
-            RunAddressError: An address cannot be read, or names no run.
+            RunAddressError: An address cannot be read, or names no run; `last` may name none.
             BaselineFileError: A baseline file cannot be read.
             BaselineError: A baseline is for a model that is not under test.
             StoreError: A results file cannot be read.
@@ -187,17 +187,22 @@ class Baselines:
             if address is None:
                 self._found[key] = f"no baseline is named for {model}"
                 continue
-            found = resolve(
-                address,
-                self._own,
-                self._start,
-                benchmarks={benchmark},
-                selected=codes,
-                shown="--helmbench-db",
-            )
             alone = runs_of[benchmark] == 1
             try:
+                found = resolve(
+                    address,
+                    self._own,
+                    self._start,
+                    benchmarks={benchmark},
+                    selected=codes,
+                    shown="--helmbench-db",
+                )
                 ref = partner(found, benchmark, model, alone=alone, explicit=explicit)
+            except RunAddressError as error:
+                # The first session of all has no last one, and makes it.
+                if not error.unknown or not address.strip().startswith("last"):
+                    raise
+                self._found[key] = str(error).partition("\n")[0]
             except PairError as error:
                 self._found[key] = str(error)
             else:

@@ -152,7 +152,7 @@ def test_running_text_of_replies_is_in_nothing_that_a_job_shows(
         for path in [*pytester.path.glob("r.*"), pytester.path / "summary.md"]
     }
     assert len(files) == 5
-    assert [name for name, text in files.items() if "Kowalska" in text or "555" in text] == []
+    assert [name for name, text in files.items() if "Kowalska" in text or "555-0182" in text] == []
     assert "Kowalska" not in result.stdout.str()
     assert ("(text of the reply)" in files["r.md"]) is ("type: length" not in rule)
     for form in ("json", "csv"):

@@ -174,10 +174,6 @@ def test_a_baseline_that_is_not_there_is_refused_before_anything_is_asked(
     _wrong_on(provider, ())
 
     for options, words in (
-        (
-            ("--helmbench-baseline=last",),
-            "*has no complete session*0 found*hint: run once without a baseline*",
-        ),
         (("--helmbench-baseline=999",), "*helmbench.db: there is no such database*"),
         (("--helmbench-baseline=nowhere.json",), "*nowhere.json: the baseline cannot be read: No such file*"),
         (
@@ -190,7 +186,9 @@ def test_a_baseline_that_is_not_there_is_refused_before_anything_is_asked(
         assert refused.ret == _USAGE
         assert fnmatch(refused.stderr.str(), words)
     assert not provider.requests
-    run_tree(pytester, "--tb=no", url=provider.url)
+    first = run_tree(pytester, "--tb=no", "--helmbench-baseline=last", url=provider.url)
+    assert first.ret == _FAILED, "it makes what the next one is held against"
+    first.stdout.fnmatch_lines(["helmbench: warning: test/good has no baseline, so that gate cannot hold:*"])
     unknown = run_tree(pytester, "--tb=no", "--helmbench-baseline=999", url=provider.url)
     assert unknown.ret == _USAGE
     assert fnmatch(unknown.stderr.str(), "*helmbench.db has no run 999*it has 1 to 1*")
