@@ -200,7 +200,7 @@ class Baselines:
                 ref = partner(found, benchmark, model, alone=alone, explicit=explicit)
             except RunAddressError as error:
                 # The first session of all has no last one, and makes it.
-                if not error.unknown or not address.strip().startswith("last"):
+                if not address.strip().startswith("last"):
                     raise
                 self._found[key] = str(error).partition("\n")[0]
             except PairError as error:

@@ -66,7 +66,7 @@ def test_survivors_of_the_collector_are_set_aside_where_all_items_are_cases(
     assert "sets aside: False" in run_tree(pytester, "test_own.py", url=provider.url).outlines
 
 
-@pytest.mark.parametrize(("waits", "bound"), [(True, 2_000), (False, 1_500)])
+@pytest.mark.parametrize(("waits", "bound"), [(True, 3_000), (False, 1_500)])
 def test_one_more_case_costs_as_many_calls_whatever_their_number(
     pytester: pytest.Pytester,
     provider: Provider,
@@ -103,4 +103,4 @@ def test_one_more_case_costs_as_many_calls_whatever_their_number(
     assert len(each) == 97  # the first and the last case are pytest's
     first, last = median(each[:30]), median(each[-30:])  # the clock has its part in some of them
     assert last == pytest.approx(first, rel=0.02)
-    assert last < bound  # 1,410 and 938 were seen alone, 1,766 behind other tests
+    assert last < bound  # 1,410 and 938 were seen alone, up to 2,507 behind other tests

@@ -307,10 +307,11 @@ def test_no_report_stands_in_the_place_of_a_results_file(
     write_tree(pytester.path / "benchmark", {"P1-B1-S1": category("RISK")})
     run_tree(pytester, url=provider.url)
     result = run_tree(pytester, f"{option}=helmbench.db", url=provider.url)
-    result.stdout.fnmatch_lines(["*helmbench.db: the report cannot be written: a database stands there"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "a database stands there" in result.stderr.str()
     code, _, said = captured(capsys, "export", "last", "--format", "json", "-o", "helmbench.db")
     assert (code, "helmbench.db: cannot be written: a database stands there" in said) == (2, True)
-    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results") == [(2,)]
+    assert rows(pytester.path / "helmbench.db", "SELECT count(*) FROM results") == [(1,)]
 
 
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
