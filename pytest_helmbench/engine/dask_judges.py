@@ -38,9 +38,9 @@ def dask_judges(places: JudgePlaces) -> OpenedJudges:
     Raises:
         HelmbenchError: Nobody answers.
     """
-    logging.getLogger("distributed").setLevel(
-        logging.ERROR
-    )  # it writes into pytest's lines whoever comes and goes
+    # It writes into pytest's lines whoever comes and goes, and its client tracebacks of a scheduler that has gone.
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     cluster: _OwnCluster | None = None
     address, security = places.target, None
     if places.kind is JudgeKind.DASK_LOCAL:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ScenarioItem", "scenario_items", "scenario_key"]
 
 _MOST_LINES = 50
+_NAMED = 3
 _SUMMED = ("cost_usd", "prompt_tokens", "completion_tokens")
 _WORDS = {Verdict.ERROR: "are errors", Verdict.FAILED: "failed", Verdict.SKIPPED: "skipped"}
 
@@ -70,6 +71,7 @@ class ScenarioItem(pytest.Item):
         self._left: Sequence[CaseJob] | None = None
         self._counts: Counter[Verdict] = Counter()
         self._lines: dict[Verdict, list[str]] = {Verdict.ERROR: [], Verdict.FAILED: [], Verdict.SKIPPED: []}
+        self._codes: dict[Verdict, list[str]] = {verdict: [] for verdict in self._lines}
         self._wrong = 0
         self._weight = 0
         self._sums: dict[str, float | None] = dict.fromkeys(_SUMMED, 0)
@@ -102,6 +104,7 @@ class ScenarioItem(pytest.Item):
         for verdict in (Verdict.ERROR, Verdict.SKIPPED):
             self._counts[verdict] = 0
             self._lines[verdict].clear()
+            self._codes[verdict].clear()
         ends_at_first = self.config.getoption("maxfail", 0) == 1
         for job in jobs:
             outcome = self._plugin.obtain_of(self, job)
@@ -173,6 +176,7 @@ class ScenarioItem(pytest.Item):
             )
         headline = text.partition("\n")[0]
         lines.append(f"  {job.name}: {headline}")
+        self._codes[verdict].append(job.code)
 
     def _properties(self) -> list[tuple[str, object]]:
         counts = {"cases": len(self.jobs), **{str(verdict): self._counts[verdict] for verdict in Verdict}}
@@ -183,7 +187,10 @@ class ScenarioItem(pytest.Item):
         """Return how many cases have these verdicts, and which they are."""
         counts = {**self._counts, Verdict.FAILED: self._wrong}
         said = [f"{counts[verdict]} {_WORDS[verdict]}" for verdict in verdicts if counts.get(verdict)]
-        lines = [f"of {len(self.jobs)} cases {', '.join(said)}"]
+        codes = [code for verdict in verdicts for code in self._codes[verdict]]
+        more = sum(counts.get(verdict, 0) for verdict in verdicts) > _NAMED
+        named = ", ".join([*codes[:_NAMED], *(["…"] if more else [])])
+        lines = [f"of {len(self.jobs)} cases {', '.join(said)}: {named}"]
         for verdict in verdicts:
             lines += self._lines[verdict]
             left_out = counts.get(verdict, 0) - len(self._lines[verdict])

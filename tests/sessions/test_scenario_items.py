@@ -50,7 +50,7 @@ def test_items_stand_for_scenarios_and_the_record_for_cases(
     assert _verdicts(pytester) == {"passed": 5, "failed": 2, "error": 2}
     result.stdout.fnmatch_lines_random(
         [
-            "of 4 cases 1 are errors, 2 failed",
+            "of 4 cases 1 are errors, 2 failed: P1-B1-S1-C1-PT3, P1-B1-S1-C1-PT*",
             "  P1-B1-S1-C1-PT3*: the provider answered 400*",
             "  P1-B1-S1-C1-PT4*: expected RISK, observed CALM",
         ]
