@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from pytest_helmbench.cli.at_hand import kept_values
 from pytest_helmbench.cli.output import CommandError, complain, no_db_option, say, write_file
 from pytest_helmbench.cli.project import Project
 from pytest_helmbench.core.problem import HelmbenchError
-from pytest_helmbench.core.whole_file import is_database
+from pytest_helmbench.core.whole_file import try_place
 from pytest_helmbench.reports.junit import junit_report
 from pytest_helmbench.reports.score_lines import gate_lines, score_lines
 from pytest_helmbench.session.gates import GateReport
@@ -97,18 +96,15 @@ def _check_junitxml(path: Path, out: Path) -> None:
     Raises:
         CommandError: With what is wrong.
     """
-    if path.is_dir():
-        raise CommandError(f"{path} is a folder\n  hint: name a file in it for --junitxml")
-    if path.resolve() == out.resolve() or is_database(path):
-        raise CommandError(f"{path} is a results file\n  hint: name another file for --junitxml")
+    if path.resolve() == out.resolve():
+        raise CommandError(f"{path} is the merged results file\n  hint: name another file for --junitxml")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        try_place(path)
     except OSError as error:
         raise CommandError(
-            f"{path}: cannot be written: {error.strerror}\n  hint: name another file"
+            f"{path}: cannot be written: {error.strerror}\n  hint: name another file for --junitxml"
         ) from error
-    if not os.access(path.parent, os.W_OK):
-        raise CommandError(f"{path.parent} cannot be written to\n  hint: name another folder for --junitxml")
 
 
 def _totals(merged: MergedShards, paths: tuple[Path, ...]) -> list[str]:

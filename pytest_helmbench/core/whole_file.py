@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["is_database", "put_in_place", "try_place"]
+__all__ = ["put_in_place", "try_place"]
 
 _DATABASE = b"SQLite format 3\0"
 
@@ -53,17 +54,12 @@ def try_place(path: Path) -> None:
         made.unlink(missing_ok=True)
 
 
-def is_database(path: Path) -> bool:
-    """Return whether a file is an SQLite database, as results files are; False where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_DATABASE)) == _DATABASE
-    except OSError:
-        return False
-
-
 def _refuse_database(target: Path) -> None:
-    if is_database(target):
+    """Raise for an SQLite database, as results files are; what cannot be read is taken for none."""
+    found = b""
+    with suppress(OSError), target.open("rb") as file:
+        found = file.read(len(_DATABASE))
+    if found == _DATABASE:
         raise FileExistsError(errno.EEXIST, "a database stands there", str(target))
 
 

@@ -25,9 +25,7 @@ _ENDING = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIG
 """The signals, with what nobody else has taken them for."""
 
 _ONE_STROKE_S = 0.5  # whoever ends a group of processes may send several signals, to several of them, at once
-_PASSED_ON_S = (
-    0.1  # within which a parent passes on what the terminal has sent to both; no second stroke is so fast
-)
+_PASSED_ON_S = 0.1  # a parent passes on what the terminal has sent to both; no second stroke is so fast
 _UNHEARD_S = 2.0  # after so long somebody has caught the exception, and the next signal raises it again
 _LOOK_S = 0.4
 _ORDERLY_END_S = 1.0

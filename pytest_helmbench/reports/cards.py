@@ -23,6 +23,7 @@ __all__ = [
     "case_card",
     "case_record",
     "evaluation_record",
+    "evaluation_texts",
     "indented",
     "prompt_lines",
     "run_card",
@@ -234,6 +235,13 @@ def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str
     if not with_text:
         return record
     return record | {"observed": full_observed(evaluation), "justification": evaluation.justification}
+
+
+def evaluation_texts(row: ResultRow) -> list[tuple[str, str]]:
+    """Return what was observed in running text, then the judge's words, of each criterion with its title."""
+    observed = [(f"observed {one.criterion}".strip(), one.observed_text) for one in row.evaluations]
+    judged = [(f"judge {one.criterion}".strip(), one.justification) for one in row.evaluations]
+    return [(title, text) for title, text in (*observed, *judged) if text]
 
 
 def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_helmbench.core.kind_words import OwnSection
 from pytest_helmbench.core.light_dataclass import dataclass
-from pytest_helmbench.reports.cards import prompt_lines
+from pytest_helmbench.reports.cards import evaluation_texts, prompt_lines
 from pytest_helmbench.reports.cautions import cautions
 from pytest_helmbench.reports.comparison_markdown import comparison_section
 from pytest_helmbench.reports.cost_rows import COST_HEAD, cost_cells
@@ -296,16 +296,7 @@ def _texts(row: ResultRow) -> Iterator[str]:
     texts = [] if row.request is None else [("prompt", "\n".join(prompt_lines(row.request)))]
     texts += [("reply", row.reply)] if row.reply is not None else []
     texts += [] if row.words is None else row.words.texts
-    texts += [
-        (f"observed {item.criterion}".strip(), item.observed_text)
-        for item in row.evaluations
-        if item.observed_text
-    ]
-    texts += [
-        (f"judge {item.criterion}".strip(), item.justification)
-        for item in row.evaluations
-        if item.justification
-    ]
+    texts += evaluation_texts(row)
     for title, text in texts:
         yield from ("", plain(title), "", *fenced(text, _TEXT_LIMIT))
 

@@ -235,7 +235,7 @@ def test_files_that_do_not_belong_together_are_refused_by_name_and_nothing_is_wr
     assert f"{two} is one of the shards" in refused(one, two, "-o", two, "--force")
     for name in (str(one), "m.db", "there.db/r.xml"):
         stderr = refused(one, two, *to, f"--junitxml={name}")
-        assert f"{name} is a results file" in stderr or f"{name}: cannot be written" in stderr
+        assert f"{name} is the merged results file" in stderr or f"{name}: cannot be written: " in stderr
     assert "there is no such file" in refused(one, "none.db", *to)
     assert f"{root}: it is no file" in refused(one, root, *to)
     assert "bare.db: it holds no run\n  hint: what a killed session has written is in bare.db-wal" in refused(

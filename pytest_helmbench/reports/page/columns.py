@@ -19,6 +19,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Event
 from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.core.shown_texts import ShownTexts
+from pytest_helmbench.reports.cards import evaluation_texts
 from pytest_helmbench.reports.page.parts import Flip
 from pytest_helmbench.reports.page.steps import step_rows, step_texts
 from pytest_helmbench.session.run_report import RunReport
@@ -302,16 +303,7 @@ def _texts(row: ResultRow, steps: Sequence[Event]) -> dict[str, object]:
     if row.reply is not None:
         found["r"] = scrub(row.reply)
     words = [] if row.words is None else [[title, scrub(text)] for title, text in row.words.texts]
-    words += [
-        [f"observed {scrub(one.criterion)}".strip(), scrub(one.observed_text)]
-        for one in row.evaluations
-        if one.observed_text
-    ]
-    words += [
-        [f"judge {scrub(one.criterion)}".strip(), scrub(one.justification)]
-        for one in row.evaluations
-        if one.justification
-    ]
+    words += [[scrub(title), scrub(text)] for title, text in evaluation_texts(row)]
     words += step_texts(steps)
     if words:
         found["w"] = words
