@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.recorded import database_of, run_of
 from pytest_helmbench.core.at_risk import at_risk
 from pytest_helmbench.core.codes import CaseCode, Selection
+from pytest_helmbench.core.outcome import Parse, Verdict
 from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.cards import case_card, case_record, run_card, run_record
 from pytest_helmbench.reports.paired_tables import repetitions_sentence
@@ -37,7 +38,11 @@ from pytest_helmbench.store.run_queries import RunDetail
 
 __all__ = ["command"]
 
-_OUTCOMES = {"failed": ("failed",), "errors": ("error", "skipped")}
+_LISTED: dict[str, Callable[[ResultRow], bool]] = {
+    "failed": lambda row: row.outcome == Verdict.FAILED,
+    "errors": lambda row: row.outcome in (Verdict.ERROR, Verdict.SKIPPED),
+    "unsure": lambda row: any(evaluation.parse == Parse.UNSURE for evaluation in row.evaluations),
+}
 
 
 @click.command("show")
@@ -67,6 +72,12 @@ _OUTCOMES = {"failed": ("failed",), "errors": ("error", "skipped")}
     "listed",
     flag_value="errors",
     help="List the cases that were never judged: errors and skips.",
+)
+@click.option(
+    "--unsure",
+    "listed",
+    flag_value="unsure",
+    help="List the cases whose words decide nothing: a person or a marking model has to read them.",
 )
 @db_option
 @as_json_option
@@ -98,7 +109,7 @@ def command(
         _show_flaky(path, detail, code, as_json=as_json)
         return
     if listed is not None:
-        _show_outcomes(path, detail, code, _OUTCOMES[listed], as_json=as_json)
+        _show_listed(path, detail, code, _LISTED[listed], as_json=as_json)
         return
     if code is None:
         _show_run(path, detail, as_json=as_json)
@@ -212,15 +223,15 @@ def _show_below(path: Path, detail: RunDetail, code: str, *, as_json: bool) -> N
     _say_verdicts([row for row in results(path, detail.summary.id) if row.code in chosen], as_json=as_json)
 
 
-def _show_outcomes(
-    path: Path, detail: RunDetail, code: str | None, wanted: Sequence[str], *, as_json: bool
+def _show_listed(
+    path: Path, detail: RunDetail, code: str | None, wanted: Callable[[ResultRow], bool], *, as_json: bool
 ) -> None:
-    """List the cases with one of these outcomes, all or those below a code, the most severe first."""
+    """List the cases that are wanted, all or those below a code, the most severe first."""
     selection = None if code is None else Selection.parse(code)
     rows = [
         row
         for row in results(path, detail.summary.id)
-        if row.outcome in wanted
+        if wanted(row)
         and (
             selection is None
             or ((own := CaseCode.parse(row.code)) is not None and selection.matches(own.parts()))

@@ -84,6 +84,8 @@ def _details(evaluation: Evaluation) -> list[str]:
     lines = [f"  rule: {rule} ({evaluation.rule_hash})"]
     if evaluation.reason is not None:
         lines.append(f"  reason: {evaluation.reason}")
+    if evaluation.parse is not None and evaluation.parse.doubt is not None:
+        lines.append(f"  verdict: {evaluation.parse.doubt}")
     return [
         *lines,
         f"  expected: {quoted(evaluation.expected)}",

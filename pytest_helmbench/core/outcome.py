@@ -48,11 +48,23 @@ class Verdict(StrEnum):
 
 
 class Parse(StrEnum):
-    """How JSON was found in a reply; or that a verdict on its words is no more than a guess."""
+    """How JSON was found in a reply; or that a verdict rests on words that may be meant otherwise."""
 
     STRICT = "strict"
     RECOVERED = "recovered"
     GUESSED = "guessed"
+    UNSURE = "unsure"
+
+    @property
+    def doubt(self) -> str | None:
+        """What a person has to know of the verdict; None where a rule has read what it needs."""
+        return _DOUBTS.get(self.value)
+
+
+_DOUBTS = {
+    "guessed": "a guess from the words of the reply",
+    "unsure": "unsure, nothing in the reply decides",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +146,7 @@ class Evaluation:
         credit: In [0, 1].
         reason: Why it is wrong, when its form is (`invalid_json`, `schema_violation`, `refusal`,
             `truncated`, `empty`); None otherwise.
-        parse: How JSON was found, or that the verdict is guessed from words; None where neither is so.
+        parse: How JSON was found, or that words decided and may be meant otherwise; None where neither is so.
         expected: For people: what passes.
         observed: For people: what came, cut to 200 characters; `HIDDEN_TEXT` where that is running text of the reply.
         justification: The judge's; None for field rules.

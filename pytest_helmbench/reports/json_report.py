@@ -114,6 +114,8 @@ def _run(report: RunReport, *, with_text: bool) -> dict[str, object]:
             "form_faults": counts.form_faults,
             "json_strict": counts.parses[Parse.STRICT],
             "json_recovered": counts.parses[Parse.RECOVERED],
+            "guessed": counts.parses[Parse.GUESSED],
+            "unsure": counts.parses[Parse.UNSURE],
             "neutral_wrong": counts.neutral_wrong,
         },
         "failures": [_failure(failure, report.columns, with_text=with_text) for failure in report.failures],

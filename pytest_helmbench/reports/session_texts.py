@@ -194,6 +194,20 @@ def resumed_tables(whole: Mapping[str, RunCounts], now: Mapping[str, RunCounts])
     return ["the whole run:", *model_table(whole), "this session:", *model_table(part)]
 
 
+def unsure_line(model: str, row: RunCounts) -> str:
+    """Return how many verdicts the words of a reply do not decide, and what the pass rate could be by them."""
+    unsure, passed = row.parses[Parse.UNSURE], row.verdicts[Verdict.PASSED]
+    least, most = (
+        100 * count / row.judged
+        for count in (passed - row.unsure_passed, passed - row.unsure_passed + unsure)
+    )
+    return (
+        f"{model}: {_count(unsure, 'verdict')} unsure, since nothing in the reply decides: {least:.1f} to {most:.1f} %"
+        " of the cases pass; helmbench show RUN --unsure lists them,"
+        " --helmbench-marking-model=ID has a model read them"
+    )
+
+
 def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
     """Return what must be known to read the table: recovered replies, faults of form, neutral rows, other models."""
     lines = []
@@ -210,6 +224,8 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
                 f"{model}: {_count(guessed, 'verdict')} guessed from the words of the reply;"
                 " --helmbench-marking-model=ID has a model read them"
             )
+        if row.parses[Parse.UNSURE]:
+            lines.append(unsure_line(model, row))
         readable = row.judged - row.form_faults
         if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
             passed = row.verdicts[Verdict.PASSED]

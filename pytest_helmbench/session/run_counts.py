@@ -35,7 +35,8 @@ class RunCounts:
         verdicts: Cases by verdict.
         reasons: Errors and skips by reason.
         skips: Skipped cases by what was said of them.
-        parses: How the JSON of replies was read.
+        parses: How the JSON of replies was read, and verdicts on words that may be meant otherwise.
+        unsure_passed: Of the unsure verdicts, passes.
         form_faults: Judged cases that fell for the form of their reply.
         in_process: Judged cases whose verdict what was judged might have forged.
         neutral_wrong: Failed cases that scores ignore.
@@ -58,6 +59,7 @@ class RunCounts:
     skips: Counter[str] = field(default_factory=Counter)
     parses: Counter[Parse] = field(default_factory=Counter)
     from_record: Counter[Verdict] = field(default_factory=Counter)
+    unsure_passed: int = 0
     form_faults: int = 0
     in_process: int = 0
     neutral_wrong: int = 0
@@ -85,6 +87,7 @@ class RunCounts:
             total.from_record.update(part.from_record)
             total.parses.update(part.parses)
             total.calls.update(part.calls)
+            total.unsure_passed += part.unsure_passed
             total.form_faults += part.form_faults
             total.in_process += part.in_process
             total.neutral_wrong += part.neutral_wrong
@@ -169,6 +172,7 @@ class RunCounts:
             return
         self.from_record[outcome.verdict] += record.from_record
         self.parses.update(part.parse for part in outcome.evaluations if part.parse is not None)
+        self.unsure_passed += sum(part.parse is Parse.UNSURE and part.passed for part in outcome.evaluations)
         self.in_process += any(part.in_process for part in outcome.evaluations)
         self._add(outcome.verdict, outcome.reason, 1, neutral=record.neutral)
         if outcome.judged and not record.neutral:
@@ -183,6 +187,7 @@ class RunCounts:
         for alike in found.results:
             self._add(Verdict(alike.outcome), alike.reason, alike.rows, neutral=alike.neutral)
         self.parses.update({Parse(parse): rows for parse, rows in found.parses.items()})
+        self.unsure_passed += found.unsure_passed
         self.in_process += found.in_process
 
     def take_back(self, outcome: Outcome) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from commands import run_command
 from packed import answer_rows, asked_rows, free, short
@@ -109,3 +111,30 @@ def test_without_a_marking_model_guesses_are_counted_and_failures_say_what_they_
     assert "F1" not in result.stdout.str()
     (grounds,) = [said for code, _, said in rows(pytester.path / "hidden.db", _GROUNDS) if code == "wrong"]
     assert "rejected: entry 1, F1 1.00" in grounds
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_verdicts_that_no_words_decide_are_told_apart_with_the_bounds_of_the_pass_rate(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    replies = {"bare": "8", "guess": "It has six.", "names": "Lots of them.", "pair": "Seven, eight or nine."}
+    write_pack(pytester.path / "benchmark", [short(name) for name in replies])
+    answer_rows(provider, replies)
+    result = run_tree(pytester, workers, url=provider.url)
+    result.assert_outcomes(passed=1, failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*  verdict: unsure, nothing in the reply decides",
+            "*test/good: 1 verdict guessed from the words of the reply;*",
+            "*test/good: 2 verdicts unsure, since nothing in the reply decides: 25.0 to 75.0 % of the cases pass;*",
+        ]
+    )
+    parses = dict(rows(pytester.path / "helmbench.db", _GROUNDS.replace(", justification", "")))
+    assert parses == {"bare": None, "guess": "guessed", "names": "unsure", "pair": "unsure"}
+    listed = run_command(pytester, "show", "last", "--unsure", "--json").stdout.str()
+    assert sorted(row["code"] for row in json.loads(listed)) == ["names", "pair"]
+    report = json.loads(run_command(pytester, "report", "--format=json").stdout.str())
+    judging = report["runs"][0]["judging"]
+    assert (judging["guessed"], judging["unsure"]) == (1, 2)
+    card = run_command(pytester, "show", "last", "names").stdout
+    card.fnmatch_lines(["  verdict   unsure, nothing in the reply decides"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from text_rows import evaluate_answer
 
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, Sureness
 
 _BEES = "How much honey does a hive give?"
 _HONEY = ("The hive gives about twenty kilograms per year",)
@@ -105,6 +105,21 @@ def test_a_name_in_another_role_is_not_the_answer() -> None:
 def test_what_begins_with_an_entry_and_goes_on_is_sure(reply: str, passed: bool, certain: bool) -> None:
     one = found("What can snails do?", ("Snails cannot fly",), reply, "Some snails fly")
     assert (one.passed, one.certain) == (passed, certain)
+
+
+@pytest.mark.parametrize(
+    ("reply", "sureness"),
+    [
+        ("No, they eat nothing at all once they are grown up.", Sureness.GUESSED),
+        ("Most of them are drawn to lamps.", Sureness.UNSURE),
+        ("Adult moths chew holes in clothes, day and night.", Sureness.GUESSED),
+    ],
+)
+def test_a_failure_is_unsure_where_a_reply_meets_and_denies_no_entry(reply: str, sureness: Sureness) -> None:
+    one = found(
+        "Do adult moths eat clothes?", ("Yes, they do eat them",), reply, "Adult moths chew holes in clothes"
+    )
+    assert (one.passed, one.sureness) == (False, sureness)
 
 
 def test_a_number_far_from_the_entrys_in_its_own_words_is_surely_wrong() -> None:

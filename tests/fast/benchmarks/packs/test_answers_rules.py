@@ -8,7 +8,7 @@ import pytest
 from text_rows import evaluate_answer
 
 from pytest_helmbench.benchmarks.packs.families.registry import FAMILY_NAMES, family_named
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, Sureness
 from pytest_helmbench.benchmarks.packs.families.text.text_family import TextFamily
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
@@ -74,15 +74,15 @@ def test_a_choice_is_reported_with_the_words_it_rests_on(
         ),
         (
             short("It is the blue one.", "blue"),
-            AnswerFinding(True, "answer_span", 0, statement="It is the blue one.", certain=False),
+            AnswerFinding(True, "answer_span", 0, statement="It is the blue one.", sureness=Sureness.GUESSED),
         ),
         (
             short("blue or red", "blue"),
-            AnswerFinding(False, statement="blue or red", reason="several", certain=False),
+            AnswerFinding(False, statement="blue or red", reason="several", sureness=Sureness.UNSURE),
         ),
         (
             short("Which one?", "one"),
-            AnswerFinding(False, statement="Which one?", reason="echo", certain=False),
+            AnswerFinding(False, statement="Which one?", reason="echo", sureness=Sureness.GUESSED),
         ),
         (short("", "one"), AnswerFinding(False, reason="empty")),
         (short("<think>one", "one"), AnswerFinding(False, reason="empty")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from text_rows import evaluate_answer
 
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, Sureness
 
 _POET = "Who wrote the poem?", "Anna van der Berg"
 _SEA = "Which desert is the driest?", "Atacama Desert"
@@ -18,6 +18,9 @@ _SHARE = "What is 15% of 240?", "36"
 _EGG = "A dozen eggs cost $3.60. What is the price of one?", "$0.30"
 _LEFT = "Tom has 12 nuts and gives 5 to Ann. How many are left?", "7"
 _FROST = "Is salt classified as a metal?", "no"
+_MOONS = "How many moons does Mars have?", "2"
+_PEAR = "Would a pear sink in water?", "no"
+_GAMES = "Where were the Games of 2016?", "Rio de Janeiro"
 _ROSE = "Does ice float on water?", "yes"
 
 
@@ -373,3 +376,23 @@ _SANG = "Who sang the title song?", "Anna Holm"
 )
 def test_statements_as_models_put_them(row: tuple[str, str], reply: str, passed: bool) -> None:
     assert found(*row, reply).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "sureness"),
+    [
+        (_MOONS, "Phobos and Deimos, and no other ones.", Sureness.UNSURE),
+        (_MOONS, "It has seven of them.", Sureness.GUESSED),
+        (_MOONS, "7", Sureness.CERTAIN),
+        (_PEAR, "A pear dropped in water would float.", Sureness.UNSURE),
+        (_PEAR, "Yes, a pear sinks at once.", Sureness.GUESSED),
+        (_TEAM, "Those who once played the Bergen side.", Sureness.UNSURE),
+        (_GAMES, "They were in London.", Sureness.GUESSED),
+        (("Who won?", "Derby"), "Derby or Leeds.", Sureness.UNSURE),
+        (_HEIGHT, "104.58", Sureness.UNSURE),
+    ],
+)
+def test_a_failure_is_unsure_where_the_reply_may_say_the_answer_all_the_same(
+    row: tuple[str, str], reply: str, sureness: Sureness
+) -> None:
+    assert found(*row, reply).sureness is sureness

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import yaml
 from paths import DATA
 from text_rows import evaluate_answer
 
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, Sureness
 from pytest_helmbench.benchmarks.packs.task import ConfigError
 
 _DATA = DATA
@@ -65,23 +66,23 @@ def test_habits_of_models_are_read_as_a_person_reads_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "replies", "certain", "misjudged"),
+    ("table", "replies", "certain", "misjudged", "sure"),
     [
-        ("free_response_habits", 66, 16, 2),
-        ("free_response_unseen", 104, 34, 7),
-        ("free_response_unseen_2", 27, 5, 2),
-        ("free_response_unseen_3", 191, 0, 10),
-        ("free_response_unseen_4", 66, 0, 0),
-        ("free_response_unseen_5", 66, 0, 4),
-        ("free_response_unseen_6", 66, 0, 4),
-        ("free_response_unseen_7", 126, 0, 17),
-        ("free_response_unseen_8", 66, 0, 5),
-        ("free_response_unseen_9", 66, 0, 1),
-        ("free_response_unseen_10", 66, 0, 6),
+        ("free_response_habits", 66, 16, 2, 2),
+        ("free_response_unseen", 104, 34, 7, 5),
+        ("free_response_unseen_2", 27, 5, 2, 2),
+        ("free_response_unseen_3", 191, 0, 10, 0),
+        ("free_response_unseen_4", 66, 0, 0, 0),
+        ("free_response_unseen_5", 66, 0, 4, 0),
+        ("free_response_unseen_6", 66, 0, 4, 1),
+        ("free_response_unseen_7", 126, 0, 17, 2),
+        ("free_response_unseen_8", 66, 0, 5, 4),
+        ("free_response_unseen_9", 66, 0, 1, 0),
+        ("free_response_unseen_10", 66, 0, 6, 1),
     ],
 )
 def test_what_words_alone_say_for_certain_about_free_answers_is_right(
-    table: str, replies: int, certain: int, misjudged: int
+    table: str, replies: int, certain: int, misjudged: int, sure: int
 ) -> None:
     """All else a marking model reads, where there is one: see tests/sessions/packs/test_read_replies.py."""
     rows = [(group, *row) for group in groups(table) for row in group["replies"]]
@@ -92,33 +93,35 @@ def test_what_words_alone_say_for_certain_about_free_answers_is_right(
     assert len(found) >= replies
     assert [finding for person, finding in found if finding.certain and finding.passed is not person] == []
     assert sum(finding.certain for _, finding in found) >= certain
-    assert sum(finding.passed is not person for person, finding in found) <= misjudged
+    _assert_misjudged(found, misjudged, sure)
 
 
 # Misjudged by words alone, of the replies that a person can tell; before the rules had seen them 53, 42, 10, 52,
 # 13, 26, 39, 11, 9, 10, 13, 42, 10 and 40.
 @pytest.mark.parametrize(
-    ("table", "replies", "misjudged"),
+    ("table", "replies", "misjudged", "sure"),
     [
-        ("short_answer_unseen", 289, 3),
-        ("short_answer_unseen_2", 185, 5),
-        ("short_answer_unseen_3", 93, 0),
-        ("short_answer_unseen_4", 294, 4),
-        ("short_answer_unseen_5", 78, 4),
-        ("short_answer_unseen_6", 192, 0),
-        ("short_answer_unseen_7", 192, 11),
-        ("short_answer_unseen_8", 189, 0),
-        ("short_answer_unseen_9", 189, 0),
-        ("short_answer_unseen_10", 189, 2),
-        ("short_answer_unseen_11", 189, 4),
-        ("short_answer_unseen_12", 421, 15),
-        ("short_answer_unseen_13", 200, 0),
-        ("short_answer_unseen_14", 200, 7),
-        ("short_answer_unseen_15", 200, 22),
-        ("short_answer_invented", 933, 26),
+        ("short_answer_unseen", 289, 3, 1),
+        ("short_answer_unseen_2", 185, 5, 3),
+        ("short_answer_unseen_3", 93, 0, 0),
+        ("short_answer_unseen_4", 294, 4, 4),
+        ("short_answer_unseen_5", 78, 4, 1),
+        ("short_answer_unseen_6", 192, 0, 0),
+        ("short_answer_unseen_7", 192, 11, 6),
+        ("short_answer_unseen_8", 189, 0, 0),
+        ("short_answer_unseen_9", 189, 0, 0),
+        ("short_answer_unseen_10", 189, 2, 2),
+        ("short_answer_unseen_11", 189, 4, 0),
+        ("short_answer_unseen_12", 421, 15, 7),
+        ("short_answer_unseen_13", 200, 0, 0),
+        ("short_answer_unseen_14", 200, 7, 4),
+        ("short_answer_unseen_15", 200, 22, 4),
+        ("short_answer_invented", 933, 26, 99),
     ],
 )
-def test_no_verdict_on_a_short_answer_is_certain_and_wrong(table: str, replies: int, misjudged: int) -> None:
+def test_no_verdict_on_a_short_answer_is_certain_and_wrong(
+    table: str, replies: int, misjudged: int, sure: int
+) -> None:
     """What words do not say for certain a marking model reads, where there is one."""
     found = [
         (reply, person, evaluate_answer("short_answer", group["input"], group["eval"], reply, parity=False))
@@ -131,7 +134,15 @@ def test_no_verdict_on_a_short_answer_is_certain_and_wrong(table: str, replies: 
     told = [(person, finding) for _, person, finding in found if person is not None]
     assert len(told) == replies
     assert sum(finding.certain for _, finding in told) >= replies // 25
-    assert sum(finding.passed is not person for person, finding in told) <= misjudged
+    _assert_misjudged(told, misjudged, sure)
+    assert sum(finding.sureness is Sureness.UNSURE for _, finding in told) <= 0.3 * replies
+
+
+def _assert_misjudged(told: Sequence[tuple[bool, AnswerFinding]], misjudged: int, sure: int) -> None:
+    """Hold verdicts to what a person says: at most so many are wrong, and so many of those not said to be unsure."""
+    wrong = [finding for person, finding in told if finding.passed is not person]
+    assert len(wrong) <= misjudged
+    assert sum(finding.sureness is not Sureness.UNSURE for finding in wrong) <= sure
 
 
 @pytest.mark.parametrize("family", _FAMILIES)

@@ -19,7 +19,8 @@ one. Around that, where the specification is silent:
 * Where nothing is met, and there are rejected entries, the reply may lean to one side: `leaning`.
 * What a sentence says that one does not know is not said. An entry's own `No,` denies nothing.
 * A reply that is an accepted entry word for word passes, whatever else could be said about it. What is certain says
-  `sure_verdicts`; silence and an echo are, too. All else is a guess; a marking model decides where there is one.
+  `sure_verdicts`; silence and an echo are, too. All else is a guess, or not even that where no entry is met and
+  nothing is denied; a marking model decides where there is one.
 * `yes` and `no` are met where a reply begins with them and a comma or its end follows.
 """
 
@@ -28,12 +29,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.free_response.brief import brief_answer
 from pytest_helmbench.benchmarks.packs.families.free_response.leaning import nearest_accepted, rubric_of
 from pytest_helmbench.benchmarks.packs.families.free_response.row import FreeRow
+from pytest_helmbench.benchmarks.packs.families.free_response.rubric_entries import (
+    CLAUSE_END,
+    Entry,
+    Said,
+    entry_of,
+    said_of,
+)
 from pytest_helmbench.benchmarks.packs.families.free_response.stance import said_polarity
 from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts import (
     begins_with_entry,
@@ -46,30 +53,22 @@ from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
     denies_it,
     f1,
     free_folded,
-    is_numeric,
     joined,
     polarity,
-    tokens,
-    unit,
 )
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied, keeps_distance
 from pytest_helmbench.benchmarks.packs.families.text.echo import is_dump, without_passage
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
-from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, Sureness, shown
+from pytest_helmbench.benchmarks.packs.families.text.plain import spoken
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
     is_within,
-    sentences,
-    unmarked,
     whole_places,
 )
-from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = ["judge_free"]
 
-_MOST_SENTENCES = 2000
 _MOST_PLACES = 50
-_CLAUSE_END = re.compile(r"[,;:]\s|\s-\s|\s(?:but|while|whereas|although|though|however|yet)\s")
 _OTHER_ROLE = re.compile(
     r"(?<!\w)(?:ahead of|followed by|unlike|than|replacing|succeeding|beating|behind)\s(?:the\s)?$"
 )
@@ -77,61 +76,10 @@ _OTHER_ROLE_OR_FROM = re.compile(rf"(?<!\w)from\s$|{_OTHER_ROLE.pattern}")
 _ROLE_REACH = 20
 _OWN_WORDS = 0.8
 """F1 from which a reply says a rejected entry in its own words."""
+_CLEAR_SCORE = 2.0
+"""Of `leaning`: of lesser ones every fifth misled, of greater ones every twentieth, in tables that nobody had read."""
 _YES_AND_NO = word_set("yes no ja nein oui non sí si não sim да нет")
 _ENDS_ANSWER = ("", ",", ".", ";", ":", "!", "-")
-_ANSWERS_QUESTION = re.compile(
-    r"\A\s*(?:yes|no|nope|nein|ja|oui|non|sí|да|нет)\s*[,.;:!—-]+\s*(?=\S)", re.IGNORECASE
-)
-_IGNORANT = re.compile(
-    r"(?<!\w)(?:i|we)(?:'m| am| are)? (?:\w+ ){0,2}?(?:not (?:sure|certain|aware)|unsure"
-    r"|(?:can )?not (?:\w+ )?(?:know|say|tell|comment|answer|determine|verify))(?!\w)"
-)
-"""`I do not know whether …`: what such a sentence goes on with is not said."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """An accepted or rejected answer, ready to be compared.
-
-    Args:
-        text: Folded.
-        stated: The same without a `no,` that answers the prompt.
-        unit: All of that as tokens.
-        size: How many sentences it has.
-        is_value: It is a name or a number and nothing else.
-    """
-
-    text: str
-    stated: str
-    unit: Unit
-    size: int
-    is_value: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What a reply says.
-
-    Args:
-        text: Folded.
-        sentences: Folded, without a `no,` that answers the prompt.
-        units: One per sentence.
-        clauses: Parts of each sentence that has several.
-        whole: All sentences together.
-        prompt: Tokens of the prompt.
-    """
-
-    text: str
-    sentences: tuple[str, ...]
-    units: tuple[Unit, ...]
-    clauses: tuple[tuple[Unit, ...], ...]
-    whole: Unit
-    prompt: frozenset[str]
-
-    @property
-    def parts(self) -> list[Unit]:
-        """The sentences, then their clauses."""
-        return [*self.units, *chain.from_iterable(self.clauses)]
 
 
 def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
@@ -139,7 +87,7 @@ def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
     text = spoken(reply)
     if not text.strip():
         return _nothing_said("", "empty")
-    accepted = [_entry(answer) for answer in row.accepted]
+    accepted = [entry_of(answer) for answer in row.accepted]
     same = _same_entry(text, accepted)
     if same is not None:
         return AnswerFinding(
@@ -151,7 +99,7 @@ def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
     own = spoken(own)
     if not own.strip() or is_dump(text, row.context):
         return _nothing_said(text, "echo")
-    said = _said(own, row.prompt)
+    said = said_of(own, row.prompt)
     if not said.text:
         return _nothing_said(own, "no_statement")
     return _judged(row, said, accepted, own)
@@ -161,8 +109,8 @@ def _nothing_said(words: str, reason: str) -> AnswerFinding:
     return AnswerFinding(False, accepted_f1=0.0, rejected_f1=0.0, statement=shown(words), reason=reason)
 
 
-def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> AnswerFinding:
-    rejected = [_entry(answer) for answer in row.rejected]
+def _judged(row: FreeRow, said: Said, accepted: Sequence[Entry], own: str) -> AnswerFinding:
+    rejected = [entry_of(answer) for answer in row.rejected]
     held = _held(said, accepted, rejected)
     matched, refused = held
     accepted_f1, best_accepted = _best_f1(said, accepted)
@@ -176,10 +124,13 @@ def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> 
     if told is not None:
         matched, strategy = (matched, strategy or told[1]) if matched is not None else told
     is_worded = rejected_f1 >= _OWN_WORDS and rejected_f1 > accepted_f1
+    is_against = is_close = False
     if held[1] is None and not is_worded and (strategy is None or refused is not None):
-        nearest = _nearest(row, said, accepted, rejected)
+        is_against = _is_against(row, said, accepted, rejected)
+        nearest = None if is_against else _nearest(row, said, accepted, rejected)
         if nearest is not None:
-            matched, refused, strategy = nearest, None, "nearest"
+            matched, refused, strategy = nearest[0], None, "nearest"
+            is_close = nearest[1] < _CLEAR_SCORE
     finding = AnswerFinding(
         passed=matched is not None and refused is None,
         strategy=strategy,
@@ -189,11 +140,14 @@ def _judged(row: FreeRow, said: _Said, accepted: Sequence[_Entry], own: str) -> 
         rejected_f1=rejected_f1,
         statement=shown(own),
     )
-    return replace(finding, certain=_is_certain(row, said, finding, accepted, rejected))
+    if _is_certain(row, said, finding, accepted, rejected):
+        return finding
+    is_open = is_close if finding.passed else refused is None and not is_against
+    return replace(finding, sureness=Sureness.UNSURE if is_open else Sureness.GUESSED)
 
 
 def _is_certain(
-    row: FreeRow, said: _Said, finding: AnswerFinding, accepted: Sequence[_Entry], rejected: Sequence[_Entry]
+    row: FreeRow, said: Said, finding: AnswerFinding, accepted: Sequence[Entry], rejected: Sequence[Entry]
 ) -> bool:
     """Return whether the words of a reply leave no doubt about its verdict."""
     texts = [*said.sentences]
@@ -212,9 +166,7 @@ def _is_certain(
     return begins_with_entry(texts, [entry.text for entry in rejected])
 
 
-def _held(
-    said: _Said, accepted: Sequence[_Entry], rejected: Sequence[_Entry]
-) -> tuple[int | None, int | None]:
+def _held(said: Said, accepted: Sequence[Entry], rejected: Sequence[Entry]) -> tuple[int | None, int | None]:
     """Return the accepted and the rejected entry that a reply holds; of two names or numbers the one said first.
 
     That one is the answer where a clause ends before the other one: `Fleming; Florey made it a drug.`
@@ -227,13 +179,13 @@ def _held(
     places = [next(iter(_places(said.text, entry.text)), (0, 0)) for entry in (right, wrong)]
     if wrong.is_value and places[0][1] <= places[1][0]:
         between = said.text[places[0][1] : places[1][0]]
-        if _CLAUSE_END.search(between) is not None or ". " in between:
+        if CLAUSE_END.search(between) is not None or ". " in between:
             return matched, None
     return matched, refused
 
 
 def _by_the_prompt(
-    row: FreeRow, said: _Said, accepted: Sequence[_Entry], rejected: Sequence[_Entry]
+    row: FreeRow, said: Said, accepted: Sequence[Entry], rejected: Sequence[Entry]
 ) -> tuple[int | None, str | None] | None:
     """Return the entry that a reply means with the prompt's words in mind, and how; None where that says nothing.
 
@@ -256,28 +208,32 @@ def _by_the_prompt(
     return (0, "polarity") if mine in wanted else None
 
 
-def _nearest(row: FreeRow, said: _Said, accepted: Sequence[_Entry], rejected: Sequence[_Entry]) -> int | None:
-    """Return the accepted entry that the words of a reply lean to, in a paraphrase of it; None for none.
-
-    A reply that begins with the wrong one of yes and no leans to nothing, nor does one that denies an entry.
-    """
+def _is_against(row: FreeRow, said: Said, accepted: Sequence[Entry], rejected: Sequence[Entry]) -> bool:
+    """Return whether a reply begins with the wrong one of yes and no, denies or misquotes an accepted entry."""
     if is_misquoted(said.whole, [entry.unit for entry in accepted if entry.size == 1]):
-        return None
+        return True
     if any(is_denied(said.text, *place) for entry in accepted for place in _places(said.text, entry.text)):
-        return None
+        return True
     wanted, mine = _polarities(accepted, row.prompt), polarity(said.text, [], row.prompt)
     if len(wanted) == 1 and mine is not None and mine not in wanted:
-        return None
-    if not rejected or begins_with_head(said.sentences, [entry.text for entry in rejected]):
+        return True
+    return begins_with_head(said.sentences, [entry.text for entry in rejected])
+
+
+def _nearest(
+    row: FreeRow, said: Said, accepted: Sequence[Entry], rejected: Sequence[Entry]
+) -> tuple[int, float] | None:
+    """Return the accepted entry that the words of a reply lean to, in a paraphrase of it, and by how much."""
+    if not rejected:
         return None
     sides = [tuple((entry.stated, entry.text) for entry in side) for side in (accepted, rejected)]
-    others = _polarities(rejected, row.prompt)
+    wanted, others = _polarities(accepted, row.prompt), _polarities(rejected, row.prompt)
     is_told = len(wanted) == 1 and not wanted & others
     rubric = rubric_of(sides[0], sides[1], row.prompt, next(iter(wanted)) if is_told else None)
     return nearest_accepted(said.text, said.sentences, rubric)
 
 
-def _polarities(entries: Sequence[_Entry], prompt: str) -> set[bool]:
+def _polarities(entries: Sequence[Entry], prompt: str) -> set[bool]:
     """Return what entries say to a question for yes or no; those that say it in so many words speak for all."""
     found = {polarity(entry.text, [], prompt) for entry in entries} - {None}
     if not found:
@@ -291,17 +247,7 @@ def _is_elliptic(part: Unit, entry: Unit, own: set[str]) -> bool:
     return is_part and part.denials % 2 == entry.denials % 2 and not contradicts(part, entry)
 
 
-@lru_cache(maxsize=2048)
-def _entry(answer: str) -> _Entry:
-    text = unmarked(plain(answer))
-    stated = _ANSWERS_QUESTION.sub("", text)
-    units = [unit(free_folded(sentence)) for sentence in sentences(stated)]
-    folded_answer = free_folded(answer)
-    is_value = all(word[:1].isupper() for word in answer.split()) or is_numeric(folded_answer)
-    return _Entry(folded_answer, free_folded(stated), joined(units), len(units), is_value)
-
-
-def _same_entry(text: str, entries: Sequence[_Entry]) -> int | None:
+def _same_entry(text: str, entries: Sequence[Entry]) -> int | None:
     """Return the first entry that a reply is word for word; None for none."""
     longest = max((len(entry.text) for entry in entries), default=0)
     if len(text) > 2 * longest + 40:
@@ -310,23 +256,8 @@ def _same_entry(text: str, entries: Sequence[_Entry]) -> int | None:
     return next((index for index, entry in enumerate(entries) if entry.text == folded_text), None)
 
 
-def _said(own: str, prompt: str) -> _Said:
-    stated = [
-        sentence
-        for sentence in islice(sentences(unmarked(plain(own))), _MOST_SENTENCES)
-        if not sentence.endswith(("?", "？", "؟"))
-    ]
-    folded_ones = (free_folded(_ANSWERS_QUESTION.sub("", sentence)) for sentence in stated)
-    texts = [text for text in folded_ones if _IGNORANT.search(text) is None]
-    units = tuple(unit(text) for text in texts)
-    clauses = (tuple(unit(clause) for clause in _CLAUSE_END.split(text) if clause != text) for text in texts)
-    asked = frozenset(tokens(free_folded(prompt)))
-    whole = ". ".join(map(free_folded, stated))
-    return _Said(whole, tuple(texts), units, tuple(clauses), joined(units), asked)
-
-
 def _first_said(
-    said: _Said, entries: Sequence[_Entry], other_role: re.Pattern[str] = _OTHER_ROLE
+    said: Said, entries: Sequence[Entry], other_role: re.Pattern[str] = _OTHER_ROLE
 ) -> int | None:
     """Return the first entry that the reply holds as a whole and does not deny, nor names in another role.
 
@@ -366,7 +297,7 @@ def _is_distant(text: str, start: int, end: int) -> bool:
     return keeps_distance(text[max(begin, start - 300) : start], text[end : stop if stop >= 0 else end + 200])
 
 
-def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]:
+def _best_f1(said: Said, entries: Sequence[Entry]) -> tuple[float, int | None]:
     """Return the best F1 of any entry, and the first entry that reaches it; None when nothing overlaps."""
     best: tuple[float, int | None] = (0.0, None)
     for index, entry in enumerate(entries):
@@ -385,7 +316,7 @@ def _best_f1(said: _Said, entries: Sequence[_Entry]) -> tuple[float, int | None]
     return best
 
 
-def _windows(said: _Said, entry: _Entry) -> Iterator[Unit]:
+def _windows(said: Said, entry: Entry) -> Iterator[Unit]:
     """Yield the parts of a reply that an entry is compared with: no clause of a sentence that contradicts it."""
     size = entry.size
     if size <= 1 or len(said.units) <= size:

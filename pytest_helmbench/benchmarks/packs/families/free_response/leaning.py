@@ -215,8 +215,8 @@ def _telling(entry: _Entry, others: Sequence[_Entry]) -> frozenset[str]:
     }
 
 
-def nearest_accepted(text: str, sentences: Sequence[str], rubric: Rubric) -> int | None:
-    """Return the accepted entry that a reply says most of, where it leans to those; None where it does not.
+def nearest_accepted(text: str, sentences: Sequence[str], rubric: Rubric) -> tuple[int, float] | None:
+    """Return the accepted entry that a reply says most of, and its score, where it leans to those; else None.
 
     Args:
         text: All of the reply, folded.
@@ -226,10 +226,11 @@ def nearest_accepted(text: str, sentences: Sequence[str], rubric: Rubric) -> int
     claimed = [*claims(sentences)]
     met = _met(claimed, rubric)
     found = _signs(text, claimed, met, rubric)
-    if found is None or sum(WEIGHTS[name] * value for name, value in found.items()) <= 0:
+    score = 0.0 if found is None else sum(WEIGHTS[name] * value for name, value in found.items())
+    if score <= 0:
         return None
     covered = _covered(met, rubric)
-    return covered.index(max(covered))
+    return covered.index(max(covered)), score
 
 
 def signs_of(text: str, sentences: Sequence[str], rubric: Rubric) -> dict[str, float] | None:

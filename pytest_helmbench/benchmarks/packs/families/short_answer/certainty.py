@@ -1,8 +1,9 @@
-"""Sure verdicts of short_answer rows, told from those that are only guessed from the words of a reply.
+"""Sureness of verdicts on short_answer rows: certain, guessed from the words of a reply, or not even that.
 
-Sure are a reply, or an announcement that ends it, that is nothing but an accepted answer; one that says it in the words
-of the question (`The capital of Australia is Canberra.`); one that is nothing but another number, where every accepted
-answer is a number and none of the readings of the two is near; and one that only says that it does not know.
+Certain are a reply, or an announcement that ends it, that is nothing but an accepted answer; one that says it in the
+words of the question (`The capital of Australia is Canberra.`); one that is nothing but another number, where every
+accepted answer is a number and none of the readings of the two is near; and one that only says that it does not know.
+Unsure are a pass by a number that only rounds to the answer, and what `undecided` names.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_stems
+from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import ROUNDED
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
+from pytest_helmbench.benchmarks.packs.families.short_answer.undecided import is_undecided
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import is_expression
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import denials
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, Sureness
 from pytest_helmbench.benchmarks.packs.families.text.number_words import number_words
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
 from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, quantity
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import comma_free, folded, whole_places, words
 
-__all__ = ["is_sure_failure", "is_sure_pass"]
+__all__ = ["sureness"]
 
 _FILLER = word_set(
     "the a an is are was were be it it's that's there has have had of in at to by on about approximately roughly",
@@ -43,7 +47,31 @@ _NEAR = Fraction(2, 100)
 _SCALES = tuple(Fraction(10) ** power for power in (0, 2, 3, 6, -2, -3, -6))
 
 
-def is_sure_pass(row: ShortRow, accepted: Sequence[str], core: str, *, own: str) -> bool:
+def sureness(
+    row: ShortRow, finding: AnswerFinding, accepted: Sequence[str], core: str, *, own: str
+) -> Sureness:
+    """Return how sure a verdict is.
+
+    Args:
+        row: What was asked.
+        finding: The verdict.
+        accepted: Accepted answers, folded.
+        core: What the reply ends with as its answer, or all of it.
+        own: All that it says.
+    """
+    if finding.reason == "no_statement":
+        return Sureness.CERTAIN
+    if finding.passed:
+        if finding.strategy == ROUNDED:
+            return Sureness.UNSURE
+        return Sureness.CERTAIN if _is_sure_pass(row, accepted, core, own=own) else Sureness.GUESSED
+    if _is_sure_failure(row, core, own=own):
+        return Sureness.CERTAIN
+    is_open = finding.reason == "several" or (finding.reason is None and is_undecided(row, accepted, own))
+    return Sureness.UNSURE if is_open else Sureness.GUESSED
+
+
+def _is_sure_pass(row: ShortRow, accepted: Sequence[str], core: str, *, own: str) -> bool:
     """Return whether a reply that has passed says an accepted answer beyond doubt.
 
     Args:
@@ -68,7 +96,7 @@ def is_sure_pass(row: ShortRow, accepted: Sequence[str], core: str, *, own: str)
     return any(_is_said_of_question(row, folded(own), answer) for answer in accepted)
 
 
-def is_sure_failure(row: ShortRow, core: str, *, own: str) -> bool:
+def _is_sure_failure(row: ShortRow, core: str, *, own: str) -> bool:
     """Return whether a reply that has failed is nothing but another number, or nothing but ignorance.
 
     Args:

@@ -32,7 +32,7 @@ the last line; else the whole reply when it is short. Around that, where the spe
   name what is asked (`but the capital is Sydney`), or the answer comes second (`followed by`), it is not the answer.
 * Of a score who has won by how many counts, in whatever words. A comparison (`like X,`), what was replaced, the date of
   another event, and the other one of two that the question offers are not the answer.
-* Whether a verdict is certain or a guess says `certainty`.
+* Whether a verdict is certain, a guess or not even that says `certainty`.
 * What a reply asks (`Canberra? No, Sydney.`) or takes back (`Wait, no`) is not said.
 * A statement quoted from the context counts while it is not much longer than the answer (20 words).
 """
@@ -45,7 +45,7 @@ from dataclasses import replace
 from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted, prepared
-from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import is_sure_failure, is_sure_pass
+from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import sureness
 from pytest_helmbench.benchmarks.packs.families.short_answer.equivalents import said_otherwise, same_names
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import last_number
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import (
@@ -173,15 +173,8 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     own = alike(own)
     finding = _judged(row, accepted, own)
     said, core = unmarked(plain(own)).strip(), last_word(own)
-    if finding.reason == "no_statement":
-        sure = True
-    elif finding.strategy == ROUNDED:
-        sure = False
-    elif finding.passed:
-        sure = is_sure_pass(row, [answer.text for answer in accepted], core, own=said)
-    else:
-        sure = is_sure_failure(row, core, own=said)
-    return replace(finding, certain=sure)
+    texts = [answer.text for answer in accepted]
+    return replace(finding, sureness=sureness(row, finding, texts, core, own=said))
 
 
 def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFinding:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.core.outcome import Parse
 from pytest_helmbench.core.scrub import excerpt
 
-__all__ = ["STATEMENT_LIMIT", "AnswerFinding", "shown"]
+__all__ = ["STATEMENT_LIMIT", "AnswerFinding", "Sureness", "shown"]
 
 STATEMENT_LIMIT = 200
 """Most characters of a reply that a finding carries."""
+
+
+class Sureness(Enum):
+    """How sure a verdict on words is. The value is what the record calls it; None for certain."""
+
+    CERTAIN = None
+    """The words cannot be meant otherwise."""
+    GUESSED = Parse.GUESSED
+    """Words were matched that may be meant otherwise."""
+    UNSURE = Parse.UNSURE
+    """Nothing in the reply decides: a rule had to say something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +38,7 @@ class AnswerFinding:
         accepted_f1: free_response: best token F1 over the accepted answers, in [0, 1]; None elsewhere.
         rejected_f1: free_response: the same over the rejected answers.
         statement: What the rule took as the final statement: the model's own words, cut to 200 characters.
-        certain: False where words were matched that may be meant otherwise.
+        sureness: Of the verdict.
         reason: Why a reply is wrong for its form: `empty`, `echo` (it only repeats what it was given),
             `no_statement` (nothing in it answers), `several` (it answers more than once). None otherwise.
     """
@@ -37,7 +51,12 @@ class AnswerFinding:
     rejected_f1: float | None = None
     statement: str = ""
     reason: str | None = None
-    certain: bool = True
+    sureness: Sureness = Sureness.CERTAIN
+
+    @property
+    def certain(self) -> bool:
+        """Whether the words cannot be meant otherwise."""
+        return self.sureness is Sureness.CERTAIN
 
 
 def shown(text: str) -> str:

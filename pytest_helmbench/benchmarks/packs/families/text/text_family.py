@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.packs.families.text.finding import STATEMENT_LI
 from pytest_helmbench.benchmarks.packs.families.text.proofs import ProofReply, with_empty_talk
 from pytest_helmbench.benchmarks.packs.task import PackRule
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.outcome import Evaluation, Parse, Reply, Verdict
+from pytest_helmbench.core.outcome import Evaluation, Reply, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.judging.rubric import Criterion
@@ -151,7 +151,7 @@ class TextFamily(Family):
             reason=reason,
             shows=shows,
             note=self.grounds(rule, finding, shows=shows),
-            parse=None if finding.certain or rule.parity else Parse.GUESSED,
+            parse=None if rule.parity else finding.sureness.value,
         )
         return _of_text(judged)
 
