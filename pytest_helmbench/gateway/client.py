@@ -9,7 +9,7 @@ import ssl
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from types import TracebackType
 from typing import Self
@@ -18,6 +18,13 @@ from urllib.parse import quote, unquote, urlsplit
 import pycurl
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.gateway.content_codings import (
+    ACCEPTED,
+    Decoder,
+    TooMuchError,
+    UnreadableError,
+    decoder_of,
+)
 from pytest_helmbench.gateway.echoes import Echoes
 from pytest_helmbench.gateway.faults import Fault, FaultKind
 from pytest_helmbench.gateway.http_answers import PLAIN, RawAnswer, Sending, TransportError
@@ -26,7 +33,7 @@ from pytest_helmbench.gateway.other_replies import CHAT
 from pytest_helmbench.gateway.providers.base_urls import is_loopback
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.read_deadline import ReadDeadline
-from pytest_helmbench.gateway.transfer_faults import CONNECT_S, fault_of
+from pytest_helmbench.gateway.transfer_faults import CONNECT_S, OK, fault_of, unreadable
 from pytest_helmbench.gateway.transfers import BrokenTransferError, Transfers
 
 __all__ = ["MAX_BODY_BYTES", "ChatClient"]
@@ -79,12 +86,12 @@ _ALWAYS: Mapping[int, object] = {
     pycurl.POST: 1,
     pycurl.NOSIGNAL: 1,
     pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
-    pycurl.ACCEPT_ENCODING: "gzip, deflate",
     pycurl.CONNECTTIMEOUT: CONNECT_S,
     pycurl.MAXAGE_CONN: _KEPT_S,
     pycurl.PROXY: "",  # those of the environment are looked up once, by our own rule
     pycurl.NOPROXY: "",
 }
+"""Bodies come as they are sent: libcurl itself would refuse several members of gzip."""
 
 
 class _Arriving:
@@ -96,6 +103,7 @@ class _Arriving:
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._size = 0
+        self._decoder: Decoder | None = None
         self._sending = sending
         self._echoes = echoes
         self._deadline = deadline
@@ -104,6 +112,7 @@ class _Arriving:
         self.headers: dict[str, str] = {}
         self.cutter: EventCutter | None = None
         self.too_large = False
+        self.unreadable = False
         self.bug: Exception | None = None
         """What was raised by who takes the events: libcurl passes nothing on."""
 
@@ -123,6 +132,21 @@ class _Arriving:
     def take(self, chunk: bytes) -> int | None:
         """Take a part of the body."""
         self._deadline.received()
+        if self._decoder is None:
+            return self._take_decoded(chunk)
+        try:
+            for piece in self._decoder.pieces(chunk):
+                if self._take_decoded(piece) is not None:
+                    return _STOP
+        except TooMuchError:
+            self.too_large = True
+        except UnreadableError:
+            self.unreadable = True
+        else:
+            return None
+        return _STOP
+
+    def _take_decoded(self, chunk: bytes) -> int | None:
         self._size += len(chunk)
         if self._size > MAX_BODY_BYTES:
             self.too_large = True
@@ -143,13 +167,25 @@ class _Arriving:
         self.status = int(status[1]) if status is not None else 0
         pairs = (line.partition(":") for line in lines)
         self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs if name}
-        if 200 <= self.status < 300 and self._sending.on_event is not None:
+        if self.status in OK and self._sending.on_event is not None:
             kind = self.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() == "text/event-stream":
                 self.cutter = EventCutter(self._sending.on_event, self._echoes.without, self._now_ms)
         length = self.headers.get("content-length", "")
         self.too_large = length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES
-        return _STOP if self.too_large else None
+        return _STOP if self.too_large or not self._knows_coding(lines) else None
+
+    def _knows_coding(self, lines: Sequence[str]) -> bool:
+        self._decoder = None
+        if "content-encoding" not in self.headers:
+            return True
+        pairs = (line.partition(":") for line in lines)
+        stated = [value for name, _, value in pairs if name.strip().lower() == "content-encoding"]
+        try:
+            self._decoder = decoder_of(",".join(stated), MAX_BODY_BYTES)
+        except UnreadableError:
+            self.unreadable = True
+        return not self.unreadable
 
 
 class ChatClient:
@@ -227,8 +263,7 @@ class ChatClient:
         try:
             await self._transfers.run(handle)
         except BrokenTransferError as error:
-            fault = _too_large(arriving.status) if arriving.too_large else None
-            fault = fault or fault_of(error, target.endpoint, arriving.headers if arriving.status else None)
+            fault = _fault(error, arriving, target.endpoint)
         latency_ms = now_ms()
         target.put_back(handle)
         if arriving.bug is not None:
@@ -246,6 +281,16 @@ def _whole(arriving: _Arriving, echoes: Echoes, latency_ms: float) -> RawAnswer:
     passed_on, times = arriving.cutter.close()
     kept = echoes.without_pieces(passed_on)
     return RawAnswer(arriving.status, arriving.headers, kept, latency_ms, times if kept is passed_on else ())
+
+
+def _fault(error: BrokenTransferError, arriving: _Arriving, endpoint: Endpoint) -> Fault | None:
+    """Return why an answer did not come to its end; None where it says enough as it is."""
+    if arriving.too_large:
+        return _too_large(arriving.status)
+    if arriving.unreadable:
+        # An answer that refuses says so by its status, whatever is in it.
+        return unreadable(arriving.headers, endpoint) if arriving.status in OK else None
+    return fault_of(error, endpoint, arriving.headers if arriving.status else None)
 
 
 def _too_large(status: int) -> Fault:
@@ -266,7 +311,11 @@ def _version() -> str:
 
 
 def _target(endpoint: Endpoint) -> _Target:
-    usual = {"User-Agent": f"pytest-helmbench/{_version()}", "Content-Type": "application/json"}
+    usual = {
+        "User-Agent": f"pytest-helmbench/{_version()}",
+        "Content-Type": "application/json",
+        "Accept-Encoding": ACCEPTED,
+    }
     stated = {name.lower() for name in endpoint.headers}
     headers = {name: value for name, value in usual.items() if name.lower() not in stated}
     lines = [f"{name}: {value}" for name, value in {**headers, **endpoint.headers}.items()]

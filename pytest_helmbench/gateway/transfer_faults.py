@@ -14,12 +14,13 @@ from pytest_helmbench.gateway.providers.base_urls import is_loopback
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.transfers import BrokenTransferError
 
-__all__ = ["CONNECT_S", "fault_of"]
+__all__ = ["CONNECT_S", "OK", "fault_of", "unreadable"]
 
 CONNECT_S = 30
 """Bound of making a connection, in seconds."""
 
-_OK = range(200, 300)
+OK = range(200, 300)
+"""Status of an answer that is a reply."""
 _TOO_LARGE_HEAD, _PROXY_HANDSHAKE = 100, 97  # newer than the names that `pycurl` knows
 _UNREACHABLE = {
     pycurl.E_COULDNT_RESOLVE_PROXY,
@@ -62,21 +63,12 @@ def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, 
             f"no secure connection to {endpoint.base_url} ({_words(error, endpoint)})",
             hint="check the address and the certificates of this machine (SSL_CERT_FILE)",
         )
-    if error.code == _PROXY_HANDSHAKE or (error.connect_status and error.connect_status not in _OK):
+    if error.code == _PROXY_HANDSHAKE or (error.connect_status and error.connect_status not in OK):
         status = error.connect_status or None
         answered = f"answered {status}" if status else "broke off"
         return Fault(FaultKind.TRANSIENT, status, "proxy", f"the proxy {answered} instead of connecting")
     if error.code in _UNREACHABLE:
         return _unreachable(error, endpoint)
-    if error.code == pycurl.E_BAD_CONTENT_ENCODING:
-        return Fault(
-            FaultKind.REJECTED,
-            None,
-            "content_encoding",
-            "the provider's answer is coded in a way that cannot be read"
-            f" (content-encoding: {excerpt((head or {}).get('content-encoding', ''), endpoint)})",
-            hint="only gzip and deflate are asked for: switch others off in the server, or in the proxy before it",
-        )
     if error.code == pycurl.E_URL_MALFORMAT:
         return Fault(FaultKind.DEAD_MODEL, None, "address", f"{endpoint.base_url} is no usable address")
     if head is not None:
@@ -90,6 +82,23 @@ def fault_of(error: BrokenTransferError, endpoint: Endpoint, head: Mapping[str, 
     why = _words(error, endpoint)
     message = f"the connection to the provider broke before an answer came ({why})"
     return Fault(FaultKind.TRANSIENT, None, "reset", message)
+
+
+def unreadable(head: Mapping[str, str], endpoint: Endpoint) -> Fault:
+    """Return the fault of an answer whose coding is not known, or that is damaged.
+
+    Args:
+        head: Of the answer, names in lower case.
+        endpoint: Where it came from.
+    """
+    return Fault(
+        FaultKind.REJECTED,
+        None,
+        "content_encoding",
+        "the provider's answer is coded in a way that cannot be read"
+        f" (content-encoding: {excerpt(head.get('content-encoding', ''), endpoint)})",
+        hint="only gzip and deflate are asked for: switch others off in the server, or in the proxy before it",
+    )
 
 
 def _unreachable(error: BrokenTransferError, endpoint: Endpoint) -> Fault:

@@ -53,6 +53,9 @@ def _raw_deflate(data: bytes) -> bytes:
         ("identity", _REPLY),
         ("x-gzip", gzip.compress(_REPLY)),
         ("gzip, deflate", zlib.compress(gzip.compress(_REPLY))),
+        ("gzip, identity", gzip.compress(_REPLY)),
+        ("gzip", gzip.compress(_REPLY[:200]) + gzip.compress(b"") + gzip.compress(_REPLY[200:])),
+        ("gzip", gzip.compress(_REPLY) + bytes(7)),
     ],
 )
 def test_compressed_replies_are_read(provider: Provider, name: str, body: bytes) -> None:
@@ -67,6 +70,35 @@ def test_a_coding_that_cannot_be_read_is_named_and_paid_once(provider: Provider,
     assert (failed.value.fault.reason, provider.count) == ("content_encoding", 1)
     assert name in failed.value.fault.message
     assert is_unanswered(failed.value.fault)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("gzip", gzip.compress(_REPLY)[:60]),
+        ("gzip", gzip.compress(_REPLY[:200]) + gzip.compress(_REPLY[200:])[:30]),
+        ("gzip", gzip.compress(_REPLY[:200])),
+        ("deflate", zlib.compress(_REPLY)[:60]),
+        ("deflate", _raw_deflate(_REPLY)[:60]),
+        ("gzip, deflate", zlib.compress(gzip.compress(_REPLY)[:60])),
+    ],
+)
+def test_a_compressed_reply_that_is_cut_off_is_asked_for_again(
+    provider: Provider, name: str, body: bytes
+) -> None:
+    provider.answers(times=1, body=body, headers={"Content-Encoding": name})
+    reply = _ask(provider, retries=1, body=_REPLY)
+    assert (reply.text, provider.count) == ("Grüße " * 50, 2)
+
+
+@pytest.mark.parametrize("body", [b"busy", b""])
+def test_an_answer_that_refuses_counts_by_its_status_whatever_its_coding(
+    provider: Provider, body: bytes
+) -> None:
+    provider.answers(times=1, status=503, body=body, headers={"Content-Encoding": "br"})
+    provider.answers(times=1, status=503, body=body, headers={"Content-Encoding": "gzip"})
+    assert _ask(provider, retries=2, body=_REPLY).text == "Grüße " * 50
+    assert provider.count == 3
 
 
 def test_an_unasked_stream_is_put_together(provider: Provider) -> None:
