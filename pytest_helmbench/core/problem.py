@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["HelmbenchError", "Problem", "UnreadableBenchmarkError"]
+__all__ = ["CaseError", "HelmbenchError", "Problem", "UnreadableBenchmarkError"]
 
 
 class HelmbenchError(Exception):
@@ -24,6 +24,13 @@ def _made_again(
     error.args = args
     error.__dict__.update(facts)
     return error
+
+
+class CaseError(HelmbenchError):
+    """What an item raises that came to no verdict: a fault of the provider or a judge, a file that cannot be read.
+
+    Reports tell it from a wrong answer by its class: `pytest.fail` is a failure to them.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from pytest_helmbench.benchmarks.kind import Broken, Loaded
 from pytest_helmbench.benchmarks.places import closed_files
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.problem import Problem
+from pytest_helmbench.core.problem import CaseError, Problem
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
 from pytest_helmbench.pytest_side.archive_paths import id_in_archive
+from pytest_helmbench.pytest_side.plain_item import PlainItem
 from pytest_helmbench.pytest_side.scenario_item import ScenarioItem, scenario_items
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _broken_items(parent: pytest.File, broken: Broken, loaded: Loaded | None) ->
         yield item
 
 
-class BrokenItem(pytest.Item):
+class BrokenItem(PlainItem):
     """Stands for cases that cannot be read; errors in setup with all problems of its file."""
 
     code: str
@@ -202,7 +203,7 @@ class BrokenItem(pytest.Item):
     def setup(self) -> None:
         """Error with every problem, in file order."""
         base = self.config.invocation_params.dir
-        pytest.fail(scrub("\n".join(problem.text(base) for problem in self.problems)), pytrace=False)
+        raise CaseError(scrub("\n".join(problem.text(base) for problem in self.problems)))
 
     def runtest(self) -> None:
         """Do nothing: setup never lets it come to this."""
@@ -213,7 +214,7 @@ class BrokenItem(pytest.Item):
         return escaped_path(str(self.path)), 0 if line is None else line - 1, self.name
 
 
-class CaseItem(pytest.Item):
+class CaseItem(PlainItem):
     """One case × model × repetition. Setup obtains the outcome, the call asserts it."""
 
     # Without them every item that has an outcome would get a dictionary of its own, 400 bytes each.
@@ -243,7 +244,7 @@ class CaseItem(pytest.Item):
         if plugin.wants_properties:
             self.user_properties[:] = self.job.properties(outcome)
         if outcome.verdict is Verdict.ERROR:
-            pytest.fail(error_text(outcome), pytrace=False)
+            raise CaseError(error_text(outcome))
         if outcome.verdict is Verdict.SKIPPED:
             pytest.skip(outcome.message or outcome.reason or "skipped")
 

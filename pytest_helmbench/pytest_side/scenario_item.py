@@ -11,7 +11,9 @@ import pytest
 
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.outcome import Outcome, Verdict
+from pytest_helmbench.core.problem import CaseError
 from pytest_helmbench.engine.job import CaseJob, escaped_id, escaped_path
+from pytest_helmbench.pytest_side.plain_item import PlainItem
 
 if TYPE_CHECKING:
     from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
@@ -59,7 +61,7 @@ def _label(parent: pytest.File, job: CaseJob) -> str:
     return escaped_id("-".join(code) if len(code) == 3 else parent.path.stem)
 
 
-class ScenarioItem(pytest.Item):
+class ScenarioItem(PlainItem):
     """The cases of a file on one model in one repetition. Setup obtains their outcomes, the call asserts them."""
 
     jobs: Sequence[CaseJob]
@@ -116,7 +118,7 @@ class ScenarioItem(pytest.Item):
         if self._plugin.wants_properties:
             self.user_properties[:] = self._properties()
         if self._counts[Verdict.ERROR]:
-            pytest.fail(self._text(Verdict.ERROR, Verdict.FAILED), pytrace=False)
+            raise CaseError(self._text(Verdict.ERROR, Verdict.FAILED))
         if self._counts[Verdict.SKIPPED] == len(self.jobs):
             pytest.skip(self._text(Verdict.SKIPPED))
 

@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.places import benchmark_root, benchmarks_below,
 from pytest_helmbench.benchmarks.registry import places_of
 from pytest_helmbench.core.case_texts import quoted_texts
 from pytest_helmbench.core.outcome import Outcome, Verdict
-from pytest_helmbench.core.problem import HelmbenchError, Problem, UnreadableBenchmarkError
+from pytest_helmbench.core.problem import CaseError, HelmbenchError, Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shard import Shard
 from pytest_helmbench.engine.engine import CancelledRunError
@@ -252,7 +252,7 @@ class SessionPlugin:
         fault = call.excinfo.value if call.excinfo is not None else None
         if (
             isinstance(item, CaseItem | ScenarioItem | BrokenItem | SelfCheckItem)
-            and isinstance(fault, pytest.fail.Exception)
+            and isinstance(fault, pytest.fail.Exception | CaseError)
             and report.failed
         ):
             report.longrepr = str(fault)  # as it is: pytest would put "Failed: " before it

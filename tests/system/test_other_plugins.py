@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from inner_pytest import forked_pytest
 from installed import installed_once
-from trees import rows
+from provider import Provider, Request
+from trees import category, clear_environment, rows, write_tree
 
 from pytest_helmbench.cli.main import main
 
@@ -74,12 +76,17 @@ def plain(project: Path, site: Path) -> list[tuple[str, str]]:
     return found
 
 
+def _environ(site: Path) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}
+
+
 def _verdicts(project: Path, site: Path, *options: str, autoload: bool = False) -> list[tuple[str, str]]:
     """Run a session and return its verdicts by case."""
     database = project / "helmbench.db"
     database.unlink(missing_ok=True)
     command = [*forked_pytest(), "benchmark", "-q", "--helmbench-model=baseline/lexical"]
-    environ = {**os.environ, "PYTHONPATH": str(site), "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": ""}
+    environ = {**_environ(site), "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": ""}
     if not autoload:
         environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         command += ["-p", "helmbench", "-p", "xdist.plugin"]
@@ -111,3 +118,63 @@ def test_all_of_them_at_once_over_workers(project: Path, site: Path, plain: list
     apart = ("--reruns=1", "--rich", "--tb=line")  # a second one that repeats, a second one that draws
     chosen = [option for option in options if option not in apart]
     assert _verdicts(project, site, "-n2", "-p", "no:rerunfailures", *chosen, autoload=True) == plain
+
+
+_HAND_WRITTEN = """
+def test_meets_a_fault(helmbench_openai):
+    ask(helmbench_openai, "broken")
+
+def test_has_no_reply(helmbench_openai):
+    try:
+        ask(helmbench_openai, "broken")
+    except Exception:
+        pass
+
+def test_is_wrong(helmbench_openai):
+    ask(helmbench_openai, "fine")
+    assert False
+
+def ask(client, text):
+    client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
+"""
+
+
+@pytest.mark.parametrize("items", ["case", "scenario"])
+def test_errors_are_broken_in_allure_and_wrong_answers_have_failed(
+    tmp_path: Path, site: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, items: str
+) -> None:
+    clear_environment(monkeypatch)
+    write_tree(tmp_path / "trees", {"P1-B1-S1": category("RISK", "CALM"), "P1-B1-S2": category("RISK")})
+    write_tree(tmp_path / "trees", {"P1-B1-S3": category("RISK"), "P1-B1-S4": category("RISK")})
+    for file in (tmp_path / "trees").rglob("*S3*/*perturbation*"):
+        file.write_text(file.read_text().replace("Message 1.", "broken"))
+    for file in (tmp_path / "trees").rglob("*S4*/S4.md"):
+        file.write_text("---\ncategory: [\n---\n")
+    (tmp_path / "test_own.py").write_text(_HAND_WRITTEN)
+
+    def about(request: Request) -> bool:
+        return "broken" in request.prompt
+
+    provider.answers(when=about, status=400, body={"error": {"message": "no"}})
+    options = ["--helmbench-model=test/good", f"--helmbench-base-url={provider.url}", "--alluredir=allure"]
+    command = [*forked_pytest(), "trees", "test_own.py", "-q", "--junitxml=junit.xml", *options]
+    done = subprocess.run(
+        [*command, f"--helmbench-items={items}", "-p", "helmbench", "-p", "allure_pytest.plugin"],
+        cwd=tmp_path,
+        env={**_environ(site), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [json.loads(file.read_text()) for file in (tmp_path / "allure").glob("*-result.json")]
+    statuses = {one["name"].partition("[")[0]: one["status"] for one in found}
+    cases = {"P1-B1-S1": "failed", "P1-B1-S2": "passed", "P1-B1-S3": "broken"}
+    if items == "case":
+        cases = {"P1-B1-S1-C1-PT2": "failed", **{f"{code}-C1-PT1": status for code, status in cases.items()}}
+        cases["P1-B1-S1-C1-PT1"] = "passed"
+    own = {"test_meets_a_fault": "broken", "test_has_no_reply": "broken", "test_is_wrong": "failed"}
+    assert statuses == {**cases, "P1-B1-S4": "broken", **own}
+    junit = (tmp_path / "junit.xml").read_text()
+    assert (junit.count("<error "), junit.count("<failure ")) == (4, 2)
+    assert "CaseError" not in done.stdout + junit
+    assert "_____\nthe provider answered 400 (no)\n" in done.stdout

@@ -28,6 +28,7 @@ from pytest_helmbench.benchmarks.python_tests.jobs import (
 from pytest_helmbench.core.case_texts import error_text, failure_text
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import NO_MODEL_CALL, Outcome, Verdict
+from pytest_helmbench.core.problem import CaseError
 from pytest_helmbench.core.row_outline import RowOutline
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.engine.engine import CancelledRunError, Engine
@@ -271,14 +272,16 @@ class HandWrittenTests:
         if before.verdict is Verdict.PASSED:
             self._skip(item, _STOOD)
         with_text = self._session.with_text
-        self._fail(item, failure_text(job, before, with_text=with_text))
+        self._raise(
+            item, pytest.fail.Exception(failure_text(job, before, with_text=with_text), pytrace=False)
+        )
 
     def _address(self, item: pytest.Item, job: HandWrittenJob, engine: Engine[CaseJob]) -> RelayAddress:
         address = job.passing.begin()
         engine.launch(job)
         while not wait((address,), _SLICE_S).done:
             if engine.has_ended(job):
-                self._fail(item, error_text(self._obtain(item, job, engine)))
+                self._raise(item, CaseError(error_text(self._obtain(item, job, engine))))
             self._session.tick()
         return address.result()
 
@@ -297,7 +300,7 @@ class HandWrittenTests:
             return
         if outcome.verdict is Verdict.SKIPPED:
             self._skip(item, outcome.message)
-        self._fail(item, error_text(outcome))
+        self._raise(item, CaseError(error_text(outcome)))
 
     def _conclude(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> Outcome:
         self._open.discard(job)
@@ -328,11 +331,10 @@ class HandWrittenTests:
         return outcome
 
     def _skip(self, item: pytest.Item, text: str) -> NoReturn:
-        item.stash[_RAISED] = raised = pytest.skip.Exception(scrub(text))
-        raise raised
+        self._raise(item, pytest.skip.Exception(scrub(text)))
 
-    def _fail(self, item: pytest.Item, text: str) -> NoReturn:
-        item.stash[_RAISED] = raised = pytest.fail.Exception(text, pytrace=False)
+    def _raise(self, item: pytest.Item, raised: BaseException) -> NoReturn:
+        item.stash[_RAISED] = raised
         raise raised
 
 
