@@ -223,6 +223,7 @@ class HandWrittenTests:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Put on record how a test ends."""
+        __tracebackhide__ = True
         try:
             result = yield
         except BaseException as error:
@@ -287,6 +288,7 @@ class HandWrittenTests:
 
     def _conclude_early(self, item: pytest.Item, error: BaseException, *, in_setup: bool) -> None:
         """Say how a test has ended that raised something; raise what is to be reported instead, if anything."""
+        __tracebackhide__ = True  # here and below: pytest-retry makes reports of its own, with tracebacks
         job = self.job_of(item)
         stops = isinstance(error, KeyboardInterrupt | pytest.exit.Exception)
         if job is None or job not in self._open or stops:
@@ -295,6 +297,7 @@ class HandWrittenTests:
 
     def _conclude_and_report(self, item: pytest.Item, job: HandWrittenJob, finding: Finding) -> None:
         """Say how a test has ended; raise where its outcome is another one than pytest has seen."""
+        __tracebackhide__ = True
         outcome = self._conclude(item, job, finding)
         if outcome.reason in (finding.reason, NO_MODEL_CALL):
             return
@@ -334,8 +337,9 @@ class HandWrittenTests:
         self._raise(item, pytest.skip.Exception(scrub(text)))
 
     def _raise(self, item: pytest.Item, raised: BaseException) -> NoReturn:
+        __tracebackhide__ = True
         item.stash[_RAISED] = raised
-        raise raised
+        raise raised from None
 
 
 def turn(request: pytest.FixtureRequest) -> Iterator[Connection]:
