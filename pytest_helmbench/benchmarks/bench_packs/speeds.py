@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 from pytest_helmbench.core.json_types import JsonObject, JsonValue
 
-__all__ = ["has_speed"]
+__all__ = ["has_speed", "is_speed_unit"]
 
 _OF_THE_MODEL = frozenset({"rawLog", "output"})
 """What may be the model's own words: they say nothing of its speed."""
 
 _PROSE = frozenset({"summary", "note"})
-_UNITS = frozenset({"unit", "totalunit"})
 _NAMES = (
     "ttft|ttfb|tps|itl|tpot|throughput|latenc(?:y|ies)|speeds?"
     "|durchsatz|latenz(?:en)?|geschwindigkeit(?:en)?|tempo"
@@ -61,6 +60,11 @@ def has_speed(stated: JsonObject) -> bool:
     )
 
 
+def is_speed_unit(unit: str) -> bool:
+    """Return whether a number with this unit says how fast its model was."""
+    return _SPEED_UNIT.search(unit.strip()) is not None
+
+
 def _leaves(value: JsonValue, key: str = "") -> Iterator[tuple[str, JsonValue]]:
     """Yield the values below a value with the keys that lead to each, in snake case."""
     waiting: list[tuple[str, JsonValue]] = [(key, value)]
@@ -91,8 +95,8 @@ def _is_timing(path: str, value: JsonValue) -> bool:
 def _is_speed(path: str, value: JsonValue) -> bool:
     keys = path.split(".")
     if isinstance(value, str):
-        if keys[-1].replace("_", "") in _UNITS:
-            return _SPEED_UNIT.search(value) is not None
+        if keys[-1].endswith("unit"):
+            return is_speed_unit(value)
         if path in _PROSE:
             return _SPEED_WORDS.search(value) is not None
     if not _is_number(value):

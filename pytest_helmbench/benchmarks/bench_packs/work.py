@@ -10,8 +10,9 @@ from math import inf
 from pytest_helmbench.benchmarks.bench_packs.bench_pack import (
     BenchPackManifest,
     BenchPackRule,
+    ScenarioResult,
 )
-from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of
+from pytest_helmbench.benchmarks.bench_packs.node.answers import MalformedAnswerError, result_of, score_of
 from pytest_helmbench.benchmarks.bench_packs.node.bridge import Bridge, BridgePlace, PackFailedError
 from pytest_helmbench.benchmarks.bench_packs.node.host_context import (
     merged_generation,
@@ -207,7 +208,18 @@ class BenchPackWork:
                 return run.failed(error.reason, message, error.words)
             except MalformedAnswerError as error:
                 return run.failed("malformed", f"the result of runScenario() cannot be used: {error}")
-            return run.judged(result, await conversation.settle())
+            unanswered = await conversation.settle()
+            unit = await self._unit_of(result) if run.is_recalled_stream() else ""
+            return run.judged(result, unanswered, unit)
+
+    async def _unit_of(self, result: ScenarioResult) -> str:
+        """Return the unit of the total that the pack makes of one score; empty for none."""
+        if result.score is None:
+            return ""
+        try:
+            return score_of(await self._running.tools.bridge.score([result.stated])).unit
+        except (PackFailedError, MalformedAnswerError):
+            return ""  # over one result alone; that of the run is asked for at its end
 
     def _place_of(self, run_id: int) -> BridgePlace:
         if run_id not in self._places:

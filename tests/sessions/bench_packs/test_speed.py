@@ -85,6 +85,8 @@ _SAYS: dict[str, tuple[str, bool]] = {
     "characters": ("summary: 'done', timings: { charsPerSecond: 40 }", True),
     "capitals": ("summary: 'TPS 10.1'", True),
     "unit": ("score: 10, unit: 'tok/s'", True),
+    "unit-of-a-score": ("score: 10, scoreUnit: 'ms'", True),
+    "unit-of-no-speed": ("score: 10, unit: 'points', totalUnit: '%'", False),
     "key": ("own: { parts: [{ medianTtft: 3 }] }", True),
     "a-time": ("note: 'first token after 302 ms'", True),
     "the-models-words": ("rawLog: 'TTFT 5 ms, 10 tok/s', output: { text: '10 tok/s', speed: 3 }", False),
@@ -110,3 +112,30 @@ def test_a_replayed_speed_is_known_by_what_the_pack_says_and_where(
     assert dict(rows(pytester.path / "helmbench.db", outcomes)) == {
         name: "skipped" if is_speed else "passed" for name, (_, is_speed) in _SAYS.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("total", "replayed"),
+    [
+        ("totalUnit: 'tok/s'", {"skipped": 1, "passed": 2}),
+        ("totalUnit: 'tokens per second'", {"skipped": 1, "passed": 2}),
+        ("unit: 'ms'", {"skipped": 1, "passed": 2}),
+        ("totalUnit: 'points'", {"passed": 3}),
+        ("totalUnit: '%'", {"passed": 3}),
+        ("totalUnit: results.length < 3 ? results.at(7).unit : 'tok/s'", {"passed": 3}),
+    ],
+)
+def test_a_replayed_score_whose_total_has_a_unit_of_speed_is_no_measurement(
+    pytester: pytest.Pytester, provider: Provider, total: str, replayed: dict[str, int]
+) -> None:
+    provider.answers(events=_stream(), when=lambda request: bool(request.body.get("stream")))
+    runs = {
+        "speed": "async () => { await (await chat('a', { stream: true })).text(); return result({ score: 9 }); }",
+        "talk": "async () => { await (await chat('b', { stream: true })).text();"
+        " return result({ score: undefined }); }",
+        "whole": "async () => { await ask('c'); return result({ score: 7 }); }",
+    }
+    score = f"return {{ totalScore: 8, categories: [], {total} }};"
+    write_asking_pack(pytester.path / "pack", runs, score=score)
+    run_packs(pytester, url=provider.url).assert_outcomes(passed=3)
+    run_packs(pytester, "--helmbench-cache=only", url=provider.url).assert_outcomes(**replayed)
