@@ -53,7 +53,7 @@ def _repository(folder: Path) -> tuple[str, str]:
     return commit, git(folder / "repository", "diff")
 
 
-def _patch_row(identity: str, commit: str, gold: str, **others: Any) -> dict[str, Any]:
+def _patch_row(identity: str, commit: str, gold: Any, **others: Any) -> dict[str, Any]:
     changes = {
         "input.base_commit": commit,
         "eval.tests": _TESTS,
@@ -126,6 +126,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         task_row("no-folder", **{"eval.checker": {"command": ["python3", "-m", "pytest", "lost"]}}),
         task_row("solved", **{"eval.checker": {"command": "test ! -e wrong.txt"}}),
         task_row("chroots", **{"eval.needed_commands": ["chroot"], "eval.checker": {"command": "true"}}),
+        _patch_row("lost-too", "0123456789abcdef", GONE),
         _patch_row("in-the-way", commit, gold, **{"input.artifact_path": "tests/test_add.py"}),
     ]
     (pytester.path / "benchmark" / "hidden" / "empty").mkdir(parents=True)
@@ -156,6 +157,11 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
         ),
         (
             15,
+            "lost-too: a patch must have a verdict, but it cannot be judged (base_commit is '0123456789abcdef',"
+            " which calculator.bundle does not hold: it is at",
+        ),
+        (
+            16,
             "in-the-way: an agent that also changes 'tests/test_add.py', which input.artifact_path names,"
             " must pass, but it fails (that file is taken for its patch)",
         ),
@@ -166,7 +172,7 @@ def test_every_contradiction_is_named_by_its_line_and_no_hidden_value_is_shown(
 
     assert checked.ret == 1, checked.stderr.str()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(passed=2, failed=11, skipped=1)
+    result.assert_outcomes(passed=2, failed=12, skipped=1)
     for line, sentence in expected:
         assert f"benchmark/tasks.jsonl:{line}: error: {sentence}" in checked.stdout.str()
         assert f"benchmark/tasks.jsonl:{line}: {sentence}" in result.stdout.str()
@@ -193,16 +199,19 @@ def test_what_cannot_be_checked_here_is_said_and_broken_rows_are_errors(pytester
 
 
 @pytest.mark.skipif(not _SHARED.is_dir(), reason="the packs of others are not here")
-def test_packs_of_others_are_sound_and_the_fault_of_one_is_an_error(
+def test_packs_of_others_are_sound_but_for_one_whose_fault_is_found_and_an_error(
     pytester: pytest.Pytester, provider: Provider, podman: Running
 ) -> None:
     checked = _check(pytester, str(_SHARED))
-    assert checked.ret == 0, checked.stdout.str()
-    assert checked.stdout.str().count("; 0 errors, ") == 3
+    assert checked.ret == 1, checked.stdout.str()
+    assert checked.stdout.str().count("; 0 errors, ") == 2
+    fault = "a patch must have a verdict, but it cannot be judged (base_commit 'abc123' cannot be found: "
+    assert f"audit-repo-patch/test-tamper: {fault}" in checked.stdout.str()
     for name in ("audit-repo-patch", "audit-terminal-task", "mmlu-abstract-algebra-mini"):
         shutil.copytree(_SHARED / name, pytester.path / "benchmark" / name, copy_function=shutil.copyfile)
-    healthy = run_tree(pytester, _SELF_CHECK, "-rs")
-    assert healthy.ret == pytest.ExitCode.OK, healthy.stdout.str()
+    same = run_tree(pytester, _SELF_CHECK, "-rs")
+    same.assert_outcomes(passed=14, failed=1)
+    assert fault in same.stdout.str()
     assert provider.count == 0
 
     provider.answers(text="```bash\nmkdir -p src; echo pass > src/bug.py\n```")

@@ -122,3 +122,35 @@ def test_a_whole_file_that_goes_and_what_cannot_be_read(tmp_path: Path) -> None:
 def test_a_missing_end_of_line_hides_nothing(tmp_path: Path) -> None:
     gold = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-first\n\\ No newline at end of file\n+the second one\n"
     assert _leaks(gold, asset="x\nthe second one", folder=tmp_path) == ["the public asset 'notes'"]
+
+
+_WITHOUT_HUNKS = {
+    "rename": "diff --git a/old name.py b/new.py\nsimilarity index 100%\nrename from old name.py\nrename to new.py\n",
+    "mode": "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n",
+    "empty": "diff --git a/p/__init__.py b/p/__init__.py\nnew file mode 100644\nindex 0000000..e69de29\n",
+    "binary": "diff --git a/x.png b/x.png\nindex 5d30a56..5b7f4ff 100644\nGIT binary patch\n"
+    "literal 6\nNcmZQzU}j)oU|;|M00961\n\nliteral 5\nMcmZQzU}9ol0001h00062\n\n",
+    "two": "diff --git a/a.sh b/a.sh\nold mode 100644\nnew mode 100755\n"
+    "diff --git a/b b/c\nsimilarity index 100%\nrename from b\nrename to c\n",
+}
+
+
+@pytest.mark.parametrize("form", _FORMS.keys() - {"with less around it"})
+@pytest.mark.parametrize("patch", _WITHOUT_HUNKS)
+def test_a_patch_without_hunks_that_stands_openly_is_found(tmp_path: Path, patch: str, form: str) -> None:
+    gold = _WITHOUT_HUNKS[patch]
+    text = _FORMS[form](gold)
+    assert _leaks(gold, asset=text, folder=tmp_path) == ["the public asset 'notes'"]
+    assert _leaks(gold, hints=text, folder=tmp_path) == ["input.hints"]
+    # Without hashes, which are different where the file is.
+    bare = "".join(line for line in gold.splitlines(keepends=True) if "index " not in line)
+    assert _leaks(gold, asset=bare, folder=tmp_path) == ["the public asset 'notes'"]
+
+
+@pytest.mark.parametrize("patch", _WITHOUT_HUNKS)
+def test_what_has_no_hunks_either_is_no_leak(tmp_path: Path, patch: str) -> None:
+    gold = _WITHOUT_HUNKS[patch]
+    others = [other for name, other in _WITHOUT_HUNKS.items() if name not in (patch, "two")]
+    talk = "Rename 'old name.py' to 'new.py', b to c, and make run.sh and a.sh executable.\nnew file mode\n"
+    for text in (*others, talk, _REPAIR, gold.splitlines()[0]):
+        assert _leaks(gold, asset=text, folder=tmp_path) == []

@@ -125,6 +125,9 @@ class RepoPatch(AgentFamily):
             if patch is not None:
                 found = await evaluate_patch(rule.task, patch, engine, parity=rule.parity, assets=assets)
                 yield Trial(label, must_pass, found.verdict, found.message)
+        if gold is None and (fault := await _fault_of(rule.task, engine, assets)) is not None:
+            why, _, hint = str(fault).partition("\n  hint: ")
+            yield Trial("a patch", must_pass=None, verdict=Verdict.ERROR, message=why, hint=hint)
         for name in gold_leaks(rule.task, gold or "", assets):
             label = f"an agent that reads {name}, where eval.gold_patch stands,"
             yield Trial(label, must_pass=False, verdict=Verdict.PASSED)
@@ -132,6 +135,15 @@ class RepoPatch(AgentFamily):
             label = f"an agent that also changes {artifact_path_of(rule.task)!r}, which input.artifact_path names,"
             why, hint = "that file is taken for its patch", "name a path where the repository has nothing"
             yield Trial(label, must_pass=True, verdict=Verdict.FAILED, message=why, hint=hint)
+
+
+async def _fault_of(task: PackTask, engine: Engine, assets: Sequence[PlannedFile]) -> PackFaultError | None:
+    """Return why no patch can be applied to a row's repository; None where one can."""
+    try:
+        async with opened_workplace(task, engine, GIT_LIMITS, assets):
+            return None
+    except PackFaultError as error:
+        return error
 
 
 async def _is_taken(task: PackTask, engine: Engine, assets: Sequence[PlannedFile]) -> bool:

@@ -20,6 +20,8 @@ _DEEPEST = 3  # JSON in a string of JSON
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"?')
 _HUNK = re.compile(r"@@ -\d")
 _MARKS = ("+", "-", " ")
+_BINARY = "\nGIT binary patch\n"
+_HASHES = ("index ", "similarity index ", "dissimilarity index ")
 
 
 def gold_leaks(task: PackTask, gold: str, assets: Sequence[PlannedFile]) -> Iterator[str]:
@@ -47,7 +49,8 @@ class _Leak:
 
     Args:
         added: All lines that it adds, in any order; none where they are too few to be told by.
-        written: Then each of its changes as the patch has it, with the line before and the line behind.
+        written: Then each of its changes as the patch has it, with the line before and the line behind; of a patch
+            without hunks what it says of each file.
         made: Then each of its hunks as it leaves the file.
     """
 
@@ -59,10 +62,13 @@ class _Leak:
     def of(gold: str) -> _Leak:
         """Return what gives this patch away."""
         try:
-            gold = read_patch(gold).text
+            patch = read_patch(gold)
         except MalformedPatchError:  # whoever applies it finds that too
             return _Leak(frozenset(), (), ())
-        hunks = [[line for line in hunk if line[1:].strip()] for hunk in _hunks(gold) if hunk]
+        hunks = [[line for line in hunk if line[1:].strip()] for hunk in _hunks(patch.text) if hunk]
+        if not hunks:
+            heads = tuple(piece for change in patch.changes for piece in _head(change.text))
+            return _Leak(frozenset(), heads if _are_enough(heads) else (), ())
         added = frozenset(_bare(line[1:]) for hunk in hunks for line in hunk if line[0] == "+") - {""}
         if _are_enough([tuple(added)]):
             return _Leak(added, (), ())
@@ -113,6 +119,16 @@ def _hunks(patch: str) -> Iterator[list[str]]:
             yield hunk[1:]
             hunk = [line] if _HUNK.match(line) else []
     yield hunk[1:]
+
+
+def _head(change: str) -> Iterator[tuple[str, ...]]:
+    """Yield what a patch says of a file that it renames, makes, empties or changes as a whole; not the hashes."""
+    before, binary, data = change.partition(_BINARY)
+    lines = [line for line in before.split("\n") if line.strip() and not line.startswith(_HASHES)]
+    moves = [line for line in lines if line.startswith(("rename ", "copy "))]
+    yield from ((_marked(line),) for line in moves or lines)
+    if binary:
+        yield tuple(_marked(line) for line in data.split("\n") if line.strip())
 
 
 def _changes(hunk: Sequence[str]) -> Iterator[tuple[str, ...]]:
