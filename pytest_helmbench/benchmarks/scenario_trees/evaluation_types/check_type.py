@@ -12,7 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import ReplyCheck, TextCheck
 from pytest_helmbench.files.json_fields import a_text
 
-__all__ = ["CheckType", "SearchType", "TextType"]
+__all__ = ["CheckType", "ExpectedType", "TextType"]
 
 
 class CheckType(EvaluationType):
@@ -41,16 +41,20 @@ class TextType(CheckType):
         """Return the rule."""
 
 
-class SearchType(TextType):
-    """A type that looks for the texts in `expected`."""
+class ExpectedType(TextType):
+    """A type with texts in `expected`."""
 
-    found_everywhere: ClassVar[str]
-    """What follows when a text occurs in every reply."""
+    of_empty: ClassVar[str]
+    """What follows of an empty text among them."""
 
     def check(self, source: RuleSource) -> None:
-        """See `EvaluationType.check`: an empty text occurs in every reply."""
+        """See `EvaluationType.check`: an empty text says nothing of a reply."""
         written = source.values.get("expected")
         for index, text in enumerate(written if isinstance(written, list) else [written]):
-            if text == "":
-                message = f"an empty text in 'expected': {self.found_everywhere}"
+            if isinstance(text, str) and self.is_empty(source, text):
+                message = f"an empty text in 'expected': {self.of_empty}"
                 self.fault(source, message, "write a text, or remove the entry", "expected", index)
+
+    def is_empty(self, _source: RuleSource, text: str) -> bool:
+        """Return whether a text is empty as the rule reads it."""
+        return text == ""

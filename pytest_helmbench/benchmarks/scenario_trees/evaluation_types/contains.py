@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import SearchType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import ExpectedType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import IGNORE_CASE, TextCheck
@@ -41,7 +41,7 @@ class Contains(TextCheck):
         return {"expected": [*self.expected], "ignore_case": self.ignore_case}
 
 
-class ContainsType(SearchType):
+class ContainsType(ExpectedType):
     """`expected` lists texts that must all occur."""
 
     name = Contains.type
@@ -51,7 +51,7 @@ class ContainsType(SearchType):
         "ignore_case": IGNORE_CASE,
     }
     needed = ("expected",)
-    found_everywhere = "every reply holds it"
+    of_empty = "every reply holds it"
 
     def make(self, source: RuleSource, field: str | None) -> Contains:
         """See `TextType.make`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import TextType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import ExpectedType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import (
@@ -49,7 +49,7 @@ class Equals(TextCheck):
         return {"expected": [*self.expected], "ignore_case": self.ignore_case}
 
 
-class EqualsType(TextType):
+class EqualsType(ExpectedType):
     """`expected` is the text, or lists texts of which any will do."""
 
     name = Equals.type
@@ -59,6 +59,11 @@ class EqualsType(TextType):
         "ignore_case": IGNORE_CASE,
     }
     needed = ("expected",)
+    of_empty = "an empty reply is wrong whatever is expected; a field may be empty ('field: NAME')"
+
+    def is_empty(self, source: RuleSource, text: str) -> bool:
+        """See `ExpectedType.is_empty`: white space is not compared, and a field that is empty is right."""
+        return "field" not in source.values and not text.strip()
 
     def make(self, source: RuleSource, field: str | None) -> Equals:
         """See `TextType.make`."""

@@ -83,6 +83,9 @@ class LengthType(TextType):
             self.fault(source, "there is neither 'min' nor 'max'", "write 'max: 200', for example")
         if least is not None and most is not None and least > most:
             self.fault(source, f"min is {least:g}, max is {most:g}", "no reply can be both", "min")
+        elif most == 0 and "field" not in values:
+            message = "max is 0: an empty reply is wrong however long it may be"
+            self.fault(source, message, "write 'max: 1' or more; a field may be empty ('field: NAME')", "max")
 
     def make(self, source: RuleSource, field: str | None) -> Length:
         """See `TextType.make`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import SearchType
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import ExpectedType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import IGNORE_CASE, TextCheck
@@ -41,7 +41,7 @@ class NotContains(TextCheck):
         return {"expected": [*self.expected], "ignore_case": self.ignore_case}
 
 
-class NotContainsType(SearchType):
+class NotContainsType(ExpectedType):
     """`expected` lists texts of which none may occur."""
 
     name = NotContains.type
@@ -51,7 +51,7 @@ class NotContainsType(SearchType):
         "ignore_case": IGNORE_CASE,
     }
     needed = ("expected",)
-    found_everywhere = "no reply passes"
+    of_empty = "no reply passes"
 
     def make(self, source: RuleSource, field: str | None) -> NotContains:
         """See `TextType.make`."""

@@ -172,6 +172,16 @@ def test_an_invalid_value_hides_no_other_problem(tmp_path: Path) -> None:
             ],
             id="an empty text among others",
         ),
+        pytest.param(
+            ["type: equals", "expected: ''"],
+            ["4: equals: an empty text in 'expected': an empty reply is wrong whatever is expected"],
+            id="an empty reply",
+        ),
+        pytest.param(
+            ["type: any", "of:", "  - {type: equals, expected: [NO, ' ']}", "  - {type: length, max: 0}"],
+            ["5: equals: an empty text in 'expected'", "6: length: max is 0: an empty reply is wrong"],
+            id="an empty reply among others",
+        ),
     ],
 )
 def test_all_that_is_wrong_with_a_rule_comes_at_once(
@@ -182,3 +192,16 @@ def test_all_that_is_wrong_with_a_rule_comes_at_once(
     assert len(told) == len(messages)
     assert all(text.startswith(start) for text, start in zip(told, messages, strict=True)), told
     assert all(problem.hint for problem in found)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["type: equals", "expected: ''", "field: note"],
+        ["type: equals", "expected: ['', none]", "field: note"],
+        ["type: length", "max: 0", "field: note"],
+        ["type: contains", "expected: ' '"],
+    ],
+)
+def test_a_field_may_be_empty(tmp_path: Path, lines: list[str]) -> None:
+    assert _messages(tmp_path, lines) == []
