@@ -100,7 +100,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
 
 def run_record(detail: RunDetail) -> dict[str, object]:
     """Return a run in JSON types: names, counts, score, cost, settings."""
-    record: dict[str, object] = asdict(detail.summary)
+    record = detail.summary.record()
     record |= {
         "provider": detail.provider,
         "base_url": detail.base_url,
