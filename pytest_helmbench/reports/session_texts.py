@@ -194,18 +194,19 @@ def resumed_tables(whole: Mapping[str, RunCounts], now: Mapping[str, RunCounts])
     return ["the whole run:", *model_table(whole), "this session:", *model_table(part)]
 
 
-def unsure_line(model: str, row: RunCounts) -> str:
-    """Return how many verdicts the words of a reply do not decide, and what the pass rate could be by them."""
-    unsure, passed = row.parses[Parse.UNSURE], row.verdicts[Verdict.PASSED]
-    least, most = (
-        100 * count / row.judged
-        for count in (passed - row.unsure_passed, passed - row.unsure_passed + unsure)
-    )
-    return (
-        f"{model}: {_count(unsure, 'verdict')} unsure, since nothing in the reply decides: {least:.1f} to {most:.1f} %"
-        " of the cases pass; helmbench show RUN --unsure lists them,"
-        " --helmbench-marking-model=ID has a model read them"
-    )
+def doubt_lines(model: str, row: RunCounts) -> list[str]:
+    """Return how many verdicts on words are guessed, and how many unsure; how many cases pass by these."""
+    guessed, unsure = row.parses[Parse.GUESSED], row.parses[Parse.UNSURE]
+    lines = [f"{_count(guessed, 'verdict')} guessed from the words of the reply"] if guessed else []
+    if unsure:
+        least = row.verdicts[Verdict.PASSED] - row.unsure_passed
+        lines.append(
+            f"{_count(unsure, 'verdict')} unsure, since nothing in the reply decides: {least} to {least + unsure}"
+            f" of {row.judged} pass; `helmbench show RUN --unsure` lists them"
+        )
+    if lines:
+        lines[-1] += "; --helmbench-marking-model=ID has a model read them"
+    return [f"{model}: {line}" for line in lines]
 
 
 def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
@@ -218,14 +219,7 @@ def judging_lines(rows: Mapping[str, RunCounts]) -> list[str]:
             lines.append(
                 f"{model}: JSON read strictly {strict} times, recovered from other text {recovered} times"
             )
-        guessed = row.parses[Parse.GUESSED]
-        if guessed:
-            lines.append(
-                f"{model}: {_count(guessed, 'verdict')} guessed from the words of the reply;"
-                " --helmbench-marking-model=ID has a model read them"
-            )
-        if row.parses[Parse.UNSURE]:
-            lines.append(unsure_line(model, row))
+        lines += doubt_lines(model, row)
         readable = row.judged - row.form_faults
         if row.judged and row.form_faults > _MANY_FORM_FAULTS * row.judged:
             passed = row.verdicts[Verdict.PASSED]
