@@ -31,6 +31,11 @@ def _decoded(coding: str, parts: Iterator[bytes], bound: int = _BOUND) -> bytes:
     return b"".join(piece for part in parts for piece in decoder.pieces(part))
 
 
+def _id(value: object) -> str:
+    """Return what a value is called in a test's name: bytes of gzip bear the time at which they were made."""
+    return str(value) if isinstance(value, str | int) else "body"
+
+
 @pytest.mark.parametrize("size", [1, 7, 1000, 10**6])
 @pytest.mark.parametrize(
     ("coding", "body"),
@@ -48,6 +53,7 @@ def _decoded(coding: str, parts: Iterator[bytes], bound: int = _BOUND) -> bytes:
         (" gzip,deflate , identity", zlib.compress(gzip.compress(_TEXT))),
         ("gzip, gzip", gzip.compress(gzip.compress(_TEXT[:99]) + gzip.compress(_TEXT[99:]))),
     ],
+    ids=_id,
 )
 def test_bodies_decode_to_the_same_in_whatever_parts_they_come(coding: str, body: bytes, size: int) -> None:
     assert _decoded(coding, _cut(body, size)) == _TEXT
@@ -73,6 +79,7 @@ def test_other_codings_are_refused(coding: str) -> None:
         ("gzip", gzip.compress(_TEXT) + b"\x1f\x8bno member"),
         ("gzip, gzip", gzip.compress(_TEXT)),
     ],
+    ids=_id,
 )
 def test_what_is_damaged_is_said_to_be(coding: str, body: bytes) -> None:
     with pytest.raises(UnreadableError):
@@ -89,6 +96,7 @@ def test_what_is_damaged_is_said_to_be(coding: str, body: bytes) -> None:
         ("gzip, gzip", gzip.compress(gzip.compress(b"") * 60_000)),  # many members without a byte
         ("gzip", gzip.compress(b"") * 60_000),
     ],
+    ids=_id,
 )
 def test_no_body_grows_beyond_the_bound(coding: str, body: bytes) -> None:
     tracemalloc.start()

@@ -34,7 +34,7 @@ class ShortAnswer(TextFamily):
     """See `Family`."""
 
     name = "short_answer"
-    rules_version = 9
+    rules_version = 10
     parity_version = 1
     read_by_judge = True
     input_fields = INPUT_FIELDS

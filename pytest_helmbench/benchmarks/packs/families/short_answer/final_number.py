@@ -19,7 +19,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.numbers_said import
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import without_dates
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
-from pytest_helmbench.benchmarks.packs.families.text.number_words import HAS_NUMBER
+from pytest_helmbench.benchmarks.packs.families.text.number_words import HAS_NUMBER, WRITTEN_NUMBERS
 from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, numbers, only_number
 from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import symbols_behind
 from pytest_helmbench.benchmarks.packs.families.text.units import (
@@ -105,6 +105,9 @@ _CHECK = re.compile(r"(?<=[.\n])\s*(?:check|verification|proof):\s[^\n]*$", re.I
 _CHECKS = re.compile(
     r"(?:you can |we can |to |let me |let's )?(?:check|verify|verification|proof|confirm|explanation|note)"
 )
+_OR_A_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(WRITTEN_NUMBERS)}),?\sor\s$", re.IGNORECASE)
+_OR_ANOTHER_WORD = re.compile(rf",?\sor\s(?:{'|'.join(WRITTEN_NUMBERS)})(?![\w-])", re.IGNORECASE)
+"""`Seven or 8`: words for numbers are no numbers beside digits."""
 _WITH_NEXT_WORD = re.compile(r"[\d.,]*\d\s[^\W\d]{2,}")
 
 
@@ -145,6 +148,8 @@ def last_number(statement: str, question: str) -> NumberFound:
         if not _is_same_twice(low, found[-2], last):
             return _of_several(low, found, asked)
         last = found[-2]
+    elif _OR_A_WORD.search(low, max(0, last.start - 30), last.start) or _OR_ANOTHER_WORD.match(low, last.end):
+        return NumberFound(several=True)
     unit = unit_of(low, last)
     if last.scale and not any(spelling in words(asked) for spelling in _spellings(last.scale)):
         last = replace(last, values=last.values[:1])
