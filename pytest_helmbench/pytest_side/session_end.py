@@ -154,7 +154,8 @@ class SessionEnd:
         usual = self._config.rootpath / "helmbench.db"
         rest = list(self._shown.lines(runs, "" if db == usual else f" --db={shlex.quote(str(db))}"))
         verbose = self._config.get_verbosity() > 0
-        said = [*rest, *session_lines(coordinator, self._broken, verbose=verbose)]
+        start = self._config.invocation_params.dir
+        said = [*rest, *session_lines(coordinator, self._broken, start, verbose=verbose)]
         for title, lines in (("FAILURES", self._shown.in_short), ("helmbench", said)):
             if lines:
                 terminalreporter.section(title)

@@ -44,22 +44,24 @@ __all__ = ["add_suite_properties", "session_lines"]
 _WARNINGS_SHOWN = 10
 
 
-def session_lines(coordinator: Coordinator, broken: int, *, verbose: bool) -> list[str]:
+def session_lines(coordinator: Coordinator, broken: int, start: Path, *, verbose: bool) -> list[str]:
     """Return the summary of a session.
 
     Args:
         coordinator: Of the session, closed.
         broken: Erring items that stand for broken files.
+        start: Where pytest was started: paths are shown from there.
         verbose: Also the scores of behaviours.
     """
     plan = coordinator.book.plan
     if plan is None or not (plan.dry or coordinator.book.tallies):
-        return [*_sample_lines(coordinator), *coordinator.notes]  # it ended before anything could be asked
+        # It ended before anything could be asked.
+        return [*_sample_lines(coordinator), *_warning_lines(coordinator, start), *coordinator.notes]
     lines = _dry_lines(plan, coordinator) if plan.dry else _run_lines(plan, coordinator, verbose=verbose)
     if broken:
         whose = "files or rows: none of their cases" if broken > 1 else "file or row: none of its cases"
         lines.append(f"{broken} broken {whose} ran (see ERRORS)")
-    lines += _warning_lines(coordinator)
+    lines += _warning_lines(coordinator, start)
     lines += coordinator.notes
     return [*lines, coordinator.goes_on] if coordinator.goes_on else lines
 
@@ -212,8 +214,8 @@ def _sample_lines(coordinator: Coordinator) -> list[str]:
     return [f"sample of {name}: {sample_text(sample)}" for name, sample in coordinator.library.drawn]
 
 
-def _warning_lines(coordinator: Coordinator) -> list[str]:
-    texts = [problem.text(item.root) for item in coordinator.library.loaded for problem in item.warnings]
+def _warning_lines(coordinator: Coordinator, start: Path) -> list[str]:
+    texts = [problem.text(start) for item in coordinator.library.loaded for problem in item.warnings]
     lines = [f"warning: {text}" for text in texts[:_WARNINGS_SHOWN]]
     if len(texts) > _WARNINGS_SHOWN:
         lines.append(f"… and {len(texts) - _WARNINGS_SHOWN} more warnings about the benchmark")

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from packs import write_pack
 from provider import Provider
 from trees import category, clear_environment, rows, run_tree, write_tree
 
@@ -56,6 +57,32 @@ def test_a_benchmark_that_has_fewer_cases_than_in_its_last_run_is_told_with_thei
     assert main(["show", "last", "--gone", f"--db={database}"]) == 0
     assert capsys.readouterr().out.split() == codes
     assert "it had" not in run_tree(pytester, mode, url=provider.url).stdout.str()
+
+
+def test_a_benchmark_whose_scenarios_are_all_gone_is_an_error_and_one_without_rows_is_said(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    full = write_tree(pytester.path / "full" / "benchmark", {"P1-B1-S1": category("RISK")})
+    bare = pytester.path / "bare" / "benchmark"
+    (bare / "scenarios").mkdir(parents=True)
+    (bare / "benchmark.yml").write_text("name: Bare\n")
+    gate = "--helmbench-min-score=0"
+
+    for named in ([str(bare)], [str(full), str(bare)]):
+        refused = run_tree(pytester, *named, gate, url=provider.url)
+        refused.stderr.fnmatch_lines(["*/bare/benchmark/scenarios: there is no scenario in it"])
+        assert refused.ret == pytest.ExitCode.USAGE_ERROR
+        assert not provider.requests
+    (bare / "scenarios" / "P1" / "B1").mkdir(parents=True)
+    beside = run_tree(pytester, str(full), str(bare), gate, url=provider.url)
+    beside.assert_outcomes(passed=1, errors=1)
+    beside.stdout.fnmatch_lines(["*scenarios: there is no scenario in it"])
+    assert beside.ret == pytest.ExitCode.TESTS_FAILED
+
+    empty = write_pack(pytester.path / "empty", [])
+    rowless = run_tree(pytester, str(empty), gate, url=provider.url)
+    rowless.stdout.fnmatch_lines(["warning: empty/tasks.jsonl: rows: there is no row in it"])
+    assert rowless.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_two_benchmarks_of_one_name_are_told_apart_by_their_folders_and_one_that_moved_is_known(

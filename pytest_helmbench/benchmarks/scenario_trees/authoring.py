@@ -29,7 +29,6 @@ from pytest_helmbench.benchmarks.scenario_trees.static_checks import static_warn
 from pytest_helmbench.benchmarks.scenario_trees.tree import Scenario, ScenarioTree
 from pytest_helmbench.core.codes import CaseCode
 from pytest_helmbench.core.json_types import JsonObject
-from pytest_helmbench.core.problem import Problem
 from pytest_helmbench.judging.rubric import JudgeRule
 
 __all__ = ["AUTHORING", "ReadTree"]
@@ -148,11 +147,7 @@ def checked_tree(root: Path) -> Checked:
     """
     tree = load_tree(root)
     errors = [problem for problems in tree.problems.values() for problem in problems]
-    if not tree.scenarios and not errors:
-        hint = "name the folder of a scenario like P1-B1-S1"
-        errors.append(Problem(root / "scenarios", None, "there is no scenario in it", hint))
-    warnings = [problem for problem in tree.warnings if tree.scenarios or problem.path.name != "scenarios"]
-    warnings += static_warnings(tree)
+    warnings = [*tree.warnings, *static_warnings(tree)]
     cases = sum(
         (len(scenario.conditions) or 1) * (len(scenario.user_contexts) or 1) * len(scenario.perturbations)
         for scenario in tree.scenarios.values()

@@ -88,9 +88,9 @@ def load_tree(root: Path) -> ScenarioTree:
         hint = "a benchmark is a folder with a folder 'scenarios'"
         raise UnreadableBenchmarkError((Problem(root / "scenarios", None, message, hint),)) from error
     refuse_beside(root, reader.findings)
-    if not folders:
+    if not folders and not reader.findings.problems:
         hint = "name the folder of a scenario like P1-B1-S1"
-        reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint, usable=True))
+        reader.findings.add(root / "scenarios", Fault(None, "there is no scenario in it", hint))
     scenarios, broken, unrun = _load_scenarios(reader, folders)
     codes = sorted({folder.code.rpartition("-")[0] for folder in folders}, key=natural_key)
     scoring, named = _load_root_files(reader, root, codes)

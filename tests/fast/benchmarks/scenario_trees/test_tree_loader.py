@@ -312,10 +312,11 @@ def test_a_folder_without_scenarios_cannot_be_read(tmp_path: Path) -> None:
     assert caught.value.problems[0].hint == "a benchmark is a folder with a folder 'scenarios'"
 
 
-def test_an_empty_benchmark_is_a_warning(tmp_path: Path) -> None:
+def test_an_empty_benchmark_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "scenarios" / "P1" / "B1").mkdir(parents=True)
     benchmark = load_tree(tmp_path)
-    assert [problem.text(tmp_path) for problem in benchmark.warnings] == [
+    (problems,) = benchmark.problems.values()
+    assert [problem.text(tmp_path) for problem in problems] == [
         "scenarios: there is no scenario in it\n  hint: name the folder of a scenario like P1-B1-S1"
     ]
 
