@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import members
@@ -83,7 +84,25 @@ def _measured(written: str) -> tuple[Number, str] | None:
     return (found, symbols) if found is not None and symbols and end == len(low) else None
 
 
-def prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callable[[str], str]) -> Accepted:
+def prepared(row: ShortRow, alike: Callable[[str], str]) -> tuple[Accepted, ...]:
+    """Return the accepted answers of a row, ready to be compared.
+
+    Args:
+        row: What was asked.
+        alike: What brings answers and replies into one form.
+    """
+    found = [_prepared(index, answer, row, alike) for index, answer in enumerate(row.accepted)]
+    lists = {answer.members for answer in found if answer.members}
+    # A comma alone may stand before a place: `Bern, Switzerland`. Beside the same list with `and` it makes a list, too.
+    return tuple(
+        replace(answer, members=parts)
+        if not answer.members and (parts := tuple(sorted(answer.text.split(", ")))) in lists
+        else answer
+        for answer in found
+    )
+
+
+def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Callable[[str], str]) -> Accepted:
     """Return one accepted answer, ready to be compared.
 
     Args:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.asides import with_asked_aside
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_clause
@@ -105,9 +106,13 @@ _CHECK = re.compile(r"(?<=[.\n])\s*(?:check|verification|proof):\s[^\n]*$", re.I
 _CHECKS = re.compile(
     r"(?:you can |we can |to |let me |let's )?(?:check|verify|verification|proof|confirm|explanation|note)"
 )
+_SPAN = re.compile(r"\s?(?:-|to|and|through|until)\s?")
 _OR_A_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(WRITTEN_NUMBERS)}),?\sor\s$", re.IGNORECASE)
 _OR_ANOTHER_WORD = re.compile(rf",?\sor\s(?:{'|'.join(WRITTEN_NUMBERS)})(?![\w-])", re.IGNORECASE)
 """`Seven or 8`: words for numbers are no numbers beside digits."""
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_ASKED_SCALE = re.compile(rf"(?<!\w)(?:how many|in) ({'|'.join(_SCALES)})s?(?!\w)")
+"""`How many thousand tonnes?`: 70,000 is 70, too."""
 _WITH_NEXT_WORD = re.compile(r"[\d.,]*\d\s[^\W\d]{2,}")
 
 
@@ -128,6 +133,8 @@ def last_number(statement: str, question: str) -> NumberFound:
     low = lowered(text)
     found = [number for number in numbers_said(text, asked) if not number.uncertainty]
     given = [*numbers(asked)]
+    if len(found) > 2 and _is_given_range(low, found, asked, given):
+        del found[-2:]
     while len(found) > 1 and (
         _is_given(low, found[-1], asked)
         or _is_repeated(low, found, given)
@@ -151,6 +158,9 @@ def last_number(statement: str, question: str) -> NumberFound:
     elif _OR_A_WORD.search(low, max(0, last.start - 30), last.start) or _OR_ANOTHER_WORD.match(low, last.end):
         return NumberFound(several=True)
     unit = unit_of(low, last)
+    scale = None if last.scale else _ASKED_SCALE.search(asked)
+    if scale is not None:
+        last = replace(last, values=(*last.values, last.values[0] / _SCALES[scale[1]]))
     if last.scale and not any(spelling in words(asked) for spelling in _spellings(last.scale)):
         last = replace(last, values=last.values[:1])
     if is_denied(low, last.start, last.end):
@@ -339,6 +349,16 @@ def _exact(low: str, found: Sequence[Number]) -> Number:
 def _is_given(low: str, number: Number, asked: str) -> bool:
     phrase = _WITH_NEXT_WORD.match(low, number.start)
     return phrase is not None and next(whole_places(asked, phrase[0]), None) is not None
+
+
+def _is_given_range(low: str, found: Sequence[Number], asked: str, given: Sequence[Number]) -> bool:
+    """Return whether the last two numbers are a range that the question gives: `64.5 % are from 18 to 64`."""
+    if _SPAN.fullmatch(low[found[-2].end : found[-1].start]) is None:
+        return False
+    return any(
+        one.equals(found[-2]) and other.equals(found[-1]) and _SPAN.fullmatch(asked[one.end : other.start])
+        for one, other in pairwise(given)
+    )
 
 
 def _is_joined(low: str, found: Sequence[Number]) -> bool:

@@ -93,11 +93,14 @@ _LABEL = re.compile(r"(?<!\w)[^\W\d]{1,20}:\s")
 _WHOLE = re.compile(r"(?<![\w.,])\d+(?![\w%]|[.,]\d)")
 _AND = re.compile(r"\s(?:and|und|et|y)\s|\s?&\s?")
 _OR = re.compile(r"\s(?:or|oder|ou)\s")
+_LISTS_MORE = re.compile(r",?\s(?:and|und|et|y)\s(?P<next>[^\W\d_]+)")
 _ASIDE = re.compile(r"(?<=\S)\s*\([^()]{0,200}\)")
 _LABELLED_ELSE = re.compile(
     rf"(?<={_MASK})\s*;\s*(?!answer|option|choice|guess)[^\W\d][^;:{_MASK}\d]{{0,30}}:\s[^;]{{1,80}}"
 )
 _CODE = re.compile(r"(?<!\w)[A-Z]{2,5}(?!\w)")
+_SIZE_BEHIND = re.compile(r"\s[–—-]\s\d[\d.,]*(?:\s[^\W\d_]{1,6})?\W*$")
+"""`Elbrus, Russia - 5642 m`"""
 _POSSESSIVE = re.compile(r"'s?(?!\w)")
 
 
@@ -192,8 +195,10 @@ def _holds_both(statement: str, parts: Sequence[str]) -> bool:
     places = [next(whole_places(text, part), None) for part in parts]
     if any(place is None or is_denied(text, *place) for place in places):
         return False
-    first, last = (place[0] for place in places if place is not None)
-    return first < last and _OR.search(text[first:last]) is None
+    (first, _), (last, end) = (place for place in places if place is not None)
+    more = _LISTS_MORE.match(text, end)
+    is_list = more is not None and more["next"] not in FUNCTION_WORDS
+    return first < last and _OR.search(text[first:last]) is None and not is_list
 
 
 def _year_aside(found: re.Match[str]) -> str:
@@ -242,6 +247,8 @@ def names_several(statement: str, answer: str, accepted: Sequence[str], question
     if restated and _MASK in masked[restated[-1].end() :]:
         masked = masked[restated[-1].end() :]
     masked = _LABELLED_ELSE.sub("", _ALIAS.sub("", _ASIDE.sub(_outside, masked)))
+    if not any(map(str.isdigit, "".join(accepted))):
+        masked = _SIZE_BEHIND.sub("", masked)
     question = folded(question)
     asked = frozenset(words(_POSSESSIVE.sub("", question)))
     elements = [

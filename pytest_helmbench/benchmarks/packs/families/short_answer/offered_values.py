@@ -13,7 +13,7 @@ from pytest_helmbench.benchmarks.packs.families.text.denial import denials
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, sentences, whole_places, words
 
-__all__ = ["concludes_with_other"]
+__all__ = ["compared_number", "concludes_with_other"]
 
 _OFFERED = re.compile(
     r"(?:[,:]|-|\sbetween)\s(?P<one>[^,:?]{1,60}?),?\s(?:or|and)\s(?P<other>[^,:?]{1,60})\?\W*$"
@@ -33,6 +33,45 @@ _TURNS = re.compile(
 _CLAUSE = re.compile(r"[,;]\s(?=(?:so|therefore|thus|hence)(?!\w))")
 _CONCLUDES_LATER = re.compile(r"(?<!\w)(?:so|therefore|thus|hence)(?!\w)")
 _CONCLUDES = re.compile(r"\W*(?:so|therefore|thus|hence|in conclusion|this means|that means)(?!\w)")
+
+
+_COMPARES = re.compile(
+    r"(?P<one>\S+)\s(?:(?:is|are|was|were)\s(?P<how>[^\d]{1,40}?)\sthan|(?P<sign>[<>]))\s(?P<other>\S+?)(?=[.,;:]?(?:\s|$))"
+)
+_MORE = re.compile(
+    r"(?<!\w)(?:larger|largest|greater|greatest|bigger|biggest|higher|highest|more|most)(?!\w)"
+)
+_LESS = re.compile(r"(?<!\w)(?:smaller|smallest|lesser|less|least|lower|lowest|fewer)(?!\w)")
+
+
+def compared_number(statement: str, question: str) -> str | None:
+    """Return which of two numbers that a question offers a statement says it of: `9.9` of `9.11 is less than 9.9`.
+
+    Args:
+        statement: As written.
+        question: As asked: `Which is larger, 9.11 or 9.9?`
+
+    Returns:
+        The number, folded; None where no two numbers are offered, or the statement does not compare them.
+    """
+    offered = _OFFERED.search(question)
+    if offered is None:
+        return None
+    names = [folded(offered["one"]), folded(offered["other"])]
+    wants = _direction(lowered(question))
+    found = _COMPARES.search(folded(statement))
+    if not wants or found is None or not all(name[:1].isdigit() for name in names):
+        return None
+    if sorted((found["one"], found["other"])) != sorted(names) or _TURNS.search(statement.lower()):
+        return None
+    says = _direction(found["how"] or {"<": "less", ">": "more"}[found["sign"]])
+    return found["one" if says == wants else "other"] if says else None
+
+
+def _direction(text: str) -> int:
+    """Return 1 for a text that asks for or says more, -1 for less, 0 for neither or both; a denial turns it."""
+    more, less = _MORE.search(text) is not None, _LESS.search(text) is not None
+    return 0 if more is less else (1 if more else -1) * (-1 if denials(text) % 2 else 1)
 
 
 def concludes_with_other(statement: str, accepted: Sequence[str], question: str) -> bool:

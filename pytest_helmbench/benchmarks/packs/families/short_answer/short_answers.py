@@ -71,7 +71,10 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.number_match import
     is_in_asked_form,
     number_met,
 )
-from pytest_helmbench.benchmarks.packs.families.short_answer.offered_values import concludes_with_other
+from pytest_helmbench.benchmarks.packs.families.short_answer.offered_values import (
+    compared_number,
+    concludes_with_other,
+)
 from pytest_helmbench.benchmarks.packs.families.short_answer.opposites import is_said_of_opposite
 from pytest_helmbench.benchmarks.packs.families.short_answer.part_of_name import is_beside
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import (
@@ -157,7 +160,7 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     if not text.strip():
         return AnswerFinding(passed=False, reason="empty")
     alike = written_alike(map(str, row.accepted))
-    accepted = tuple(prepared(index, answer, row, alike) for index, answer in enumerate(row.accepted))
+    accepted = prepared(row, alike)
     whole = folded(alike(text)) if len(text) <= 4 * max(len(answer.text) for answer in accepted) + 200 else ""
     for answer in accepted:
         if whole and comma_free(whole) == comma_free(answer.text):
@@ -218,6 +221,10 @@ def _met(
     score = says_score(statement, [answer.written for answer in accepted], row.question)
     if score is not None:
         return (accepted[0].index, "same_score") if score else None
+    compared = compared_number(statement, row.question)
+    if compared is not None:
+        found = next((answer.index for answer in accepted if answer.text == compared), None)
+        return None if found is None else (found, "offered")
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.scores import steps_of_scores
+from pytest_helmbench.benchmarks.packs.families.short_answer.spelt_names import steps_of_spellings
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_names import steps_of_names
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_times import steps_of_times
 from pytest_helmbench.benchmarks.packs.families.text.compound_amounts import (
@@ -95,6 +96,7 @@ def written_alike(accepted: Iterable[str]) -> Callable[[str], str]:
         *steps_of_times(answers),
         *steps_of_scores(answers),
         *steps_of_names(answers),
+        *steps_of_spellings(answers),
         *_steps_of_formulas(answers),
     ]
 
@@ -219,6 +221,8 @@ def last_pi(statement: str) -> tuple[Fraction, int] | None:
 def is_turned_name(statement: str, answer: str) -> bool:
     """Return whether a folded statement is a name with its family name first: `austen, jane`."""
     family, given_name = answer.rpartition(" ")[2], answer.rpartition(" ")[0]
+    if " and " in answer or "," in answer:
+        return False
     if given_name and next(whole_places(statement, f"{family}, {given_name}"), None) is not None:
         return True
     parts = statement.split(", ")
