@@ -399,3 +399,46 @@ def test_a_failure_is_unsure_where_the_reply_may_say_the_answer_all_the_same(
     row: tuple[str, str], reply: str, sureness: Sureness
 ) -> None:
     assert found(*row, reply).sureness is sureness
+
+
+_PLANET = "Which spacecraft was first?", "Vostok 1"
+_LARGER = "Which is larger, 9.11 or 9.9?", "9.9"
+_TEA = "By how many thousand tonnes did exports fall?", "70"
+_PRICE = "How much did they pay for the land?", "15 million dollars"
+_NEIGHBOURS = "Which countries border it?", "Switzerland, Austria"
+_BALTIC = "Which countries are the Baltic states?", "Estonia, Latvia, Lithuania"
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (_PLANET, "Vostok-1, in April 1961.", True),
+        (_PLANET, "Vostok-2, in April 1961.", False),
+        (("Which mountain?", "Mount Elbrus"), "Mt. Elbrus, Russia – 5,642 m.", True),
+        (("Which scale?", "Mohs scale"), "The Moh's scale", True),
+        (("Who directed it?", "Andrei Tarkovsky"), "Andrey Tarkovskiy did.", True),
+        (("Who directed it?", "Andrei Tarkovsky"), "Arseny Tarkovsky did.", False),
+        (("What is it short for?", "Test of Words in English"), "The Test of the Words in English.", True),
+        (_LARGER, "9.9 is larger than 9.11.", True),
+        (_LARGER, "9.11 is larger than 9.9, because 11 is more than 9.", False),
+        (_LARGER, "9.11 is less than 9.9", True),
+        (_LARGER, "9.9 > 9.11", True),
+        (_TEA, "They fell by 70,000 tonnes.", True),
+        (_TEA, "They fell by 700,000 tonnes.", False),
+        (_PRICE, "$15 million", True),
+        (_PRICE, "About $15M for roughly 828,000 square miles.", True),
+        (_PRICE, "15,000,000 dollars, which works out to about two cents an acre.", True),
+        (_NEIGHBOURS, "Switzerland, Austria and Germany", False),
+        (_BALTIC, "They are:\n1. Lithuania\n2. Latvia\n3. Estonia", True),
+        (_BALTIC, "They are:\n1. Lithuania\n2. Latvia\n3. Poland", False),
+        (("What is 6:30 PM in 24-hour time?", "18:30"), "1830 hours", True),
+        (("In which country was he born?", "Sweden"), "He was born in Visby, Sweden in 1833.", True),
+        (("Which x solve it?", "3, -4"), "Thus\n\n- $x = -4$\n- $x = 3$", True),
+        (("Which line is it?", "y = 3x + 1"), "y - 1 = 3(x - 0), which simplifies to y = 3x + 1.", True),
+        (("How many judges are there?", "9"), "Since the Act of 1869 it has been fixed at nine.", True),
+    ],
+)
+def test_names_numbers_and_lists_in_yet_other_forms_are_read(
+    row: tuple[str, str], reply: str, passed: bool
+) -> None:
+    assert found(*row, reply).passed is passed

@@ -16,7 +16,7 @@ from pytest_helmbench.benchmarks.packs.families.text.numbers import Number, from
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.unit_symbols import symbols_behind
-from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_unit, quantity
+from pytest_helmbench.benchmarks.packs.families.text.units import DOLLARS, Unit, asked_unit, quantity
 from pytest_helmbench.benchmarks.packs.families.text.wording import folded, words
 from pytest_helmbench.core.light_dataclass import dataclass
 
@@ -41,8 +41,8 @@ class Accepted:
         amount: Its number and unit when it is both and nothing else; its number and the unit that the question asks
             for when it is a number.
         in_words: Its number when it is one in words: it may be said in digits.
-        bare: Its number when it is a text of a number and the unit that the question asks for: a reply may leave that
-            unit out.
+        bare: Its number when it is a text of a number and the unit that the question asks for, or dollars: a reply may
+            leave that unit out.
         counted: Its number when words of the question alone stand behind it: `12 apples`; a reply may leave those out.
         measured: Its number and units of science (`symbols_behind`) when it is both and nothing else.
         pi: Factor and power when it is a multiple of π.
@@ -119,7 +119,7 @@ def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Calla
     written = alike(str(answer))
     amount = quantity(written) if isinstance(answer, str) else None
     asked = asked_unit(lowered(row.question))
-    bare = amount[0] if amount is not None and amount[1] == asked else None
+    bare = amount[0] if amount is not None and amount[1] in (asked, DOLLARS) else None
     if amount is None and number is not None:
         amount = None if asked is None else (number, asked)
     if row.tolerance is None:

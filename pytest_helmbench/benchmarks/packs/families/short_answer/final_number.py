@@ -106,6 +106,8 @@ _CHECK = re.compile(r"(?<=[.\n])\s*(?:check|verification|proof):\s[^\n]*$", re.I
 _CHECKS = re.compile(
     r"(?:you can |we can |to |let me |let's )?(?:check|verify|verification|proof|confirm|explanation|note)"
 )
+_PER = re.compile(r"\s?[^\W\d]{1,12}\s(?:an?|per|each)\s(?P<of>[^\W\d]{2,20})(?=\W*$|[,.;)])")
+_ASKS_PER = re.compile(r"(?<!\w)(?:per|each|every|rate|speed|fast|price of (?:an?|one))(?!\w)")
 _SPAN = re.compile(r"\s?(?:-|to|and|through|until)\s?")
 _OR_A_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(WRITTEN_NUMBERS)}),?\sor\s$", re.IGNORECASE)
 _OR_ANOTHER_WORD = re.compile(rf",?\sor\s(?:{'|'.join(WRITTEN_NUMBERS)})(?![\w-])", re.IGNORECASE)
@@ -137,6 +139,7 @@ def last_number(statement: str, question: str) -> NumberFound:
         del found[-2:]
     while len(found) > 1 and (
         _is_given(low, found[-1], asked)
+        or _is_rate(low, found[-1], asked)
         or _is_repeated(low, found, given)
         or is_denied(low, found[-1].start, found[-1].end)
     ):
@@ -145,18 +148,9 @@ def last_number(statement: str, question: str) -> NumberFound:
     if not found:
         said = number_in_a_word(low, asked)
         return NumberFound() if said is None else NumberFound(Number((Fraction(said),)), guess=True)
-    last = found[-1]
-    main = _main(low, found, asked)
-    if main is not None:
-        last = main
-    elif len(found) > 1 and _is_rounded(low, found[-2], last):
-        last = _exact(low, found)
-    elif len(found) > 1 and not last.equals(found[-2]) and _is_joined(low, found):
-        if not _is_same_twice(low, found[-2], last):
-            return _of_several(low, found, asked)
-        last = found[-2]
-    elif _OR_A_WORD.search(low, max(0, last.start - 30), last.start) or _OR_ANOTHER_WORD.match(low, last.end):
-        return NumberFound(several=True)
+    last = _chosen(low, found, asked)
+    if isinstance(last, NumberFound):
+        return last
     unit = unit_of(low, last)
     scale = None if last.scale else _ASKED_SCALE.search(asked)
     if scale is not None:
@@ -171,6 +165,21 @@ def last_number(statement: str, question: str) -> NumberFound:
     symbols, _ = symbols_behind(low, last.end)
     written = low[last.start : last.end]
     return NumberFound(last, unit=unit, bound=bound, written=written, about=about, symbols=symbols)
+
+
+def _chosen(low: str, found: Sequence[Number], asked: str) -> Number | NumberFound:
+    """Return the number that a text gives as its answer; of several that it offers what is found of them."""
+    last = found[-1]
+    main = _main(low, found, asked)
+    if main is not None:
+        return main
+    if len(found) > 1 and _is_rounded(low, found[-2], last):
+        return _exact(low, found)
+    if len(found) > 1 and not last.equals(found[-2]) and _is_joined(low, found):
+        return found[-2] if _is_same_twice(low, found[-2], last) else _of_several(low, found, asked)
+    if _OR_A_WORD.search(low, max(0, last.start - 30), last.start) or _OR_ANOTHER_WORD.match(low, last.end):
+        return NumberFound(several=True)
+    return last
 
 
 def _of_several(low: str, found: Sequence[Number], asked: str) -> NumberFound:
@@ -349,6 +358,12 @@ def _exact(low: str, found: Sequence[Number]) -> Number:
 def _is_given(low: str, number: Number, asked: str) -> bool:
     phrase = _WITH_NEXT_WORD.match(low, number.start)
     return phrase is not None and next(whole_places(asked, phrase[0]), None) is not None
+
+
+def _is_rate(low: str, number: Number, asked: str) -> bool:
+    """Return whether a number is said per something that the question does not speak of: `about two cents an acre`."""
+    found = _PER.match(low, number.end)
+    return found is not None and _ASKS_PER.search(asked) is None and found["of"] not in asked
 
 
 def _is_given_range(low: str, found: Sequence[Number], asked: str, given: Sequence[Number]) -> bool:

@@ -101,7 +101,7 @@ _TURNS = re.compile(
 _SHORTEST_SENTENCE = 4
 _NUMBERED = re.compile(r"\d{1,2}[.)]\s")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–]|\d{1,2}[.)])[ \t]+(?P<item>\S[^\n]*)", re.MULTILINE)
-_ITEM_HEAD_END = re.compile(r":|\s[-(–—]|[.,;](?=\s|$)")
+_ITEM_HEAD_END = re.compile(r":|(?<!=)\s[-(–—]|[.,;](?=\s|$)")
 _ALIASES = word_set("called known named aka formerly now also or full official officially i.e english short")
 _IS_DESCRIPTION = re.compile(r"\W*(?:[Tt]he|[Aa]n?|[Tt]hat|[Hh]is|[Hh]er|[Ii]ts|\w+'s?)\s(?:\S+\s)*[a-z]\S*$")
 _NO_HEAD = word_set(

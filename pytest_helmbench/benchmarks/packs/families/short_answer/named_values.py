@@ -86,6 +86,7 @@ _ASKS_FOR_SEVERAL = re.compile(
     r"(?<!\w)(?:name|list|give|which|what are|what were|two|three|four|five|six|seven|eight|nine|ten)(?!\w)",
     re.IGNORECASE,
 )
+_ASKS_FOR_PLACES = re.compile(r"(?<!\w)(?:countries|nations|cities|provinces|continents)(?!\w)")
 _CAPITAL = re.compile(r"(?<![\w'])[A-ZÀ-Þ][^\W\d_]+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _PARTS = re.compile(r",\s*|\sin\s")
@@ -99,8 +100,10 @@ _LABELLED_ELSE = re.compile(
     rf"(?<={_MASK})\s*;\s*(?!answer|option|choice|guess)[^\W\d][^;:{_MASK}\d]{{0,30}}:\s[^;]{{1,80}}"
 )
 _CODE = re.compile(r"(?<!\w)[A-Z]{2,5}(?!\w)")
-_SIZE_BEHIND = re.compile(r"\s[–—-]\s\d[\d.,]*(?:\s[^\W\d_]{1,6})?\W*$")
-"""`Elbrus, Russia - 5642 m`"""
+_SIZE_BEHIND = re.compile(
+    rf"\s[–—-]\s\d[\d.,]*(?:\s[^\W\d_]{{1,6}})?\W*$|(?<={_MASK})\s(?:in|on)\s(?:[^\W\d_]{{3,9}}\s)?(?:\d{{1,2}},?\s)?\d{{4}}\W*$"
+)
+"""`Elbrus, Russia - 5642 m`, `Norway in 1902`"""
 _POSSESSIVE = re.compile(r"'s?(?!\w)")
 
 
@@ -223,8 +226,8 @@ def _is_bare_list(text: str, question: str) -> bool:
     elements = [folded(part) for part in text.split(",")]
     counted = {one.values[0] for one in (*numbers(question), *number_words(question.lower()))}
     return (
-        len(elements) > 2
-        and (len(elements) in counted or not any(map(is_region, elements)))
+        len(elements) > (1 if _ASKS_FOR_PLACES.search(question) is not None else 2)
+        and (len(elements) in counted or len(set(map(is_region, elements))) == 1)
         and _ASKS_FOR_SEVERAL.search(question) is not None
     )
 

@@ -16,9 +16,10 @@ __all__ = ["numbers_said"]
 
 _LAST_WORD = re.compile(r"\s*(?:in (?:total|all)|altogether)?[\s.!*)]*\Z")
 _NO_RESULT = re.compile(
-    r"(?<!\w)(?:the|these|those|other|others|of|or|and|nor|by|in|into|per|for|than|from|at|between|all|both|only|up to"
+    r"(?<!\w)(?:the|these|those|other|others|of|or|and|nor|by|in|into|per|for|than|from|between|all|both|only|up to"
     r"|another|each|every|last|first|next|grade|chapter|over|not|number|no\.|(?<!up )(?<!left )with"
     r"|times|plus|minus)\s(?:[^\W\d]+ed\s)?$|[-+*×÷/(]\s?$"
+    r"|(?<!fixed )(?<!set )(?<!stands )(?<!stood )(?<!remained )(?<!stayed )(?<!\w)at\s$"
 )
 """Before a number word: it says something beside the result."""
 

@@ -99,6 +99,7 @@ _ORDER = re.compile(r"(?<!\w)o\([^()]{1,40}\)")
 """`O(n)` where another order of growth is accepted."""
 _IS_DIRECT = re.compile(r"\W*(?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was))\s(?:the\s)?[A-ZÀ-Þ]")
 """`That was King Tut`: it says of him all that is asked."""
+_WHEN = re.compile(r"\s(?:in|on)\s(?:[^\W\d_]{3,9}\s)?(?:\d{1,2},?\s)?\d{4}$")
 _RELATIVE = re.compile(r"\s*(?:which|who|where|whose|that)\s")
 
 
@@ -122,7 +123,7 @@ def rival_is_asserted(statement: str, answer: str, accepted: Sequence[str], ques
     for part in clauses(statement):
         text = folded(part)
         own = shared_words(part, stems)
-        goes_on = text in (answer, *accepted) or _RELATIVE.match(part) is not None
+        goes_on = _WHEN.sub("", text) in (answer, *accepted) or _RELATIVE.match(part) is not None
         shared = max(own, before) if goes_on else own
         before = own
         is_direct = direct and with_answer < 0 > with_rival and _IS_DIRECT.match(part) is not None

@@ -93,7 +93,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.rivals import (
 from pytest_helmbench.benchmarks.packs.families.short_answer.row import ShortRow
 from pytest_helmbench.benchmarks.packs.families.short_answer.scores import says_score
 from pytest_helmbench.benchmarks.packs.families.short_answer.several_numbers import same_numbers
-from pytest_helmbench.benchmarks.packs.families.short_answer.short_forms import said_in_short
+from pytest_helmbench.benchmarks.packs.families.short_answer.short_forms import may_be_said, said_in_short
 from pytest_helmbench.benchmarks.packs.families.short_answer.written_forms import (
     continues_formula,
     is_expression,
@@ -112,7 +112,6 @@ from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFindin
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
-    FUNCTION_WORDS,
     comma_free,
     folded,
     is_within,
@@ -149,8 +148,6 @@ _CONCLUDED = re.compile(
 """`So no`: what a reply comes to, whatever it began with."""
 _OWN_CLAUSE = re.compile(r";\s|:\s|,\s(?=(?:which|where|who)\s|[a-z]{2,}(?:ed|ing)\s)")
 """Where a clause begins that names its own values: `a state in the Pyrenees, bordered by France and Spain`."""
-# What a capital abbreviation (`US`, `IT`, `WHO`) reads like when it is folded.
-_SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
 
 
 def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
@@ -186,7 +183,7 @@ def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFind
     items = ", ".join(listed_items(own))
     listed = members(items, row.question, bare=True) if "," in items else ()
     for answer in accepted if listed else ():
-        if same_members(listed, answer.members):
+        if same_members(listed, answer.members) or same_numbers(items, answer.written, row.question, 0.0):
             return AnswerFinding(
                 passed=True, strategy="same_list", matched=answer.index, statement=shown(items)
             )
@@ -218,13 +215,9 @@ def _met(
     text = folded(statement)
     listed = [members(part, row.question, bare=True) for part in _outer_sentences(statement)]
     several: int | None = None
-    score = says_score(statement, [answer.written for answer in accepted], row.question)
-    if score is not None:
-        return (accepted[0].index, "same_score") if score else None
-    compared = compared_number(statement, row.question)
-    if compared is not None:
-        found = next((answer.index for answer in accepted if answer.text == compared), None)
-        return None if found is None else (found, "offered")
+    offered = _met_of_offered(statement, row, accepted)
+    if offered is not None:
+        return offered[0]
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"
@@ -264,6 +257,20 @@ def _met(
         if is_text and _is_said_of_it(statement, text, answer, row):
             return answer.index, "polarity"
     return None if several is None else (several, "several")
+
+
+def _met_of_offered(
+    statement: str, row: ShortRow, accepted: Sequence[Accepted]
+) -> tuple[tuple[int, str] | None] | None:
+    """Return what a statement meets that says who has won, or compares two numbers; None where it does neither."""
+    score = says_score(statement, [answer.written for answer in accepted], row.question)
+    if score is not None:
+        return ((accepted[0].index, "same_score") if score else None,)
+    compared = compared_number(statement, row.question)
+    if compared is None:
+        return None
+    found = next((answer.index for answer in accepted if answer.text == compared), None)
+    return (None if found is None else (found, "offered"),)
 
 
 def _has_people(statement: str, answer: Accepted, row: ShortRow) -> bool:
@@ -324,7 +331,7 @@ def _names_others(statement: str, answer: Accepted, accepted: Sequence[Accepted]
     return (
         names_several(statement, answer.written, texts, row.question)
         or opens_with_rival(statement, answer.text, row.question)
-        or comes_second(statement, answer.text, row.question)
+        or (not is_expression(answer.written) and comes_second(statement, answer.text, row.question))
         or dates_another_event(statement, answer.text, row.question)
         or rival_is_asserted(statement, answer.text, texts, row.question)
         or is_said_of_opposite(statement, answer.text, row.question)
@@ -358,7 +365,7 @@ def _says(statement: str, text: str, answer: Accepted, accepted: Sequence[Accept
         return answer.text in (said[0], said[-1])
     if len(answer.text) == 1 and answer.text in "aio":
         return False
-    if not _is_abbreviation(statement, answer):
+    if not may_be_said(statement, answer.written):
         return False
     text = _QUESTIONED.sub("", text)
     if keeps_distance(text.partition(answer.text)[0]):
@@ -381,11 +388,3 @@ def _says(statement: str, text: str, answer: Accepted, accepted: Sequence[Accept
         and not (answer.text[-1:].isdigit() and is_other_half(text, place[1], times))
         for place in places
     )
-
-
-def _is_abbreviation(statement: str, answer: Accepted) -> bool:
-    """Return False where a small word (`us`) is taken for a capital abbreviation (`US`), else True."""
-    letters = re.sub(r"\W", "", answer.written)
-    if len(letters) < 2 or not letters.isupper() or letters.lower() not in _SMALL_WORDS:
-        return True
-    return re.search(rf"(?<!\w){re.escape(letters)}(?!\w)", statement.replace(".", "")) is not None

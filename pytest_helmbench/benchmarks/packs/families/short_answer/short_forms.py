@@ -12,9 +12,14 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.people import diffe
 from pytest_helmbench.benchmarks.packs.families.text.regions import is_region
 from pytest_helmbench.benchmarks.packs.families.text.stems import stem
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
-from pytest_helmbench.benchmarks.packs.families.text.wording import folded, whole_places, words
+from pytest_helmbench.benchmarks.packs.families.text.wording import (
+    FUNCTION_WORDS,
+    folded,
+    whole_places,
+    words,
+)
 
-__all__ = ["said_in_short"]
+__all__ = ["may_be_said", "said_in_short"]
 
 _SUFFIX = re.compile(r",?\s(?:Jr|Sr)\.?$")
 _ASKS_FOR_COMPANY = re.compile(
@@ -44,6 +49,8 @@ _PART_OF = re.compile(r":\s|\sand\sthe\s")
 _OWNED = re.compile(r"(?:his|her|their|its|my|your|our)\s(?P<owned>\w{3,}(?:\s\w+)?)(?:'s)?")
 _KINDS = word_set("river mount mountain mountains ocean desert")
 """Kinds of places that are left out of their names, but for those that tell two places apart (`Mexico City`)."""
+_SMALL_WORDS = FUNCTION_WORDS | word_set("us me am to go or an of all out up any her him his")
+"""What a capital abbreviation (`US`, `IT`, `WHO`) reads like when it is folded."""
 _DESIGNATIONS = word_set("hms rms uss ss ms mv mts hmas hmcs hmnzs sms rv css hmhs")
 """What stands before the names of ships."""
 
@@ -254,3 +261,11 @@ def _words_of_initials(statement: str, answer: str) -> str | None:
         if _acronym(said) == letters:
             return folded(said)
     return None
+
+
+def may_be_said(statement: str, answer: str) -> bool:
+    """Return False where a small word (`us`) is taken for a capital abbreviation (`US`), else True."""
+    letters = re.sub(r"\W", "", answer)
+    if len(letters) < 2 or not letters.isupper() or letters.lower() not in _SMALL_WORDS:
+        return True
+    return re.search(rf"(?<!\w){re.escape(letters)}(?!\w)", statement.replace(".", "")) is not None

@@ -27,6 +27,9 @@ _YEARS = re.compile(r"(?:1\d|20)\d\d\s?[-–]\s?(?:(?:1\d|20)\d\d|\d\d)")
 _SHORT_LAST_YEAR = re.compile(r"(?<![\w.,])(1\d|20)(\d\d)\s?[-–/]\s?(\d\d)(?![\w-]|[.,]\d)")
 """`1939–45`."""
 _SHORT_YEAR = re.compile(r"(?<!\w)(?<!\d\s)['’](\d\d)(?![\w'’])")
+_WITH_COLON = re.compile(r"\d\d:\d\d")
+_MILITARY = re.compile(r"(?<![\d:.,])([01]\d|2[0-3])([0-5]\d)(?=\s?(?:hours|hrs|h)(?!\w)|\W*\Z)")
+"""`1830 hours`."""
 _TEN_WORDS = ("twent", "thirt", "fort", "fift", "sixt", "sevent", "eight", "ninet")
 _DECADE = re.compile(r"(?:the\s)?(?P<century>1[5-9]|20)\d0'?s")
 _TENS = re.compile(
@@ -45,6 +48,8 @@ def steps_of_times(answers: Sequence[str]) -> Iterator[Callable[[str], str]]:
         yield with_plain_days
     times = [time for answer in answers if is_time(time := with_noon_as_time(without_next_day(answer)))]
     if times:
+        if any(_WITH_COLON.fullmatch(time) is not None for time in times):
+            yield lambda text: _MILITARY.sub(r"\1:\2", text)
         yield without_next_day
         yield with_whole_day_times if all(map(has_half, times)) else with_plain_times
     decade = next((found for answer in answers if (found := _DECADE.fullmatch(answer)) is not None), None)

@@ -13,6 +13,7 @@ from pytest_helmbench.benchmarks.packs.families.text.vocabulary import one_of, w
 from pytest_helmbench.core.light_dataclass import dataclass
 
 __all__ = [
+    "DOLLARS",
     "Unit",
     "asked_unit",
     "is_convertible",
@@ -138,6 +139,9 @@ _ASKS_FOR_KIND = (
 )
 """What else a question asks for than the only unit that it names: `How much do 5 kg cost?`"""
 _SIGNS = {"€": "euros", "£": "gbp", "¥": "yen", "₹": "rupees"}
+
+
+DOLLARS = _NAMED["dollars"]
 
 
 def unit_of(low: str, number: Number) -> Unit | None:
