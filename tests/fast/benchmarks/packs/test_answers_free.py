@@ -122,6 +122,31 @@ def test_a_failure_is_unsure_where_a_reply_meets_and_denies_no_entry(reply: str,
     assert (one.passed, one.sureness) == (False, sureness)
 
 
+_BOILS = "Water boils at a lower temperature at high altitude"
+_MYTH = "Water boils at a higher temperature at high altitude"
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed", "sureness"),
+    [
+        (f"{_BOILS}. That statement is incorrect.", False, Sureness.UNSURE),
+        (f"{_BOILS}. This claim does not hold.", False, Sureness.UNSURE),
+        (f"{_BOILS}. I made that up.", False, Sureness.UNSURE),
+        (f"{_BOILS}. Scratch that, it is higher.", False, Sureness.UNSURE),
+        (f"{_BOILS}. April fools!", False, Sureness.UNSURE),
+        (f"{_BOILS}. Just kidding: it is the other way round.", False, Sureness.UNSURE),
+        (f"{_MYTH}. Correction: {_BOILS.lower()}.", True, Sureness.UNSURE),
+        (f"{_MYTH}. False!", True, Sureness.UNSURE),
+        (f"{_BOILS}. That is why pasta takes longer there.", True, Sureness.CERTAIN),
+        (f"{_BOILS}. That is not a problem for cooks.", True, Sureness.GUESSED),
+        (f"{_BOILS}. The idea that it boils later is a myth.", True, Sureness.GUESSED),
+    ],
+)
+def test_what_a_reply_takes_back_it_has_not_said(reply: str, passed: bool, sureness: Sureness) -> None:
+    one = found("How does altitude change boiling?", (_BOILS,), reply, _MYTH)
+    assert (one.passed, one.sureness) == (passed, sureness)
+
+
 def test_a_number_far_from_the_entrys_in_its_own_words_is_surely_wrong() -> None:
     accepted = ("A spider has eight legs",)
     assert found("Legs?", accepted, "A spider has six legs.").certain

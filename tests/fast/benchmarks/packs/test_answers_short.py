@@ -442,3 +442,26 @@ def test_names_numbers_and_lists_in_yet_other_forms_are_read(
     row: tuple[str, str], reply: str, passed: bool
 ) -> None:
     assert found(*row, reply).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed", "sureness"),
+    [
+        (("Which release of the tool was it?", "3.10"), "3.1", False, Sureness.UNSURE),
+        (("Which release of the tool was it?", "3.10"), "Release 3.10", True, Sureness.GUESSED),
+        (("What is the code?", "01001"), "1001", False, Sureness.UNSURE),
+        (("What is the code?", "01001"), "01001", True, Sureness.CERTAIN),
+        (("Which symbol has cobalt?", "Co"), "CO", True, Sureness.UNSURE),
+        (("Which town?", "Bergen"), "BERGEN", True, Sureness.CERTAIN),
+        (("What is its power?", "5 mW"), "It is 5 MW.", False, Sureness.UNSURE),
+        (("When was it?", "4 March 2021"), "03/04/2021", True, Sureness.UNSURE),
+        (("When was it?", "14 March 2021"), "14/03/2021", True, Sureness.CERTAIN),
+        (("What does it cost?", "2.10"), "2.1", True, Sureness.CERTAIN),
+    ],
+)
+def test_labels_symbols_and_dates_are_no_more_sure_than_their_form(
+    row: tuple[str, str], reply: str, passed: bool, sureness: Sureness
+) -> None:
+    one = found(*row, reply)
+    assert one.passed is passed
+    assert one.sureness in (sureness, Sureness.CERTAIN if sureness is Sureness.GUESSED else sureness)

@@ -33,7 +33,7 @@ class FreeResponse(TextFamily):
     """See `Family`."""
 
     name = "free_response"
-    rules_version = 9
+    rules_version = 10
     parity_version = 1
     read_by_judge = True
     input_fields = INPUT_FIELDS

@@ -47,6 +47,7 @@ from pytest_helmbench.benchmarks.packs.families.free_response.sure_verdicts impo
     begins_with_head,
     is_misquoted,
 )
+from pytest_helmbench.benchmarks.packs.families.free_response.taken_back import TakenBack, taken_back
 from pytest_helmbench.benchmarks.packs.families.free_response.tokens import (
     Unit,
     contradicts,
@@ -102,7 +103,34 @@ def judge_free(row: FreeRow, reply: str) -> AnswerFinding:
     said = said_of(own, row.prompt)
     if not said.text:
         return _nothing_said(own, "no_statement")
-    return _judged(row, said, accepted, own)
+    whole = _judged(row, said, accepted, own)
+    found = taken_back(said.sentences)
+    return whole if found is None else _judged_taken_back(row, found, accepted, whole)
+
+
+def _judged_taken_back(
+    row: FreeRow, found: TakenBack, accepted: Sequence[Entry], whole: AnswerFinding
+) -> AnswerFinding:
+    """Return the verdict on a reply that takes something back: what stands in its place counts, else the contrary.
+
+    Args:
+        row: What was asked.
+        found: What is taken back.
+        accepted: Entries.
+        whole: The verdict on all that is said.
+    """
+    before, behind = (
+        _judged(row, said_of(text, row.prompt), accepted, text) if text else None
+        for text in (". ".join(found.before), ". ".join(found.behind))
+    )
+    unsure = replace(whole, sureness=Sureness.UNSURE)
+    if behind is not None and (found.replaced or behind.passed):
+        return replace(behind, statement=whole.statement, sureness=Sureness.UNSURE)
+    if before is not None and before.passed:
+        return replace(unsure, passed=False, strategy=None, matched=None)
+    if before is not None and before.rejected is not None and not found.replaced:
+        return replace(unsure, passed=True, strategy="denies", matched=0, rejected=None)
+    return unsure
 
 
 def _nothing_said(words: str, reason: str) -> AnswerFinding:

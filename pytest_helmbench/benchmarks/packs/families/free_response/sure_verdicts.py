@@ -20,6 +20,7 @@ _TURNS = re.compile(
     r"(?<!\w)"
     + any_of(
         "but however although though actually wait myth unsure perhaps maybe might may rather instead correction or",
+        "opposite reverse contrary kidding joke fools made fiction hoax",
         "yet except unless sorry oops false wrong incorrect say says said claim claims believe believed think",
     )
     + r"(?!\w)|\?"

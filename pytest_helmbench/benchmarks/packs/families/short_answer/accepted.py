@@ -25,6 +25,10 @@ __all__ = ["Accepted", "prepared"]
 
 _MOST_WORDS = 3
 _SHORTEST_WORD = 3
+_CODE, _DOTTED = re.compile(r"0\d+"), re.compile(r"\d+\.\d+")
+_ASKS_FOR_LABEL = re.compile(
+    r"(?<!\w)(?:versions?|releases?|sections?|chapters?|articles?|paragraphs?|clauses?|editions?)(?!\w)"
+)
 _HEDGE = re.compile(r"(?:about|approximately|approx\.?|around|roughly|circa|ca\.|~|≈)\s?", re.IGNORECASE)
 
 
@@ -46,6 +50,7 @@ class Accepted:
         counted: Its number when words of the question alone stand behind it: `12 apples`; a reply may leave those out.
         measured: Its number and units of science (`symbols_behind`) when it is both and nothing else.
         pi: Factor and power when it is a multiple of π.
+        label: Its digits when they are a name (`01001`, version `3.10`); another number of the same value is another.
         members: What it lists, when it lists several that may come in any order; else empty.
     """
 
@@ -61,6 +66,16 @@ class Accepted:
     measured: tuple[Number, str] | None = None
     pi: tuple[Fraction, int] | None = None
     members: tuple[str, ...] = ()
+    label: str | None = None
+
+
+def _is_label(answer: str | int | float, question: str) -> bool:
+    """Return whether digits are no number: a code that begins with 0 (`01001`), a version or section (`3.10`)."""
+    if not isinstance(answer, str):
+        return False
+    return _CODE.fullmatch(answer.strip()) is not None or (
+        _DOTTED.fullmatch(answer.strip()) is not None and _ASKS_FOR_LABEL.search(question.lower()) is not None
+    )
 
 
 def _counted(written: str, question: str) -> Number | None:
@@ -115,6 +130,7 @@ def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Calla
         rest = answer[hedge.end() :]
         answer = rest if from_value(rest) is not None or quantity(rest) is not None else answer
     number = from_value(plain(answer) if isinstance(answer, str) else answer)
+    label = str(answer).strip() if _is_label(answer, row.question) else None
     near = number
     written = alike(str(answer))
     amount = quantity(written) if isinstance(answer, str) else None
@@ -140,4 +156,5 @@ def _prepared(index: int, answer: str | int | float, row: ShortRow, alike: Calla
         _measured(written) if amount is None and isinstance(answer, str) else None,
         only_pi(written),
         members(written, row.question),
+        label,
     )

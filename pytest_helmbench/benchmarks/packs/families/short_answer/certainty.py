@@ -9,7 +9,7 @@ Unsure are a pass by a number that only rounds to the answer, and what `undecide
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.asked_about import asked_stems
@@ -26,7 +26,7 @@ from pytest_helmbench.benchmarks.packs.families.text.units import Unit, asked_un
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import comma_free, folded, whole_places, words
 
-__all__ = ["sureness"]
+__all__ = ["is_in_other_prefix", "sureness", "sureness_of_same"]
 
 _FILLER = word_set(
     "the a an is are was were be it it's that's there has have had of in at to by on about approximately roughly",
@@ -41,6 +41,12 @@ _IGNORANT = re.compile(
     r"(?:sorry,? )?(?:but )?(?:i|we) (?:(?:really |honestly |simply )?(?:do not|don't) know|cannot answer|can't answer"
     r"|have no idea|am not able to answer|'m not able to answer)(?: (?:that|this|the)(?: question| answer)?)?"
 )
+_EXACTLY = re.compile(r"(?<!\w)(?:exact(?:ly)?|case|spell(?:ed|ing|t)?)(?!\w)", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LONGEST_SYMBOL = 3
+_SLASHED = re.compile(r"(?<![\d/.])(\d{1,2})[/.](\d{1,2})[/.]\d{2,4}(?![\d/])")
+_MONTHS = 12
+_PREFIXED = re.compile(r"\d\s?([mM])(W|V|A|Hz|J|Pa|eV|g|L|mol|Ω|F|H|N|T|bar)(?!\w)")
 _SHARE = re.compile(r"%|percent|per cent")
 _ASKS_FOR_SHARE = re.compile(r"percentage|(?<!\d )(?:per cent|percent)(?!\w)|what %")
 _NEAR = Fraction(2, 100)
@@ -69,6 +75,44 @@ def sureness(
         return Sureness.CERTAIN
     is_open = finding.reason == "several" or (finding.reason is None and is_undecided(row, accepted, own))
     return Sureness.UNSURE if is_open else Sureness.GUESSED
+
+
+def sureness_of_same(text: str, written: str, question: str) -> Sureness:
+    """Return how sure it is that a reply says an accepted answer from which it differs in nothing but its form.
+
+    Case tells symbols and units apart (`Co`, `CO`), and nobody knows which number of `03/04/2021` is the month.
+
+    Args:
+        text: The reply.
+        written: The answer, as the row has it.
+        question: As asked.
+    """
+    if written in text:
+        return Sureness.CERTAIN
+    said = {*_LETTERS.findall(text)}
+    others = [found for found in _LETTERS.finditer(written) if found[0] not in said]
+    if others and (_EXACTLY.search(question) is not None or any(map(_has_case, others))):
+        return Sureness.UNSURE
+    either = (found for one in (text, written) for found in _SLASHED.finditer(one))
+    if any(found[1] != found[2] and max(int(found[1]), int(found[2])) <= _MONTHS for found in either):
+        return Sureness.UNSURE
+    return Sureness.CERTAIN
+
+
+def _has_case(found: re.Match[str]) -> bool:
+    """Return whether the case of a word says what it is: a symbol, a unit."""
+    word = found[0]
+    if word.islower():
+        return len(word) <= _LONGEST_SYMBOL and found.string[: found.start()].rstrip()[-1:].isdigit()
+    return len(word) <= _LONGEST_SYMBOL or not (word.isupper() or word.istitle())
+
+
+def is_in_other_prefix(text: str, accepted: Iterable[str]) -> bool:
+    """Return whether a reply has the unit of an answer with M for m, or the other way round: `5 MW` for `5 mW`."""
+    wanted = {found.groups() for answer in accepted for found in _PREFIXED.finditer(answer)}
+    said = {found.groups() for found in _PREFIXED.finditer(text)} if wanted else set()
+    units = {unit for _, unit in wanted}
+    return bool(said) and wanted.isdisjoint(said) and any(unit in units for _, unit in said)
 
 
 def _is_sure_pass(row: ShortRow, accepted: Sequence[str], core: str, *, own: str) -> bool:

@@ -213,7 +213,9 @@ def _is_dotted(found: NumberFound, answer: Accepted) -> bool:
 
 
 def is_in_asked_form(number: NumberFound, answer: Accepted, row: ShortRow) -> bool:
-    """Return whether a number is written as asked: in lowest terms, in the unit that it is to be converted to."""
+    """Return whether a number is written as asked: as a label is, in lowest terms, converted to the unit."""
+    if answer.label is not None:
+        return number.written == answer.label
     asks = lowered(row.question)
     if "/" in answer.written and "/" in number.written and _LOWEST_TERMS.search(asks) is not None:
         return re.sub(r"\s", "", number.written) == re.sub(r"\s", "", answer.written)

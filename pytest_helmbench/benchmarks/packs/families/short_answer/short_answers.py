@@ -45,7 +45,11 @@ from dataclasses import replace
 from itertools import islice
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted, prepared
-from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import sureness
+from pytest_helmbench.benchmarks.packs.families.short_answer.certainty import (
+    is_in_other_prefix,
+    sureness,
+    sureness_of_same,
+)
 from pytest_helmbench.benchmarks.packs.families.short_answer.equivalents import said_otherwise, same_names
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_number import last_number
 from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement import (
@@ -108,7 +112,7 @@ from pytest_helmbench.benchmarks.packs.families.text.echo import (
     without_next_question,
     without_passage,
 )
-from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, shown
+from pytest_helmbench.benchmarks.packs.families.text.finding import AnswerFinding, Sureness, shown
 from pytest_helmbench.benchmarks.packs.families.text.plain import plain, spoken
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import word_set
 from pytest_helmbench.benchmarks.packs.families.text.wording import (
@@ -156,13 +160,19 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     text = spoken(reply)
     if not text.strip():
         return AnswerFinding(passed=False, reason="empty")
+    if is_in_other_prefix(text, map(str, row.accepted)):
+        return AnswerFinding(passed=False, statement=shown(text), sureness=Sureness.UNSURE)
     alike = written_alike(map(str, row.accepted))
     accepted = prepared(row, alike)
     whole = folded(alike(text)) if len(text) <= 4 * max(len(answer.text) for answer in accepted) + 200 else ""
     for answer in accepted:
         if whole and comma_free(whole) == comma_free(answer.text):
             return AnswerFinding(
-                passed=True, strategy="normalized_exact", matched=answer.index, statement=shown(text)
+                passed=True,
+                strategy="normalized_exact",
+                matched=answer.index,
+                statement=shown(text),
+                sureness=sureness_of_same(text, str(row.accepted[answer.index]), row.question),
             )
     own = without_next_question(reply, row.question)
     for passage in row.given:
