@@ -8,7 +8,11 @@ from typing import ClassVar
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.check_type import ExpectedType
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.evaluation_type import RuleSource
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_type import EXPECTED, FIELD
-from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import IGNORE_CASE, TextCheck
+from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check import (
+    IGNORE_CASE,
+    TextCheck,
+    comparable,
+)
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.files.json_fields import texts
@@ -27,10 +31,8 @@ class Contains(TextCheck):
 
     def holds(self, text: str) -> bool:
         """See `TextCheck.holds`."""
-        if self.ignore_case:
-            low = text.casefold()
-            return all(wanted.casefold() in low for wanted in self.expected)
-        return all(wanted in text for wanted in self.expected)
+        text, *texts = (comparable(one, ignore_case=self.ignore_case) for one in (text, *self.expected))
+        return all(wanted in text for wanted in texts)
 
     def wanted(self) -> str:
         """See `ReplyCheck.wanted`."""
@@ -38,7 +40,7 @@ class Contains(TextCheck):
 
     def own_data(self) -> JsonObject:
         """See `TextCheck.own_data`."""
-        return {"expected": [*self.expected], "ignore_case": self.ignore_case}
+        return {"expected": [*self.expected], "ignore_case": self.ignore_case, "form": "NFC"}
 
 
 class ContainsType(ExpectedType):

@@ -12,6 +12,7 @@ from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.reply_check imp
     IGNORE_CASE,
     Checked,
     TextCheck,
+    comparable,
 )
 from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -31,10 +32,10 @@ class Equals(TextCheck):
 
     def holds(self, text: str) -> bool:
         """See `TextCheck.holds`."""
-        text = text.strip()
-        if self.ignore_case:
-            return text.casefold() in {wanted.strip().casefold() for wanted in self.expected}
-        return text in {wanted.strip() for wanted in self.expected}
+        text, *texts = (
+            comparable(one.strip(), ignore_case=self.ignore_case) for one in (text, *self.expected)
+        )
+        return text in texts
 
     def seen(self, text: str) -> Checked:
         """See `TextCheck.seen`: the value of a field is no text."""
@@ -46,7 +47,7 @@ class Equals(TextCheck):
 
     def own_data(self) -> JsonObject:
         """See `TextCheck.own_data`."""
-        return {"expected": [*self.expected], "ignore_case": self.ignore_case}
+        return {"expected": [*self.expected], "ignore_case": self.ignore_case, "form": "NFC"}
 
 
 class EqualsType(ExpectedType):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
+from unicodedata import normalize
 
 from pytest_helmbench.benchmarks.scenario_trees.evaluation_types.field_rule import (
     Missing,
@@ -20,7 +21,7 @@ from pytest_helmbench.core.scrub import OBSERVED_LIMIT, excerpt, scrub
 from pytest_helmbench.core.shown_texts import HIDDEN_TEXT
 from pytest_helmbench.judging.json_replies import read_reply
 
-__all__ = ["IGNORE_CASE", "Checked", "ReplyCheck", "TextCheck", "as_text"]
+__all__ = ["IGNORE_CASE", "Checked", "ReplyCheck", "TextCheck", "as_text", "comparable"]
 
 IGNORE_CASE: JsonObject = {
     "description": "true where capital and small letters are the same",
@@ -127,6 +128,15 @@ class TextCheck(ReplyCheck):
     @abstractmethod
     def own_data(self) -> JsonObject:
         """Return what the record keeps of the rule's own keys."""
+
+
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " "})
+
+
+def comparable(text: str, *, ignore_case: bool) -> str:
+    """Return a text in the form that texts are compared in: one kind of quotes and spaces, letters composed (NFC)."""
+    text = normalize("NFC", text.translate(_QUOTES))
+    return normalize("NFC", text.casefold()) if ignore_case else text
 
 
 def as_text(value: JsonValue) -> str:
