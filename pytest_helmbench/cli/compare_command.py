@@ -130,12 +130,9 @@ def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairE
     } == {ref.run_id for ref in after.session}:
         raise CommandError(f"{shown_session(after)} would be compared with itself\n  hint: name two runs")
     for ref in after.session:
-        alone = (
-            sum((other.benchmark, other.folder) == (ref.benchmark, ref.folder) for other in after.session)
-            == 1
-        )
+        alone = sum(other.benchmark == ref.benchmark for other in after.session) == 1
         try:
-            yield partner(before, ref.benchmark, ref.model, ref.folder, alone=alone), ref
+            yield partner(before, ref.benchmark, ref.model, alone=alone), ref
         except PairError as error:
             yield error, ref
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -28,7 +29,7 @@ def command(db: Path | None, *, as_json: bool) -> None:
     path = database_of(db)
     found = runs(path)
     if as_json:
-        say_json([run.record() for run in found])
+        say_json([asdict(run) for run in found])
     elif not found:
         say(f"{path} holds no run yet")
     else:

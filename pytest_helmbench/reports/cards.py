@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Parse
-from pytest_helmbench.core.rule import JUDGED_RULE
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.panel_tables import judgement_lines
@@ -101,7 +100,7 @@ def run_card(detail: RunDetail, words: RunWords | None, failures: str) -> list[s
 
 def run_record(detail: RunDetail) -> dict[str, object]:
     """Return a run in JSON types: names, counts, score, cost, settings."""
-    record = detail.summary.record()
+    record: dict[str, object] = asdict(detail.summary)
     record |= {
         "provider": detail.provider,
         "base_url": detail.base_url,
@@ -240,15 +239,10 @@ def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str
 
 
 def evaluation_texts(row: ResultRow) -> list[tuple[str, str]]:
-    """Return what was observed in running text, then why it was judged so, of each criterion with its title."""
+    """Return what was observed in running text, then the judge's words, of each criterion with its title."""
     observed = [(f"observed {one.criterion}".strip(), one.observed_text) for one in row.evaluations]
-    judged = [(f"{_who_says(one)} {one.criterion}".strip(), one.justification) for one in row.evaluations]
+    judged = [(f"judge {one.criterion}".strip(), one.justification) for one in row.evaluations]
     return [(title, text) for title, text in (*observed, *judged) if text]
-
-
-def _who_says(evaluation: EvaluationRow) -> str:
-    """Return what a justification is called: the judge's words, or what a rule's verdict rests on."""
-    return "judge" if evaluation.rule == JUDGED_RULE else "grounds"
 
 
 def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
@@ -267,7 +261,7 @@ def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
     if evaluation.in_process:
         lines.append("  in_process: what was judged could run beside what judged it")
     if evaluation.justification:
-        lines.append(f"  {_who_says(evaluation):<9} {' '.join(evaluation.justification.split())}")
+        lines.append(f"  judge     {' '.join(evaluation.justification.split())}")
     return lines
 
 

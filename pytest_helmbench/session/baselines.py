@@ -121,24 +121,20 @@ def _is_file(given: str) -> bool:
     return Path(given.rpartition("#")[0] or given).is_file()
 
 
-def partner(
-    found: Addressed, benchmark: str, model: str, folder: str | None, *, alone: bool, explicit: bool = False
-) -> RunRef:
+def partner(found: Addressed, benchmark: str, model: str, *, alone: bool, explicit: bool = False) -> RunRef:
     """Return the run that a run is held against.
 
     Args:
         found: What was named as baseline.
         benchmark: Name of the run's benchmark.
         model: Its model.
-        folder: Where the benchmark stands: of two with one name that one is taken.
         alone: It is the only run of its benchmark.
         explicit: The baseline was named for this very model, or for this very run.
 
     Raises:
         PairError: There is none.
     """
-    named = [ref for ref in found.session if ref.benchmark == benchmark]
-    same = [ref for ref in named if folder is not None and ref.folder == folder] or named
+    same = [ref for ref in found.session if ref.benchmark == benchmark]
     if explicit and found.named is not None and found.named.benchmark == benchmark:
         return next((ref for ref in same if ref.model == model), found.named)
     alike = [ref for ref in same if ref.model == model]
@@ -169,7 +165,7 @@ class Baselines:
         """Look for the baseline of every planned run; what has no partner there is told at the end too.
 
         Args:
-            planned: Key (folder and model), name of the benchmark, model, and codes of the cases.
+            planned: Key, name of the benchmark, model, and codes of the cases.
 
         Raises:
             RunAddressError: An address cannot be read, or names no run; `last` may name none.
@@ -184,25 +180,24 @@ class Baselines:
                     f"--helmbench-baseline: {model!r} is no model of this session\n"
                     f"  hint: it has {', '.join(sorted(models))}; write MODEL=RUN, or RUN alone"
                 )
-        runs_of = Counter(folder for (folder, _), _, _, _ in planned)
+        runs_of = Counter(benchmark for _, benchmark, _, _ in planned)
         for key, benchmark, model, codes in planned:
             explicit = model in self.asked.addresses
             address = self.asked.addresses.get(model, self.asked.addresses.get(""))
             if address is None:
                 self._found[key] = f"no baseline is named for {model}"
                 continue
-            alone = runs_of[key[0]] == 1
+            alone = runs_of[benchmark] == 1
             try:
                 found = resolve(
                     address,
                     self._own,
                     self._start,
                     benchmarks={benchmark},
-                    folder=key[0],
                     selected=codes,
                     shown="--helmbench-db",
                 )
-                ref = partner(found, benchmark, model, key[0], alone=alone, explicit=explicit)
+                ref = partner(found, benchmark, model, alone=alone, explicit=explicit)
             except RunAddressError as error:
                 # The first session of all has no last one, and makes it.
                 if not address.strip().startswith("last"):

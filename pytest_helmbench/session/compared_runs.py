@@ -25,7 +25,6 @@ class RunRef:
         model: Id.
         status: How it ended.
         scope: `by_outcome` makes no fair sample.
-        folder: Where its benchmark stood; None where nobody knows.
     """
 
     path: Path
@@ -36,15 +35,12 @@ class RunRef:
     model: str
     status: str
     scope: str
-    folder: str | None = None
 
     @classmethod
     def of(cls, path: Path, run: RunSummary, own: Path) -> RunRef:
         """Return where a stored run stands; runs of our own file are called by number alone."""
         name = f"run {run.id}" if path == own else f"run {run.id} of {path.name}"
-        return cls(
-            path, run.id, name, run.session_id, run.benchmark, run.model, run.status, run.scope, run.folder
-        )
+        return cls(path, run.id, name, run.session_id, run.benchmark, run.model, run.status, run.scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,6 @@ def resolve(
     start: Path,
     *,
     benchmarks: Collection[str] = (),
-    folder: str | None = None,
     selected: Collection[str] = (),
     shown: str = "--db",
 ) -> Addressed:
@@ -73,7 +72,6 @@ def resolve(
         start: Folder that paths are relative to.
         benchmarks: Names of those whose newest complete session is `last`; none for any. A session that runs is not
             complete.
-        folder: Where that benchmark stands: another one of its name is `last` only where this one has never run whole.
         selected: Codes of the cases that are to be compared; a session that has most of them is preferred as `last`.
         shown: Name of the option that names another results file.
 
@@ -86,7 +84,7 @@ def resolve(
     if _NUMBER.match(text):
         return _numbered(text, own, own, int(text))
     if found := _LAST.match(text):
-        return _last(text, (own, own), int(found[1] or 0), _Sought(benchmarks, folder, selected))
+        return _last(text, (own, own), int(found[1] or 0), benchmarks, selected)
     file, hash_sign, number = text.rpartition("#")
     if not hash_sign or not _NUMBER.match(number):
         file, number = text, ""
@@ -103,7 +101,7 @@ def resolve(
         )
     if number:
         return _numbered(text, path, own, int(number))
-    return _last(text, (path, own), 0, _Sought(benchmarks, folder, selected))
+    return _last(text, (path, own), 0, benchmarks, selected)
 
 
 def shown_session(found: Addressed) -> str:
@@ -125,41 +123,25 @@ def _numbered(address: str, path: Path, own: Path, number: int) -> Addressed:
     return Addressed(address, RunRef.of(path, run, own), _session(path, known, run.session_id, own))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sought:
-    """What `last` is looked for with; see `resolve`."""
-
-    benchmarks: Collection[str]
-    folder: str | None
-    selected: Collection[str]
-
-    def __contains__(self, run: RunSummary) -> bool:
-        return run.benchmark in self.benchmarks
-
-    def is_here(self, run: RunSummary) -> bool:
-        """Return whether a run is of the benchmark in this very folder."""
-        return self.folder is not None and run.folder == self.folder and run in self
-
-
-def _last(address: str, files: tuple[Path, Path], back: int, sought: _Sought) -> Addressed:
+def _last(
+    address: str, files: tuple[Path, Path], back: int, benchmarks: Collection[str], selected: Collection[str]
+) -> Addressed:
     """Return the newest complete session of some benchmarks, or an earlier one.
 
     Args:
         address: As given.
         files: Where it is looked for, and our own results file.
         back: How many sessions before the newest.
-        sought: Of which benchmark and cases.
+        benchmarks: See `resolve`.
+        selected: See `resolve`.
     """
     path, own = files
-    benchmarks, selected = sought.benchmarks, sought.selected
     known = runs(path) if path.exists() else ()
     wanted = [
         session
         for session in reversed(dict.fromkeys(run.session_id for run in known))
         if _is_complete(known, session, benchmarks)
     ]
-    here = {run.session_id for run in known if sought.is_here(run)}
-    wanted = [session for session in wanted if session in here] or wanted
     if len(wanted) <= back:
         of_what = f" of {', '.join(sorted(benchmarks))}" if benchmarks else ""
         hint = (
@@ -173,11 +155,7 @@ def _last(address: str, files: tuple[Path, Path], back: int, sought: _Sought) ->
         )
     # Codes are selected of one benchmark, whose runs are the members.
     members = {
-        session: [
-            run
-            for run in known
-            if run.session_id == session and (sought.is_here(run) if here else run in sought)
-        ]
+        session: [run for run in known if run.session_id == session and run.benchmark in benchmarks]
         for session in wanted
     }
     shares = {session: _shared(path, members[session], selected) for session in wanted}

@@ -42,7 +42,7 @@ def comparison_with(
     run = detail.summary
     ref = RunRef.of(path, run, path)
     try:
-        partnered = partner(before, run.benchmark, run.model, run.folder, alone=alone, explicit=alone)
+        partnered = partner(before, run.benchmark, run.model, alone=alone, explicit=alone)
     except PairError as error:
         return not_comparable(ref, None, limits, str(error))
     if (partnered.path.resolve(), partnered.run_id) == (path.resolve(), run.id):

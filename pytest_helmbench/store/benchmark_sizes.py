@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -18,16 +17,14 @@ CREATE_SIZES = """CREATE TABLE benchmark_sizes (
     cases INTEGER NOT NULL,
     codes BLOB NOT NULL
 )"""
-_EARLIER = """
-    SELECT sizes.run_id, json_extract(run.settings, '$.benchmark_path'), json_extract(this.settings, '$.benchmark_path')
-    FROM benchmark_sizes AS sizes
+_PREVIOUS = """
+    SELECT sizes.run_id, sizes.codes FROM benchmark_sizes AS sizes
     JOIN evaluation_runs AS run ON run.id = sizes.run_id JOIN benchmarks ON benchmarks.id = run.benchmark_id
-    JOIN evaluation_runs AS this ON this.id = ? JOIN benchmarks AS same ON same.id = this.benchmark_id
+    JOIN evaluation_runs AS this ON this.id = :run_id JOIN benchmarks AS same ON same.id = this.benchmark_id
     WHERE benchmarks.name = same.name AND benchmarks.kind = same.kind
     AND run.id < this.id AND run.session_id != this.session_id
-    ORDER BY run.id DESC
+    ORDER BY run.id DESC LIMIT 1
 """
-_CODES = "SELECT codes FROM benchmark_sizes WHERE run_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +58,22 @@ def write_size(conn: sqlite3.Connection, run_id: int, codes: Iterable[str]) -> N
 def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
     """Return what the benchmark of a run has lost since the last session that ran it; None for nothing.
 
-    Another benchmark of the same name is told by its folder.
-
     Raises:
         StoreError: The file is no results file.
     """
     with reading(path) as conn:
         if not has_table(conn, "benchmark_sizes"):
             return None
-        now = conn.execute(_CODES, (run_id,)).fetchone()
-        before = None if now is None else _run_before(conn.execute(_EARLIER, (run_id,)).fetchall())
-        if before is None:
-            return None
-        codes, codes_before = _codes(now[0]), _codes(conn.execute(_CODES, (before,)).fetchone()[0])
+        now = conn.execute("SELECT codes FROM benchmark_sizes WHERE run_id = ?", (run_id,)).fetchone()
+        before = conn.execute(_PREVIOUS, {"run_id": run_id}).fetchone()
+    if now is None or before is None:
+        return None
+    codes, codes_before = _codes(now[0]), _codes(before[1])
     if len(codes) >= len(codes_before):
         return None
     known = set(codes)
     gone = tuple(code for code in codes_before if code not in known)
-    return Shrunk(len(codes), before, len(codes_before), gone)
-
-
-def _run_before(earlier: Sequence[tuple[int, str | None, str | None]]) -> int | None:
-    """Return the last run of the same folder; else the last one whose folder is no more: the benchmark has moved.
-
-    Args:
-        earlier: Runs of benchmarks of one name, the newest first, each with its folder and that of the run of now.
-    """
-    same = (run_id for run_id, folder, own in earlier if folder == own)
-    moved = (run_id for run_id, folder, _ in earlier if folder is None or not Path(folder).exists())
-    return next(chain(same, moved), None)
+    return Shrunk(len(codes), before[0], len(codes_before), gone)
 
 
 def _codes(packed: bytes) -> list[str]:

@@ -6,7 +6,6 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
@@ -31,10 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs.
-
-    `folder` is where its benchmark stood, None where nobody knows; no `record` says it.
-    """
+    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs."""
 
     id: int
     session_id: str
@@ -59,11 +55,6 @@ class RunSummary:
     coverage: float | None
     cost_usd: float | None
     known_cost_usd: float | None
-    folder: str | None = None
-
-    def record(self) -> dict[str, object]:
-        """Return the run in JSON types; without its folder, which tells of the machine."""
-        return {name: value for name, value in asdict(self).items() if name != "folder"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +90,7 @@ class RunDetail:
 
 _RUNS = """
     SELECT evaluation_runs.*, benchmarks.name AS benchmark, benchmarks.version, llms.name AS model,
-        llms.provider, llms.base_url, benchmarks.kind,
-        json_extract(evaluation_runs.settings, '$.benchmark_path') AS folder
+        llms.provider, llms.base_url, benchmarks.kind
     FROM evaluation_runs
     JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
     JOIN llms ON llms.id = evaluation_runs.llm_id

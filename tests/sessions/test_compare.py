@@ -231,26 +231,6 @@ def test_last_is_the_newest_session_that_has_most_of_what_is_selected(
     assert _compared(named)[-1].endswith(f"only 12 % of the points are in both runs; {passes}")
 
 
-def test_of_two_benchmarks_with_one_name_each_is_held_against_its_own_last_run(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    own = {"P1-B1-S1": category(*["RISK"] * 8)}
-    folders = [str(write_tree(pytester.path / name / "benchmark", own)) for name in ("one", "two")]
-    for folder in folders:
-        run_tree(pytester, folder, "--tb=no", url=provider.url)
-    for folder, baseline in zip(folders, (1, 2), strict=True):
-        again = run_tree(pytester, folder, "--tb=no", "--helmbench-baseline=last", url=provider.url)
-        assert f"helmbench: compared with run {baseline}" in again.outlines
-    both = run_tree(pytester, *folders, "--tb=no", url=provider.url)
-    assert both.parseoutcomes()["passed"] == 16
-    run_tree(pytester, *folders, "--tb=no", "--helmbench-baseline=last", url=provider.url)
-    held = rows(pytester.path / "helmbench.db", "SELECT DISTINCT run_id, baseline_run FROM comparisons")
-    assert held == [(3, "run 1"), (4, "run 2"), (7, "run 5"), (8, "run 6")]
-    moved = shutil.copytree(folders[0], pytester.path / "three" / "benchmark")
-    new = run_tree(pytester, str(moved), "--tb=no", "--helmbench-baseline=last", url=provider.url)
-    assert "helmbench: compared with run 8" in new.outlines, "a copy of a benchmark has a baseline, too"
-
-
 def test_a_dry_run_says_what_drop_a_comparison_can_find(
     pytester: pytest.Pytester, provider: Provider
 ) -> None:

@@ -85,25 +85,6 @@ def test_a_benchmark_whose_scenarios_are_all_gone_is_an_error_and_one_without_ro
     assert rowless.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_two_benchmarks_of_one_name_are_told_apart_by_their_folders_and_one_that_moved_is_known(
-    pytester: pytest.Pytester, provider: Provider
-) -> None:
-    large = write_tree(pytester.path / "large" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4)})
-    small = write_tree(pytester.path / "small" / "benchmark", {"P1-B1-S1": category("RISK")})
-    assert "it had" not in run_tree(pytester, str(large), url=provider.url).stdout.str()
-    first = run_tree(pytester, str(small), url=provider.url)
-    assert first.parseoutcomes()["passed"] == 1
-    assert "it had" not in first.stdout.str()
-
-    moved = pytester.path / "other" / "benchmark"
-    shutil.copytree(large, moved)
-    shutil.rmtree(large.parent)
-    shutil.rmtree(moved / "scenarios")
-    write_tree(moved, {"P1-B1-S1": category(*["RISK"] * 3)})
-    fewer = run_tree(pytester, str(moved), url=provider.url)
-    assert "has 3 cases; it had 4 in run 1. Gone: P1-B1-S1-C1-PT4" in fewer.stdout.str()
-
-
 @pytest.mark.parametrize("mode", ["-n0", "-n2"])
 def test_what_broken_scenarios_would_have_run_is_planned_and_never_judged_wherever_coverage_stands(
     pytester: pytest.Pytester,

@@ -111,10 +111,6 @@ def test_without_a_marking_model_guesses_are_counted_and_failures_say_what_they_
     assert "F1" not in result.stdout.str()
     (grounds,) = [said for code, _, said in rows(pytester.path / "hidden.db", _GROUNDS) if code == "wrong"]
     assert "rejected: entry 1, F1 1.00" in grounds
-    card = run_command(pytester, "show", "last", "wrong", "--db=hidden.db").stdout
-    card.fnmatch_lines(["  grounds   *rejected: entry 1, F1 1.00"])
-    markdown = run_command(pytester, "report", "--text=failures", "--db=hidden.db").stdout.str()
-    assert "grounds" in markdown
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
