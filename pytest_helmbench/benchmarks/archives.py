@@ -21,7 +21,7 @@ from typing import Self
 from pytest_helmbench.benchmarks.places import benchmarks_below, is_archive
 from pytest_helmbench.core.problem import Problem, UnreadableBenchmarkError
 from pytest_helmbench.core.scrub import excerpt
-from pytest_helmbench.core.user_folders import user_cache
+from pytest_helmbench.core.user_folders import unpacked_archives
 
 __all__ = ["opened", "unpacked"]
 
@@ -64,7 +64,7 @@ def unpacked(path: Path, environ: Mapping[str, str]) -> Path:
             raise _refused(path, f"the archive has more than {_MOST_OF_ARCHIVE:,} bytes")
         with path.open("rb") as file:
             key = hashlib.file_digest(file, "sha256").hexdigest()[:32]
-        place = user_cache(environ) / "helmbench" / "archives" / key
+        place = unpacked_archives(environ) / key
         if not place.is_dir():
             _unpack(path, place)
     except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError, RecursionError) as error:

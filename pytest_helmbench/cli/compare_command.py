@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
@@ -118,9 +119,9 @@ def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairE
             raise CommandError(f"{first.name} would be compared with itself\n  hint: name two runs")
         same_session = (first.path, first.session_id) == (second.path, second.session_id)
         if first.model != second.model or same_session:
-            if first.benchmark != second.benchmark:
+            if first.benchmark.name != second.benchmark.name:
                 raise CommandError(
-                    f"{second.name} is of {second.benchmark}, {first.name} of {first.benchmark}\n"
+                    f"{second.name} is of {second.benchmark.name}, {first.name} of {first.benchmark.name}\n"
                     "  hint: compare runs of the same benchmark"
                 )
             yield first, second
@@ -129,10 +130,11 @@ def _pairs(before: Addressed, after: Addressed) -> Iterator[tuple[RunRef | PairE
         ref.run_id for ref in before.session
     } == {ref.run_id for ref in after.session}:
         raise CommandError(f"{shown_session(after)} would be compared with itself\n  hint: name two runs")
+    beside = Counter(ref.benchmark for ref in after.session)
     for ref in after.session:
-        alone = sum(other.benchmark == ref.benchmark for other in after.session) == 1
+        alone = beside[ref.benchmark] == 1
         try:
-            yield partner(before, ref.benchmark, ref.model, alone=alone), ref
+            yield partner(before, ref.benchmark, ref.model, beside, alone=alone), ref
         except PairError as error:
             yield error, ref
 

@@ -76,5 +76,5 @@ def _comparisons(
         return [comparison_of_session(path, report.detail) for report in reports]
     before = resolve(baseline, path, Path.cwd())
     limits = parse_limits(max_drop, "--max-drop")
-    alone = len(reports) == 1
-    return [comparison_with(path, report.detail, before, limits, alone=alone) for report in reports]
+    beside = [report.detail.summary.key for report in reports]
+    return [comparison_with(path, report.detail, before, limits, beside) for report in reports]

@@ -16,6 +16,7 @@ from pytest_helmbench.cli.output import (
 from pytest_helmbench.cli.recorded import database_of
 from pytest_helmbench.reports.session_texts import cost_text
 from pytest_helmbench.reports.tables import share, table
+from pytest_helmbench.store.benchmark_places import names_of
 from pytest_helmbench.store.run_queries import RunSummary, runs
 
 __all__ = ["command"]
@@ -35,18 +36,19 @@ def command(db: Path | None, *, as_json: bool) -> None:
     else:
         head = ("run", "started", "benchmark", "model", "status", "scope", *_COUNTS, "score", "cost USD")
         left = ("started", "benchmark", "model", "status", "scope")
-        say(*table(head, map(_run_cells, found), left=left))
+        names = names_of(run.key for run in found)
+        say(*table(head, [_run_cells(run, names[run.key]) for run in found], left=left))
 
 
 _COUNTS = ("cases", "passed", "failed", "errors", "skipped")
 
 
-def _run_cells(run: RunSummary) -> tuple[str, ...]:
+def _run_cells(run: RunSummary, benchmark: str) -> tuple[str, ...]:
     counts = (run.passed_tests, run.failed_tests, run.error_tests, run.skipped_tests)
     return (
         str(run.id),
         run.started_at[:19].replace("T", " "),
-        f"{run.benchmark} {run.version}",
+        f"{benchmark} {run.version}",
         run.model,
         run.status,
         run.scope,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["user_cache"]
+__all__ = ["unpacked_archives", "user_cache"]
 
 
 def user_cache(environ: Mapping[str, str]) -> Path:
@@ -20,3 +20,8 @@ def user_cache(environ: Mapping[str, str]) -> Path:
     if sys.platform == "win32":
         return Path(environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
     return home / ".cache"
+
+
+def unpacked_archives(environ: Mapping[str, str]) -> Path:
+    """Return the folder that benchmarks in archives are unpacked to, each content in one of its own."""
+    return user_cache(environ) / "helmbench" / "archives"

@@ -11,6 +11,7 @@ from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.core.scrub import quoted_json
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.judged_replies import JudgedCase
 
 __all__ = ["BASELINE_FORMAT", "BaselineFileError", "baseline_text", "read_baseline"]
@@ -36,13 +37,15 @@ def _run_text(run: ComparedRun) -> str:
     head = {
         "run": run.ref.run_id,
         "session": run.ref.session_id,
-        "benchmark": run.ref.benchmark,
+        "benchmark": run.ref.benchmark.name,
         "hash": run.benchmark_hash,
         "model": run.ref.model,
         "status": run.ref.status,
         "scope": run.ref.scope,
         "rules": rules,
         **({"sample": run.sample} if run.sample else {}),
+        "kind": run.ref.benchmark.kind,
+        "place": run.ref.benchmark.place,
     }
     opened = json.dumps(head)[:-1]
     cases = ",\n".join(
@@ -98,7 +101,7 @@ def _runs(path: Path, runs: Iterable[dict[str, JsonValue]]) -> Iterator[Compared
         run_id = run["run"]
         if not isinstance(run_id, int):
             raise TypeError("run is no number")
-        rules = run["rules"]
+        rules, place = run["rules"], run.get("place")
         cases = run["cases"]
         if not isinstance(rules, list) or not isinstance(cases, dict):
             raise TypeError("rules or cases")
@@ -107,7 +110,9 @@ def _runs(path: Path, runs: Iterable[dict[str, JsonValue]]) -> Iterator[Compared
             run_id,
             f"run {run_id} of {path.name}",
             str(run["session"]),
-            str(run["benchmark"]),
+            BenchmarkKey(
+                str(run["benchmark"]), str(run.get("kind", "")), None if place is None else str(place)
+            ),
             str(run["model"]),
             str(run["status"]),
             str(run["scope"]),

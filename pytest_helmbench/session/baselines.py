@@ -18,6 +18,7 @@ from pytest_helmbench.session.comparing import LEAST_COMMON, RunComparison, comp
 from pytest_helmbench.session.detectable import detectable_before, too_few_units
 from pytest_helmbench.session.gates import INCONCLUSIVE_PASSES
 from pytest_helmbench.session.run_addresses import Addressed, RunAddressError, resolve, shown_session
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
 from pytest_helmbench.store.plans import RunFacts
 
 __all__ = [
@@ -121,28 +122,38 @@ def _is_file(given: str) -> bool:
     return Path(given.rpartition("#")[0] or given).is_file()
 
 
-def partner(found: Addressed, benchmark: str, model: str, *, alone: bool, explicit: bool = False) -> RunRef:
+def partner(
+    found: Addressed,
+    benchmark: BenchmarkKey,
+    model: str,
+    beside: Collection[BenchmarkKey],
+    *,
+    alone: bool,
+    explicit: bool = False,
+) -> RunRef:
     """Return the run that a run is held against.
 
     Args:
         found: What was named as baseline.
-        benchmark: Name of the run's benchmark.
+        benchmark: Of the run.
         model: Its model.
+        beside: The benchmarks of all runs that are held against it.
         alone: It is the only run of its benchmark.
         explicit: The baseline was named for this very model, or for this very run.
 
     Raises:
         PairError: There is none.
     """
-    same = [ref for ref in found.session if ref.benchmark == benchmark]
-    if explicit and found.named is not None and found.named.benchmark == benchmark:
+    same = found.of_benchmark(benchmark, beside)
+    if explicit and found.named in same:
         return next((ref for ref in same if ref.model == model), found.named)
     alike = [ref for ref in same if ref.model == model]
     if alike:
         return alike[-1]
     if len(same) == 1 and (alone or explicit):
         return same[0]
-    what = f"run of {model}" if same else f"run of {benchmark}"
+    names = names_of((benchmark, *(ref.benchmark for ref in found.session)))
+    what = f"run of {model}" if same else f"run of {names[benchmark]}"
     raise PairError(f"{shown_session(found)} has no {what}")
 
 
@@ -161,11 +172,11 @@ class Baselines:
         self._start = start
         self._found: dict[tuple[str, str], tuple[Addressed, RunRef] | str] = {}
 
-    def find(self, planned: Sequence[tuple[tuple[str, str], str, str, Collection[str]]]) -> None:
+    def find(self, planned: Sequence[tuple[tuple[str, str], BenchmarkKey, str, Collection[str]]]) -> None:
         """Look for the baseline of every planned run; what has no partner there is told at the end too.
 
         Args:
-            planned: Key, name of the benchmark, model, and codes of the cases.
+            planned: Key, benchmark, model, and codes of the cases.
 
         Raises:
             RunAddressError: An address cannot be read, or names no run; `last` may name none.
@@ -193,11 +204,11 @@ class Baselines:
                     address,
                     self._own,
                     self._start,
-                    benchmarks={benchmark},
+                    benchmark=benchmark,
                     selected=codes,
                     shown="--helmbench-db",
                 )
-                ref = partner(found, benchmark, model, alone=alone, explicit=explicit)
+                ref = partner(found, benchmark, model, runs_of, alone=alone, explicit=explicit)
             except RunAddressError as error:
                 # The first session of all has no last one, and makes it.
                 if not address.strip().startswith("last"):

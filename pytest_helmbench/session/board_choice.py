@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.session.run_addresses import resolve
 from pytest_helmbench.session.standings import Standing, standing
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.run_queries import RunSummary, runs
 
 __all__ = ["chosen", "named"]
@@ -52,10 +53,10 @@ def chosen(path: Path) -> tuple[Standing, ...]:
     Raises:
         StoreError: The file is missing or no results file.
     """
-    known: defaultdict[tuple[str, str], list[RunSummary]] = defaultdict(list)
+    known: defaultdict[tuple[BenchmarkKey, str], list[RunSummary]] = defaultdict(list)
     for run in runs(path):
         if run.scope != "by_outcome":
-            known[run.benchmark, run.model].append(run)
+            known[run.key, run.model].append(run)
     return tuple(one for members in known.values() for one in _newest(path, members))
 
 

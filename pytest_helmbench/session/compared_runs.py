@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, seen_from
 from pytest_helmbench.store.judged_replies import JudgedCase, judged_cases
 from pytest_helmbench.store.run_queries import RunDetail, RunSummary, run_detail
 
@@ -21,7 +22,7 @@ class RunRef:
         run_id: Its number there.
         name: What people call it: `run 12`, `run 3 of old.db`.
         session_id: Of its session.
-        benchmark: Name of its benchmark.
+        benchmark: What names its benchmark; of a baseline file its name alone.
         model: Id.
         status: How it ended.
         scope: `by_outcome` makes no fair sample.
@@ -31,7 +32,7 @@ class RunRef:
     run_id: int
     name: str
     session_id: str
-    benchmark: str
+    benchmark: BenchmarkKey
     model: str
     status: str
     scope: str
@@ -40,7 +41,8 @@ class RunRef:
     def of(cls, path: Path, run: RunSummary, own: Path) -> RunRef:
         """Return where a stored run stands; runs of our own file are called by number alone."""
         name = f"run {run.id}" if path == own else f"run {run.id} of {path.name}"
-        return cls(path, run.id, name, run.session_id, run.benchmark, run.model, run.status, run.scope)
+        key = seen_from(run.key, path, own)
+        return cls(path, run.id, name, run.session_id, key, run.model, run.status, run.scope)
 
 
 @dataclass(frozen=True, slots=True)

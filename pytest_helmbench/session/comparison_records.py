@@ -17,7 +17,7 @@ def comparison_records(found: RunComparison) -> list[dict[str, object]]:
         "baseline_run": None if found.baseline is None else found.baseline.name,
         "candidate_run": None if found.candidate is None else found.candidate.run_id,
         "model": found.model,
-        "benchmark": None if found.candidate is None else found.candidate.benchmark,
+        "benchmark": None if found.candidate is None else found.candidate.benchmark.name,
     }
     counts = {
         "cases_compared": found.cases_compared,

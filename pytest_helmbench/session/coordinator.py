@@ -90,8 +90,9 @@ class Coordinator:
         left = self.book.left(plan)
         self.anchors = tuple(planned_anchors(left, self.library, self.book.targets, self.settings))
         if self.baselines is not None:
-            names = {run.key: self.library.load(Path(run.benchmark)).outline.name for run in plan.runs}
-            self.baselines.find([(run.key, names[run.key], run.model, run.codes) for run in plan.runs])
+            self.baselines.find(
+                [(run.key, self.book.benchmark_of(run), run.model, run.codes) for run in plan.runs]
+            )
 
     def open(
         self,

@@ -15,6 +15,7 @@ from pytest_helmbench.engine.route import Route
 from pytest_helmbench.gateway.prices import list_price, token_price
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.session.plan import CHARACTERS_PER_TOKEN, JUDGE_WORDING_CHARACTERS, PlannedRun
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, place_of
 from pytest_helmbench.store.cost_queries import CallHistory, Spread, price_history
 
 __all__ = ["PriceSpan", "judge_price", "planned_cost", "price_span"]
@@ -44,12 +45,13 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
     Args:
         run: Cases, judge calls and tokens that are planned.
         target: The model that is asked, and its judge.
-        loaded: The benchmark of the run; the history stands under its name.
+        loaded: The benchmark of the run; the history is its own.
         repeat: Repetitions per case.
         db: Results file; it need not exist.
     """
     cases = Counter({scenario: count * repeat for scenario, count in _cases_by_scenario(run, loaded).items()})
-    history = _history(db, loaded.outline.name, run.model, "case")
+    benchmark = BenchmarkKey(loaded.outline.name, loaded.outline.kind, place_of(loaded.root, db))
+    history = _history(db, benchmark, run.model, "case")
     own = _span(target.model, cases, run.prompt_tokens, run.max_tokens, history)
     verdicts = +Counter({code: count * loaded.judge_calls(code) for code, count in cases.items()})
     for place, judge in enumerate(target.judges if verdicts else ()):
@@ -58,7 +60,7 @@ def price_span(run: PlannedRun, target: Target, loaded: Loaded, repeat: int, db:
             verdicts,
             run.judge_prompt_tokens // max(1, min(len(target.judges), 2)),
             judge.entry.sampling.max_tokens,
-            _history(db, loaded.outline.name, run.model, "judge", judge.entry.id),
+            _history(db, benchmark, run.model, "judge", judge.entry.id),
         )
         if own is None or judged is None:
             return None
@@ -107,7 +109,9 @@ def _cases_by_scenario(run: PlannedRun, loaded: Loaded) -> Counter[str]:
     return Counter(map(loaded.scenario_of, run.codes))
 
 
-def _history(db: Path, benchmark: str, model: str, purpose: str, judge: str | None = None) -> History:
+def _history(
+    db: Path, benchmark: BenchmarkKey, model: str, purpose: str, judge: str | None = None
+) -> History:
     try:
         return price_history(db, benchmark, model, purpose=purpose, judge=judge)
     except HelmbenchError:

@@ -15,6 +15,7 @@ from pytest_helmbench.session.gates import GateReport, Gates, read_gates
 from pytest_helmbench.session.merging import Merged, MergedShards
 from pytest_helmbench.session.session_comparisons import keep_stored
 from pytest_helmbench.session.shard_sessions import MergeError
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.run_queries import run_detail
 
 __all__ = ["MergedGates", "gates_of", "names_of"]
@@ -100,12 +101,16 @@ def gates_of(merged: MergedShards, start: Path) -> MergedGates:
                 "  hint: give shards a file as baseline: --helmbench-baseline=main.json or old.db#3"
             )
     baselines = Baselines(baseline, merged.path, start)
-    baselines.find([(_key_of(run), run.name[0], run.name[1], run.facts.codes) for run in merged.runs])
+    baselines.find([(_key_of(run), _benchmark_of(run), run.name[1], run.facts.codes) for run in merged.runs])
     return MergedGates(gates, baselines)
 
 
 def _key_of(run: Merged) -> tuple[str, str]:
     return f"{run.name[0]} {run.name[2]}", run.name[1]
+
+
+def _benchmark_of(run: Merged) -> BenchmarkKey:
+    return BenchmarkKey(run.name[0], run.like.benchmark[3], run.like.place)
 
 
 def names_of(merged: MergedShards) -> Mapping[int, str]:

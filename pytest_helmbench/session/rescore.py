@@ -42,6 +42,7 @@ from pytest_helmbench.session.stored_answers import (
     StoredAnswers,
 )
 from pytest_helmbench.session.stored_scores import run_totals, stored_score
+from pytest_helmbench.store.benchmark_places import place_of
 from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.replay import StoredCase, judge_replies, stored_cases
@@ -155,7 +156,8 @@ async def _rescored(
     finally:
         await loader.close()
     sample = None if facts is None or facts.sample is None else facts.sample.narrowed(codes)
-    record = _record(detail, loaded, codes, whole=len(codes) == len(jobs))
+    place = place_of(loaded.root, path)
+    record = _record(detail, loaded, codes, place, whole=len(codes) == len(jobs))
     new_id = _write(path, replace(record, broken=broken, sample=sample), judged)
     found = _difference(new_id, cases, judged, stored_score(path, run_id), stored_score(path, new_id))
     return replace(found, comparison=_comparison(path, run_id, new_id))
@@ -265,7 +267,9 @@ def _as_before(stored: StoredCase) -> Outcome:
     return Outcome(verdict, reason)
 
 
-def _record(detail: RunDetail, loaded: Loaded, codes: tuple[str, ...], *, whole: bool) -> RunRecord:
+def _record(
+    detail: RunDetail, loaded: Loaded, codes: tuple[str, ...], place: str | None, *, whole: bool
+) -> RunRecord:
     run = detail.summary
     scoring = loaded.scoring
     settings = {
@@ -286,6 +290,7 @@ def _record(detail: RunDetail, loaded: Loaded, codes: tuple[str, ...], *, whole:
         started_at=iso_time(time.time()),
         codes=codes,
         rescored_from=run.id,
+        place=place,
     )
 
 

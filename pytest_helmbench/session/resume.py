@@ -16,6 +16,7 @@ from pytest_helmbench.core.users_word import UsersWord
 from pytest_helmbench.gateway.providers.application import FUNCTION_PREFIX
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.trust import is_of_a_benchmark
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of
 from pytest_helmbench.store.cells import as_json
 from pytest_helmbench.store.damaged_values import RESUMED
 from pytest_helmbench.store.reading import damage_of
@@ -58,17 +59,15 @@ class Continued:
 
     Args:
         folder: Of the benchmark.
-        benchmark: Its name.
+        benchmark: What names it.
         model: Id of the model under test.
         settings: As they would be recorded.
-        kind: Of the benchmark.
     """
 
     folder: str
-    benchmark: str
+    benchmark: BenchmarkKey
     model: str
     settings: Mapping[str, Any]
-    kind: str
 
     @property
     def key(self) -> RunKey:
@@ -186,7 +185,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
         ResumeError: No such run, or models, sampling or judge differ.
         StoreError: The file cannot be read.
     """
-    recorded = unfinished_runs(path, run_id)
+    recorded = unfinished_runs(path, run_id, [plan.benchmark for plan in planned])
     if not recorded:
         if run_id is not None:
             raise ResumeError(f"there is no run {run_id} in {path}\n  hint: `helmbench runs` lists them")
@@ -201,7 +200,7 @@ def find_resumption(path: Path, run_id: int | None, planned: Sequence[Continued]
             " runs` lists them), or leave --helmbench-resume out for a fresh run"
         )
     runs = {key: run.run_id for key, run in matches.items()}
-    kinds = {plan.key: plan.kind for plan in planned}
+    kinds = {plan.key: plan.benchmark.kind for plan in planned}
     judged: dict[CaseKey, RecordedCase] = {}
     with RecordedRuns(path) as recorded_runs:
         for key, number in runs.items():
@@ -219,36 +218,24 @@ def _refuse_what_cannot_go_on(recorded: Iterable[UnfinishedRun]) -> None:
 
 
 def _matches(recorded: Sequence[UnfinishedRun], planned: Iterable[Continued]) -> dict[RunKey, UnfinishedRun]:
-    """Return the recorded run of every planned one, by folder; by name where the folder has moved."""
-    found: dict[RunKey, UnfinishedRun] = {}
-    left = list(recorded)
-    planned = tuple(planned)
-    for same_folder in (True, False):
-        for plan in planned:
-            run = next((run for run in left if plan.key not in found and _is(run, plan, same_folder)), None)
-            if run is not None:
-                found[plan.key] = run
-                left.remove(run)
-    return found
-
-
-def _is(run: UnfinishedRun, plan: Continued, same_folder: bool) -> bool:
-    if (run.benchmark, run.model) != (plan.benchmark, plan.model):
-        return False
-    return not same_folder or run.settings.get("benchmark_path") == plan.folder
+    """Return the recorded run of every planned one."""
+    by_name = {(run.benchmark, run.model): run for run in reversed(recorded)}
+    found = {plan.key: by_name.get((plan.benchmark, plan.model)) for plan in planned}
+    return {key: run for key, run in found.items() if run is not None}
 
 
 def _differences(
-    recorded: Iterable[UnfinishedRun], planned: Sequence[Continued], matches: Mapping[RunKey, UnfinishedRun]
+    recorded: Sequence[UnfinishedRun], planned: Sequence[Continued], matches: Mapping[RunKey, UnfinishedRun]
 ) -> list[str]:
     differences = []
+    names = names_of([*(run.benchmark for run in recorded), *(plan.benchmark for plan in planned)])
     for benchmark in dict.fromkeys(plan.benchmark for plan in planned):
         before = {run.model for run in recorded if run.benchmark == benchmark}
         now = {plan.model for plan in planned if plan.benchmark == benchmark}
         if not before:
-            differences.append(f"it had no run of {benchmark}")
+            differences.append(f"it had no run of {names[benchmark]}")
         elif before != now:
-            differences.append(f"models of {benchmark} were {_listed(before)}, now {_listed(now)}")
+            differences.append(f"models of {names[benchmark]} were {_listed(before)}, now {_listed(now)}")
     for plan in planned:
         run = matches.get(plan.key)
         if run is not None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.session.baseline_file import read_baseline
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import LEAST_COMMON
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, seen_from
 from pytest_helmbench.store.plans import planned_codes
 from pytest_helmbench.store.run_queries import RunSummary, runs
 
@@ -19,6 +21,7 @@ __all__ = ["Addressed", "RunAddressError", "resolve", "shown_session"]
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?\Z", re.ASCII)
 _TOLD = 3
+_Run = TypeVar("_Run")
 _NUMBER = re.compile(r"\d{1,18}\Z", re.ASCII)
 
 
@@ -44,6 +47,17 @@ class Addressed:
     held: tuple[ComparedRun, ...] = ()
     passed_over: str = ""
 
+    def of_benchmark(self, benchmark: BenchmarkKey, beside: Collection[BenchmarkKey]) -> list[RunRef]:
+        """Return the runs of a benchmark; where there are none, those of its name, if the user has named them.
+
+        Args:
+            benchmark: The one.
+            beside: Others that runs are asked for: those are their own.
+        """
+        is_named = not _LAST.match(self.address)
+        found = _of_benchmark(self.session, lambda ref: ref.benchmark, benchmark, is_named=is_named)
+        return [ref for ref in found if ref.benchmark == benchmark or ref.benchmark not in beside]
+
     def run(self, ref: RunRef) -> ComparedRun | None:
         """Return a run of it with its replies; None where it is gone.
 
@@ -60,7 +74,7 @@ def resolve(
     own: Path,
     start: Path,
     *,
-    benchmarks: Collection[str] = (),
+    benchmark: BenchmarkKey | None = None,
     selected: Collection[str] = (),
     shown: str = "--db",
 ) -> Addressed:
@@ -70,8 +84,7 @@ def resolve(
         address: As typed.
         own: The results file of the command or session.
         start: Folder that paths are relative to.
-        benchmarks: Names of those whose newest complete session is `last`; none for any. A session that runs is not
-            complete.
+        benchmark: The one whose newest complete session is `last`; None for any. A session that runs is not complete.
         selected: Codes of the cases that are to be compared; a session that has most of them is preferred as `last`.
         shown: Name of the option that names another results file.
 
@@ -84,7 +97,7 @@ def resolve(
     if _NUMBER.match(text):
         return _numbered(text, own, own, int(text))
     if found := _LAST.match(text):
-        return _last(text, (own, own), int(found[1] or 0), benchmarks, selected)
+        return _last(text, (own, own), int(found[1] or 0), benchmark, selected)
     file, hash_sign, number = text.rpartition("#")
     if not hash_sign or not _NUMBER.match(number):
         file, number = text, ""
@@ -101,7 +114,7 @@ def resolve(
         )
     if number:
         return _numbered(text, path, own, int(number))
-    return _last(text, (path, own), 0, benchmarks, selected)
+    return _last(text, (path, own), 0, benchmark, selected)
 
 
 def shown_session(found: Addressed) -> str:
@@ -124,7 +137,11 @@ def _numbered(address: str, path: Path, own: Path, number: int) -> Addressed:
 
 
 def _last(
-    address: str, files: tuple[Path, Path], back: int, benchmarks: Collection[str], selected: Collection[str]
+    address: str,
+    files: tuple[Path, Path],
+    back: int,
+    benchmark: BenchmarkKey | None,
+    selected: Collection[str],
 ) -> Addressed:
     """Return the newest complete session of some benchmarks, or an earlier one.
 
@@ -132,18 +149,15 @@ def _last(
         address: As given.
         files: Where it is looked for, and our own results file.
         back: How many sessions before the newest.
-        benchmarks: See `resolve`.
+        benchmark: See `resolve`.
         selected: See `resolve`.
     """
     path, own = files
-    known = runs(path) if path.exists() else ()
-    wanted = [
-        session
-        for session in reversed(dict.fromkeys(run.session_id for run in known))
-        if _is_complete(known, session, benchmarks)
-    ]
+    known = runs(path, () if benchmark is None else (benchmark,)) if path.exists() else ()
+    complete = _complete_sessions(files, known, benchmark)
+    wanted = list(reversed(complete))
     if len(wanted) <= back:
-        of_what = f" of {', '.join(sorted(benchmarks))}" if benchmarks else ""
+        of_what = "" if benchmark is None else f" of {benchmark.name}"
         hint = (
             "name a run by its number; `helmbench runs` lists them"
             if known
@@ -153,21 +167,36 @@ def _last(
             f"{path} has no complete session{of_what} for {address!r}: {len(wanted)} found{_unfinished(known)}\n"
             f"  hint: {hint}",
         )
-    # Codes are selected of one benchmark, whose runs are the members.
-    members = {
-        session: [run for run in known if run.session_id == session and run.benchmark in benchmarks]
-        for session in wanted
-    }
-    shares = {session: _shared(path, members[session], selected) for session in wanted}
+    shares = {session: _shared(path, complete[session], selected) for session in wanted}
     # Sorting keeps the newest first among those that have enough, and among those that have equally little.
     ranked = sorted(wanted, key=lambda session: -min(shares[session], LEAST_COMMON))
     taken = ranked[back]
     newer = {
-        f"{_names(members[session])} {'has' if len(members[session]) == 1 else 'have'}": shares[session]
+        f"{_names(complete[session])} {'has' if len(complete[session]) == 1 else 'have'}": shares[session]
         for session in wanted[: wanted.index(taken)]
         if shares[session] < shares[taken]
     }
     return Addressed(address, None, _session(path, known, taken, own), passed_over=_passed_over(newer))
+
+
+def _complete_sessions(
+    files: tuple[Path, Path], known: Sequence[RunSummary], benchmark: BenchmarkKey | None
+) -> dict[str, list[RunSummary]]:
+    """Return the runs of each complete session: those of the benchmark that is asked for, else all."""
+    path, own = files
+    asked = known
+    if benchmark is not None:
+        asked = _of_benchmark(
+            known, lambda run: seen_from(run.key, path, own), benchmark, is_named=path != own
+        )
+    sessions: dict[str, list[RunSummary]] = {}
+    for run in asked:
+        sessions.setdefault(run.session_id, []).append(run)
+    return {
+        session: members
+        for session, members in sessions.items()
+        if all(run.status == "complete" for run in members)
+    }
 
 
 def _passed_over(newer: Mapping[str, Fraction]) -> str:
@@ -198,13 +227,12 @@ def _unfinished(known: Sequence[RunSummary]) -> str:
     return f"; of the newest, {told}{more}" if told else ""
 
 
-def _is_complete(known: Sequence[RunSummary], session: str, benchmarks: Collection[str]) -> bool:
-    """Return whether the runs of a session are complete: those of the benchmarks that are asked for, else all."""
-    members = [
-        run for run in known if run.session_id == session and (not benchmarks or run.benchmark in benchmarks)
-    ]
-    names = {run.benchmark for run in members}
-    return all(run.status == "complete" for run in members) and names >= set(benchmarks)
+def _of_benchmark(
+    runs: Sequence[_Run], key: Callable[[_Run], BenchmarkKey], benchmark: BenchmarkKey, *, is_named: bool
+) -> list[_Run]:
+    """Return the runs of a benchmark; where there are none, those of its name, if the user has named run or file."""
+    found = [run for run in runs if key(run) == benchmark]
+    return found if found or not is_named else [run for run in runs if key(run).name == benchmark.name]
 
 
 def _session(path: Path, known: Sequence[RunSummary], session: str, own: Path) -> tuple[RunRef, ...]:

@@ -24,6 +24,7 @@ from pytest_helmbench.session.run_counts import RunCounts
 from pytest_helmbench.session.sampling import sample_of
 from pytest_helmbench.session.settings import Settings
 from pytest_helmbench.session.stored_scores import ScoredRun, run_totals, scored_run
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, place_of
 from pytest_helmbench.store.benchmark_sizes import Shrunk, shrunk_since
 from pytest_helmbench.store.run_rows import RunRecord
 from pytest_helmbench.store.shard_rows import ShardRecord
@@ -87,13 +88,7 @@ class RunBook:
             from pytest_helmbench.session.resume import Continued, find_resumption
 
             planned = [
-                Continued(
-                    run.benchmark,
-                    self._loaded[run.benchmark].outline.name,
-                    run.model,
-                    self._settings_of(run),
-                    self._loaded[run.benchmark].outline.kind,
-                )
+                Continued(run.benchmark, self.benchmark_of(run), run.model, self._settings_of(run))
                 for run in plan.runs
             ]
             self.resumption = find_resumption(
@@ -143,6 +138,7 @@ class RunBook:
                 continues=runs.get(run.key),
                 sample=self._sample(whole),
                 shard=_shard_record(plan, whole),
+                place=self.benchmark_of(run).place,
             )
             for run, whole in zip(plan.runs, plan.whole or plan.runs, strict=True)
         ]
@@ -169,14 +165,16 @@ class RunBook:
     def shrunk(self) -> Iterator[tuple[str, Shrunk]]:
         """Yield the benchmarks that have fewer cases than when they were last run, by name."""
         seen = set()
-        for run in self.plan.runs if self.plan is not None and self.resumption is None else ():
+        runs = self.plan.runs if self.plan is not None and self.resumption is None else ()
+        names = names_of(map(self.benchmark_of, runs))
+        for run in runs:
             run_id = self._run_ids.get(run.key)
             if run_id is None or run.benchmark in seen:
                 continue
             seen.add(run.benchmark)
             found = shrunk_since(self.db, run_id)
             if found is not None:
-                yield self.name_of(run), found
+                yield names[self.benchmark_of(run)], found
 
     def know(self, plan: Plan, loaded: Iterable[Loaded]) -> None:
         """Take note of a plan without opening anything (a dry run)."""
@@ -188,6 +186,11 @@ class RunBook:
         """Return the name of a run's benchmark."""
         loaded = self._loaded.get(run.benchmark)
         return Path(run.benchmark).name if loaded is None else loaded.outline.name
+
+    def benchmark_of(self, run: PlannedRun) -> BenchmarkKey:
+        """Return what names a run's benchmark in the results file."""
+        outline = self._loaded[run.benchmark].outline
+        return BenchmarkKey(outline.name, outline.kind, place_of(Path(run.benchmark), self.db))
 
     def run_ids(self) -> Mapping[tuple[str, str], int]:
         """Return `evaluation_runs.id` by benchmark and model."""

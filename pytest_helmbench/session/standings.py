@@ -119,7 +119,7 @@ class Board:
     """The runs of one benchmark.
 
     Args:
-        benchmark: Name.
+        benchmark: Its name, and its place where several have that.
         standings: The best score first, those without a score last.
         pairs: Every two of them, in that order; empty for one run, and for more than `MOST_COMPARED`.
         reference: The run whose content and settings most others share: what differs is said of the others.
@@ -166,12 +166,24 @@ def standing(path: Path, run_id: int, own: Path) -> Standing | None:
 def boards(standings: Iterable[Standing]) -> tuple[Board, ...]:
     """Return some runs by benchmark, in natural order of its name, with all pairs compared.
 
+    Runs of several files are of one benchmark by its name, unless one of the files has several of that name.
+
     Raises:
         StoreError: A results file cannot be read.
     """
+    given = tuple(standings)
     by_name: defaultdict[str, list[Standing]] = defaultdict(list)
-    for one in standings:
-        by_name[one.detail.summary.benchmark].append(one)
+    several = {
+        first.name
+        for path in {one.ref.path for one in given}
+        for first, second in combinations(
+            {one.detail.summary.key for one in given if one.ref.path == path}, 2
+        )
+        if first.name == second.name
+    }
+    for one in given:
+        key = one.ref.benchmark
+        by_name[key.text if key.name in several else key.name].append(one)
     return tuple(_board(name, by_name[name]) for name in sorted(by_name, key=natural_key))
 
 

@@ -15,6 +15,7 @@ from pytest_helmbench.session.baselines import PairError, partner
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import RunComparison, compare_runs, not_comparable
 from pytest_helmbench.session.run_addresses import Addressed
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.comparison_rows import StoredComparison, stored_comparisons
 from pytest_helmbench.store.plans import load_facts
 from pytest_helmbench.store.run_queries import RunDetail, run_detail
@@ -25,7 +26,7 @@ _RUN = re.compile(r"run (\d{1,18})\Z", re.ASCII)
 
 
 def comparison_with(
-    path: Path, detail: RunDetail, before: Addressed, limits: Sequence[Limit], *, alone: bool
+    path: Path, detail: RunDetail, before: Addressed, limits: Sequence[Limit], beside: Sequence[BenchmarkKey]
 ) -> RunComparison:
     """Return how a stored run stands to a baseline that is named now.
 
@@ -34,15 +35,16 @@ def comparison_with(
         detail: The run.
         before: What was named.
         limits: How far what may drop.
-        alone: It is the only run that is asked about.
+        beside: The benchmarks of all runs that are asked about, one by one.
 
     Raises:
         StoreError: A file cannot be read.
     """
     run = detail.summary
     ref = RunRef.of(path, run, path)
+    alone = len(beside) == 1
     try:
-        partnered = partner(before, run.benchmark, run.model, alone=alone, explicit=alone)
+        partnered = partner(before, run.key, run.model, beside, alone=alone, explicit=alone)
     except PairError as error:
         return not_comparable(ref, None, limits, str(error))
     if (partnered.path.resolve(), partnered.run_id) == (path.resolve(), run.id):
@@ -93,7 +95,7 @@ def _as_kept(
     baseline = None
     if first.baseline_run is not None:
         # Where it stands is not on record: only its name is.
-        named = (first.baseline_run, "", detail.summary.benchmark, detail.summary.model, "", "")
+        named = (first.baseline_run, "", detail.summary.key, detail.summary.model, "", "")
         baseline = RunRef(Path("baseline.json"), 0, *named)
     return RunComparison(
         model=first.model,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.store.benchmark_places import benchmarks_of_runs
 from pytest_helmbench.store.reading import has_table, reading
 
 __all__ = ["CREATE_SIZES", "Shrunk", "shrunk_since", "write_size"]
@@ -17,13 +18,11 @@ CREATE_SIZES = """CREATE TABLE benchmark_sizes (
     cases INTEGER NOT NULL,
     codes BLOB NOT NULL
 )"""
-_PREVIOUS = """
-    SELECT sizes.run_id, sizes.codes FROM benchmark_sizes AS sizes
-    JOIN evaluation_runs AS run ON run.id = sizes.run_id JOIN benchmarks ON benchmarks.id = run.benchmark_id
-    JOIN evaluation_runs AS this ON this.id = :run_id JOIN benchmarks AS same ON same.id = this.benchmark_id
-    WHERE benchmarks.name = same.name AND benchmarks.kind = same.kind
-    AND run.id < this.id AND run.session_id != this.session_id
-    ORDER BY run.id DESC LIMIT 1
+_SIZE = "SELECT codes FROM benchmark_sizes WHERE run_id = ?"
+_EARLIER = """
+    SELECT run.id FROM benchmark_sizes JOIN evaluation_runs AS run ON run.id = benchmark_sizes.run_id
+    JOIN evaluation_runs AS this ON this.id = ?
+    WHERE run.id < this.id AND run.session_id != this.session_id ORDER BY run.id DESC
 """
 
 
@@ -64,16 +63,19 @@ def shrunk_since(path: Path, run_id: int) -> Shrunk | None:
     with reading(path) as conn:
         if not has_table(conn, "benchmark_sizes"):
             return None
-        now = conn.execute("SELECT codes FROM benchmark_sizes WHERE run_id = ?", (run_id,)).fetchone()
-        before = conn.execute(_PREVIOUS, {"run_id": run_id}).fetchone()
-    if now is None or before is None:
-        return None
-    codes, codes_before = _codes(now[0]), _codes(before[1])
+        now = conn.execute(_SIZE, (run_id,)).fetchone()
+        keys = benchmarks_of_runs(conn, path)
+        earlier = conn.execute(_EARLIER, (run_id,))
+        last = next((found for (found,) in earlier if keys[found] == keys[run_id]), None)
+        if now is None or last is None:
+            return None
+        (before,) = conn.execute(_SIZE, (last,)).fetchone()
+    codes, codes_before = _codes(now[0]), _codes(before)
     if len(codes) >= len(codes_before):
         return None
     known = set(codes)
     gone = tuple(code for code in codes_before if code not in known)
-    return Shrunk(len(codes), before[0], len(codes_before), gone)
+    return Shrunk(len(codes), last, len(codes_before), gone)
 
 
 def _codes(packed: bytes) -> list[str]:

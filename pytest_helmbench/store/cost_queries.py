@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.codes import natural_key
 from pytest_helmbench.core.light_dataclass import dataclass
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.reading import reading, with_known_judges
 
@@ -98,9 +100,8 @@ _HISTORY = """
     JOIN results ON results.id = calls.result_id
     JOIN scenarios ON scenarios.id = results.scenario_id
     JOIN evaluation_runs ON evaluation_runs.id = calls.run_id
-    JOIN benchmarks ON benchmarks.id = evaluation_runs.benchmark_id
     JOIN llms ON llms.id = evaluation_runs.llm_id
-    WHERE benchmarks.name = :benchmark AND llms.name = :model AND calls.purpose = :purpose
+    WHERE calls.run_id IN (SELECT value FROM json_each(:runs)) AND llms.name = :model AND calls.purpose = :purpose
         AND coalesce(calls.judge, :judge, '') = coalesce(:judge, calls.judge, '')
         AND calls.from_cache = 0 AND calls.response_id IS NOT NULL
     GROUP BY scenarios.full_code
@@ -217,13 +218,13 @@ def has_unjudged_replies(path: Path, session_id: str) -> bool:
 
 
 def price_history(
-    path: Path, benchmark: str, model: str, *, purpose: str = "case", judge: str | None = None
+    path: Path, benchmark: BenchmarkKey, model: str, *, purpose: str = "case", judge: str | None = None
 ) -> Mapping[str, CallHistory]:
     """Return what calls have cost so far, by scenario code (`P1-B2-S1`); empty without a file.
 
     Args:
         path: Results file.
-        benchmark: Name, all versions of it.
+        benchmark: All versions of it.
         model: Model under test.
         purpose: `case` or `judge`.
         judge: Only calls of this marking model, and those that do not say whom they asked; None for all.
@@ -234,7 +235,9 @@ def price_history(
     if not path.exists():
         return {}
     with reading(path) as conn:
-        asked = {"benchmark": benchmark, "model": model, "purpose": purpose, "judge": judge}
+        keys = benchmarks_of_runs(conn, path, (benchmark,))
+        runs = json.dumps([run_id for run_id, key in keys.items() if key == benchmark])
+        asked = {"runs": runs, "model": model, "purpose": purpose, "judge": judge}
         rows = conn.execute(with_known_judges(conn, _HISTORY), asked).fetchall()
     return {
         code: CallHistory(calls, _spread(*numbers[0:3]), _spread(*numbers[3:6]), _spread(*numbers[6:9]))

@@ -197,7 +197,8 @@ class MergedFile:
         ).fetchone()
         run_id = conn.execute(
             "INSERT INTO main.evaluation_runs (session_id, benchmark_id, llm_id, started_at, status, scope,"
-            " total_tests, settings, benchmark_hash, plugin_version) VALUES (?, ?, ?, ?, 'partial', ?, ?, ?, ?, ?)",
+            " total_tests, settings, benchmark_hash, plugin_version, benchmark_place)"
+            " VALUES (?, ?, ?, ?, 'partial', ?, ?, ?, ?, ?, ?)",
             (
                 run.session_id,
                 benchmark_id,
@@ -208,6 +209,7 @@ class MergedFile:
                 as_json(run.settings),
                 like.benchmark[2],
                 like.plugin_version,
+                like.place,
             ),
         ).lastrowid
         assert run_id is not None  # an INSERT always has one

@@ -20,6 +20,7 @@
 -- migration: keep_shards
 -- migration: keep_prompts_view
 -- migration: keep_observed_texts
+-- migration: keep_benchmark_places
 
 CREATE TABLE "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
@@ -158,7 +159,7 @@ CREATE TABLE evaluation_runs (
         plugin_version TEXT NOT NULL,
         rescored_from INTEGER REFERENCES evaluation_runs (id),
         heartbeat_at TEXT
-    , shard TEXT);
+    , shard TEXT, benchmark_place TEXT);
 
 CREATE INDEX idx_evaluation_runs_session_id ON evaluation_runs (session_id);
 

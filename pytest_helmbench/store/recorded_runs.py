@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -12,6 +12,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import FORM_REASONS, Evaluation, Outcome, Parse, Usage, Verdict
 from pytest_helmbench.core.scrub import excerpt
 from pytest_helmbench.core.statement import CaseStatement, Cell
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.fault import store_error
 from pytest_helmbench.store.named_rows import made_of, named_rows
 
@@ -72,7 +73,7 @@ class UnfinishedRun:
     Args:
         run_id: `evaluation_runs.id`.
         session_id: Of its session.
-        benchmark: Name of the benchmark.
+        benchmark: Of which it is a run.
         model: Id of the model under test.
         status: `running`, `partial`, `interrupted` or `complete`.
         settings: As recorded.
@@ -81,7 +82,7 @@ class UnfinishedRun:
 
     run_id: int
     session_id: str
-    benchmark: str
+    benchmark: BenchmarkKey
     model: str
     status: str
     settings: Mapping[str, Any]
@@ -186,6 +187,12 @@ class RecordedRuns:
             )
         return found
 
+    def _keys(self, new: Iterable[BenchmarkKey]) -> Mapping[int, BenchmarkKey]:
+        try:
+            return benchmarks_of_runs(self._conn, self._path, new)
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
+
     def _named(self, query: str, run_id: int) -> list[dict[str, Any]]:
         try:
             return list(named_rows(self._conn.execute(query, (run_id,))))
@@ -199,12 +206,15 @@ class RecordedRuns:
             raise store_error(self._path, error) from error
 
 
-def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[UnfinishedRun, ...]:
+def unfinished_runs(
+    path: Path, run_id: int | None = None, new: Iterable[BenchmarkKey] = ()
+) -> tuple[UnfinishedRun, ...]:
     """Return the runs of the last session that is not complete, or of the session of one run.
 
     Args:
         path: Results file; it need not exist.
         run_id: A run of the wanted session; None for the last session with an unfinished run.
+        new: Benchmarks that are about to be run.
 
     Returns:
         Every run of that session, finished ones too; empty when there is none.
@@ -223,16 +233,16 @@ def unfinished_runs(path: Path, run_id: int | None = None) -> tuple[UnfinishedRu
         if not sessions:
             return ()
         rows = recall._rows(_RUNS, sessions[0])
+        keys = recall._keys(new)
     return tuple(
-        UnfinishedRun(number, session_id, benchmark, model, status, json.loads(settings), rescored_from)
-        for number, session_id, benchmark, model, status, settings, rescored_from in rows
+        UnfinishedRun(number, session_id, keys[number], model, status, json.loads(settings), rescored_from)
+        for number, session_id, model, status, settings, rescored_from in rows
     )
 
 
 _RUNS = (
-    "SELECT runs.id, runs.session_id, benchmarks.name, llms.name, runs.status, runs.settings, runs.rescored_from"
-    " FROM evaluation_runs AS runs JOIN benchmarks ON benchmarks.id = runs.benchmark_id"
-    " JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ? ORDER BY runs.id"
+    "SELECT runs.id, runs.session_id, llms.name, runs.status, runs.settings, runs.rescored_from"
+    " FROM evaluation_runs AS runs JOIN llms ON llms.id = runs.llm_id WHERE runs.session_id = ? ORDER BY runs.id"
 )
 _EVALUATIONS = (
     "SELECT evaluations.*, results.reason AS result_reason"

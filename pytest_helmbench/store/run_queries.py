@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.statement import Cell
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, benchmarks_of_runs
 from pytest_helmbench.store.named_rows import made_of, named_rows
 from pytest_helmbench.store.outcome_counts import IS_CASE
 from pytest_helmbench.store.reading import reading
@@ -30,7 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs."""
+    """One row of `evaluation_runs` with the names behind its ids; counts are None while it runs.
+
+    `kind` and `benchmark_place` tell its benchmark from others of its name; see `benchmarks_of_runs`.
+    """
 
     id: int
     session_id: str
@@ -55,6 +59,13 @@ class RunSummary:
     coverage: float | None
     cost_usd: float | None
     known_cost_usd: float | None
+    kind: str = ""
+    benchmark_place: str | None = None
+
+    @property
+    def key(self) -> BenchmarkKey:
+        """Which benchmark it is of."""
+        return BenchmarkKey(self.benchmark, self.kind, self.benchmark_place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +111,18 @@ _OUTCOMES = (
 )
 
 
-def runs(path: Path) -> tuple[RunSummary, ...]:
+def runs(path: Path, new: Iterable[BenchmarkKey] = ()) -> tuple[RunSummary, ...]:
     """Return every run of a file, oldest first.
+
+    Args:
+        path: Results file.
+        new: Benchmarks that are about to be run.
 
     Raises:
         StoreError: The file is missing or no results file.
     """
     with reading(path) as conn:
-        return _summaries(conn, conn.execute(_RUNS + " ORDER BY evaluation_runs.id"))
+        return _summaries(conn, conn.execute(_RUNS + " ORDER BY evaluation_runs.id"), path, new)
 
 
 def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
@@ -118,12 +133,22 @@ def run_summary(path: Path, session_id: str) -> tuple[RunSummary, ...]:
     """
     query = _RUNS + " WHERE session_id = ? ORDER BY evaluation_runs.id"
     with reading(path) as conn:
-        return _summaries(conn, conn.execute(query, (session_id,)))
+        return _summaries(conn, conn.execute(query, (session_id,)), path)
 
 
-def _summaries(conn: sqlite3.Connection, found: sqlite3.Cursor) -> tuple[RunSummary, ...]:
-    leases = leases_of(conn)
-    return tuple(made_of(RunSummary, row, status=_status(row, leases)) for row in named_rows(found))
+def _summaries(
+    conn: sqlite3.Connection, found: sqlite3.Cursor, path: Path, new: Iterable[BenchmarkKey] = ()
+) -> tuple[RunSummary, ...]:
+    leases, keys = leases_of(conn), benchmarks_of_runs(conn, path, new)
+    return tuple(_summary(row, leases, keys) for row in named_rows(found))
+
+
+def _summary(
+    row: Mapping[str, Cell], leases: Mapping[int, tuple[object, str]], keys: Mapping[int, BenchmarkKey]
+) -> RunSummary:
+    key = keys.get(int(row["id"] or 0))  # a run may have begun meanwhile
+    place = None if key is None else key.place
+    return made_of(RunSummary, row, status=_status(row, leases), benchmark_place=place)
 
 
 def _status(row: Mapping[str, Cell], leases: Mapping[int, tuple[object, str]]) -> str:
@@ -157,12 +182,12 @@ def run_detail(path: Path, run_id: int | None) -> RunDetail | None:
         if row is None:
             return None
         counts = conn.execute(_OUTCOMES, (row["id"],)).fetchall()
-        status = _status(row, leases_of(conn))
+        summary = _summary(row, leases_of(conn), benchmarks_of_runs(conn, path))
         settings: dict[str, JsonValue] = dict(json.loads(str(row["settings"])))
     return made_of(
         RunDetail,
         row,
-        summary=made_of(RunSummary, row, status=status),
+        summary=summary,
         settings={name: value for name, value in settings.items() if name != "process"},
         outcomes={(outcome, reason): count for outcome, reason, count in counts},
     )

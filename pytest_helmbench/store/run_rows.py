@@ -64,6 +64,7 @@ class RunRecord:
         continues: `evaluation_runs.id` of the run that goes on; None for a new one.
         sample: What of the benchmark the planned cases are; None for all that were selected.
         shard: Which share of a plan it is; None for all of it.
+        place: Where the benchmark lies, see `place_of`; None where it has no place.
     """
 
     benchmark: Outline
@@ -83,6 +84,7 @@ class RunRecord:
     continues: int | None = None
     sample: Sample | None = None
     shard: ShardRecord | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,8 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
     session_id, benchmark_id, llm_id, settings, heartbeat_at = values
     cursor = conn.execute(
         "INSERT INTO evaluation_runs (session_id, benchmark_id, llm_id, started_at, status, scope, total_tests,"
-        " total_evaluations, settings, benchmark_hash, plugin_version, rescored_from, heartbeat_at)"
-        " VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?)",
+        " total_evaluations, settings, benchmark_hash, plugin_version, rescored_from, heartbeat_at,"
+        " benchmark_place) VALUES (?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             safe_text(session_id),
             benchmark_id,
@@ -159,6 +161,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
             run.plugin_version,
             run.rescored_from,
             heartbeat_at,
+            None if run.place is None else safe_text(run.place),
         ),
     )
     assert cursor.lastrowid is not None  # an INSERT always has one
@@ -189,7 +192,7 @@ def reopen_run(
     per_case = run.total_tests // len(run.codes) if run.codes else 1
     conn.execute(
         "UPDATE evaluation_runs SET status = 'running', completed_at = NULL, benchmark_id = ?, benchmark_hash = ?,"
-        " settings = ?, plugin_version = ?, heartbeat_at = ?, total_tests = ?,"
+        " settings = ?, plugin_version = ?, heartbeat_at = ?, total_tests = ?, benchmark_place = ?,"
         " scope = iif(? = 'whole', 'whole', scope) WHERE id = ?",
         (
             benchmark_id,
@@ -198,6 +201,7 @@ def reopen_run(
             run.plugin_version,
             heartbeat_at,
             len(codes) * per_case,
+            None if run.place is None else safe_text(run.place),
             run.scope,
             run_id,
         ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from pytest_helmbench.store.benchmark_places import ADD_PLACE
 from pytest_helmbench.store.benchmark_sizes import CREATE_SIZES
 from pytest_helmbench.store.broken_cases import CREATE_BROKEN_CASES
 from pytest_helmbench.store.first_tables import FIRST_TABLES
@@ -260,3 +261,9 @@ def keep_observed_texts(db: Database) -> None:
     db.conn.execute("ALTER TABLE evaluations ADD COLUMN observed_text TEXT")
     for view in VIEWS:
         db.conn.execute(view)
+
+
+@_MIGRATIONS()
+def keep_benchmark_places(db: Database) -> None:
+    """Keep where the benchmark of a run lies: others may have its name."""
+    db.conn.execute(ADD_PLACE)

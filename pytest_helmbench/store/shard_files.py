@@ -73,6 +73,7 @@ class ShardRun:
     llm: tuple[str, str, str | None]
     settings: Mapping[str, Any]
     plugin_version: str
+    place: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
             settings, dict
         ):
             raise ValueError("run")
-        server, done = row["base_url"], row["completed_at"]
+        server, done, place = row["base_url"], row["completed_at"], row.get("benchmark_place")
         seconds_since_epoch(_text(row["started_at"]))
         yield ShardRun(
             run_id=_whole(row["id"]),
@@ -215,6 +216,7 @@ def _runs(conn: sqlite3.Connection) -> Iterator[ShardRun]:
             llm=(_text(row["model"]), _text(row["provider"]), None if server is None else _text(server)),
             settings=settings,
             plugin_version=_text(row["plugin_version"]),
+            place=None if place is None else _text(place),
         )
 
 

@@ -29,6 +29,7 @@ from trees import (
 )
 
 from pytest_helmbench.session.resume import Continued, ResumeError, find_resumption
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 
 _JUDGE = "--helmbench-marking-model=test/judge"
 _RESUME = "--helmbench-resume"
@@ -239,7 +240,8 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
     assert rows(database, "SELECT status, error_tests FROM evaluation_runs") == [("partial", 1)]
 
     recorded = json.loads(rows(database, "SELECT settings FROM evaluation_runs")[0][0])
-    same = Continued(recorded["benchmark_path"], "benchmark", MODEL, recorded, "scenario_tree")
+    place = BenchmarkKey("benchmark", "scenario_tree", "benchmark")
+    same = Continued(recorded["benchmark_path"], place, MODEL, recorded)
     other = replace(same, model="test/other")
     found = find_resumption(database, None, [same])
     assert found is not None
@@ -247,7 +249,7 @@ def test_other_models_sampling_or_judge_are_refused_with_the_differences(
     for planned, difference in (
         ([other], "models of benchmark were test/good, now test/other"),
         ([same, other], "models of benchmark were test/good, now test/good, test/other"),
-        ([replace(same, benchmark="demo")], "it had no run of demo"),
+        ([replace(same, benchmark=replace(place, name="demo"))], "it had no run of demo"),
         ([_with(same, repeat=2)], "--helmbench-repeat was 1, now 2"),
         ([_with(same, strict_json=True)], "--helmbench-strict-json was false, now true"),
         (

@@ -38,9 +38,8 @@ def objects_of(conn: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
 
 def make_older(conn: sqlite3.Connection) -> None:
     """Undo the last migration of a file."""
-    conn.execute("DROP VIEW v_results")
-    conn.execute("ALTER TABLE evaluations DROP COLUMN observed_text")
-    conn.execute("DELETE FROM _sqlite_migrations WHERE name = 'keep_observed_texts'")
+    conn.execute("ALTER TABLE evaluation_runs DROP COLUMN benchmark_place")
+    conn.execute("DELETE FROM _sqlite_migrations WHERE name = 'keep_benchmark_places'")
 
 
 if __name__ == "__main__":

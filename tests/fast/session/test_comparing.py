@@ -16,6 +16,7 @@ from pytest_helmbench.scoring.changes import Verdict
 from pytest_helmbench.scoring.comparison import Limit
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import RunComparison, compare_runs
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.judged_replies import JudgedCase
 from pytest_helmbench.store.plans import RunFacts
 
@@ -43,7 +44,9 @@ _FACTS = RunFacts(
 
 
 def _run(number: int, cases: Mapping[str, JudgedCase], benchmark_hash: str = "h") -> ComparedRun:
-    ref = RunRef(Path("x.db"), number, f"run {number}", f"s{number}", "b", "m", "complete", "whole")
+    ref = RunRef(
+        Path("x.db"), number, f"run {number}", f"s{number}", BenchmarkKey("b"), "m", "complete", "whole"
+    )
     return ComparedRun(ref, benchmark_hash, {}, cases)
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_helmbench.session import run_addresses
 from pytest_helmbench.session.baselines import BaselineError, parse_limits, read_baseline_options
 from pytest_helmbench.session.run_addresses import RunAddressError
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.run_queries import RunSummary
 
 
 def _run(number: int, session: str, benchmark: str, status: str = "complete") -> RunSummary:
-    nothing = dict.fromkeys(
+    nothing: dict[str, Any] = dict.fromkeys(
         ("completed_at", "passed_tests", "failed_tests", "error_tests", "skipped_tests", "neutral_tests")
     )
-    numbers = dict.fromkeys(
+    numbers: dict[str, Any] = dict.fromkeys(
         ("total_evaluations", "score", "score_low", "score_high", "score_raw", "coverage", "cost_usd")
     )
     return RunSummary(
@@ -44,19 +46,21 @@ _KNOWN = (
 
 
 @pytest.mark.parametrize(
-    ("address", "benchmarks", "wanted"),
-    [("last", {"tree"}, [2, 3]), ("last~1", {"tree"}, [1]), ("last", (), [1]), ("3", (), [2, 3])],
+    ("address", "benchmark", "wanted"),
+    [("last", "tree", [2, 3]), ("last~1", "tree", [1]), ("last", None, [1]), ("3", None, [2, 3])],
 )
 def test_a_session_counts_by_the_benchmarks_that_are_asked_for(
-    address: str, benchmarks: set[str], wanted: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, benchmark: str | None, wanted: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_addresses, "runs", lambda path: _KNOWN)
+    monkeypatch.setattr(run_addresses, "runs", lambda path, new=(): _KNOWN)
     own = tmp_path / "x.db"
     own.touch()
-    found = run_addresses.resolve(address, own, tmp_path, benchmarks=benchmarks)
+    found = run_addresses.resolve(
+        address, own, tmp_path, benchmark=None if benchmark is None else BenchmarkKey(benchmark)
+    )
     assert [ref.run_id for ref in found.session] == wanted
     with pytest.raises(RunAddressError, match="no complete session of pack"):
-        run_addresses.resolve("last", own, tmp_path, benchmarks={"pack"})
+        run_addresses.resolve("last", own, tmp_path, benchmark=BenchmarkKey("pack"))
 
 
 def test_options_of_a_baseline_are_read_together() -> None:

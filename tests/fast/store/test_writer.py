@@ -36,6 +36,7 @@ from pytest_helmbench.core.outcome import (
 )
 from pytest_helmbench.core.weighting import Scoring
 from pytest_helmbench.judging.rubric import Criterion, JudgeRule
+from pytest_helmbench.store.benchmark_places import BenchmarkKey
 from pytest_helmbench.store.cost_queries import Spread, price_history
 from pytest_helmbench.store.leases import RunHeldError
 from pytest_helmbench.store.run_queries import run_summary, runs
@@ -73,6 +74,9 @@ def scenario(code: str, rule: CategoryMatch | JudgeRule = FIELD_RULE) -> Scenari
         perturbations=perturbations,
         family=family,
     )
+
+
+_DEMO = BenchmarkKey("demo", "scenario_tree")
 
 
 def benchmark(*scenarios: Scenario, **changes: Any) -> ScenarioTree:
@@ -442,7 +446,7 @@ def test_a_run_is_interrupted_only_when_silent_and_its_process_is_gone(path: Pat
 
 
 def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: Path) -> None:
-    assert price_history(path.with_name("none.db"), "demo", "test/good") == {}
+    assert price_history(path.with_name("none.db"), _DEMO, "test/good") == {}
     (run_id,) = store.open_runs("s", [run_record()])
     costs: tuple[float | None, ...] = (0.5, 1.5, None)
     for number, cost in enumerate(costs, 1):
@@ -454,13 +458,13 @@ def test_price_history_speaks_of_answered_calls_by_scenario(store: Store, path: 
         store.record_result(result(run_id, repetition=number))
     store.flush()
 
-    history = price_history(path, "demo", "test/good")["P1-B1-S1"]
+    history = price_history(path, _DEMO, "test/good")["P1-B1-S1"]
     assert history.calls == 3
     assert history.cost_usd == Spread(0.5, 1.0, 1.5)
     assert history.prompt_tokens == Spread(100, 200, 300)
     assert history.completion_tokens is None
-    assert price_history(path, "demo", "test/good", purpose="judge")["P1-B1-S1"].calls == 3
-    assert price_history(path, "demo", "test/unknown") == {}
+    assert price_history(path, _DEMO, "test/good", purpose="judge")["P1-B1-S1"].calls == 3
+    assert price_history(path, _DEMO, "test/unknown") == {}
 
 
 def test_a_missing_or_foreign_file_is_named_by_the_readers(path: Path, tmp_path: Path) -> None:
@@ -473,7 +477,7 @@ def test_a_missing_or_foreign_file_is_named_by_the_readers(path: Path, tmp_path:
     with contextlib.closing(sqlite3.connect(other)) as conn:
         conn.execute("CREATE TABLE mine (id)")
     with pytest.raises(StoreError, match=r"its tables are not those of pytest-helmbench \(no such table"):
-        price_history(other, "demo", "m")
+        price_history(other, _DEMO, "m")
 
 
 def test_every_example_query_of_the_documentation_finds_rows(store: Store, ask: PermitRequest) -> None:

@@ -1,0 +1,221 @@
+"""Benchmarks of one name in one results file: each is held to its own earlier runs, wherever the checkout lies."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from provider import Provider
+from trees import category, clear_environment, rows, run_tree, write_tree
+
+from pytest_helmbench.cli.main import main
+from pytest_helmbench.store.benchmark_places import folder_of, place_of
+
+_RESUME = "--helmbench-resume"
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_environment(monkeypatch)
+
+
+def _two(folder: Path) -> Path:
+    """Write two benchmarks of the same name, of 6 and of 3 cases, and return where their results go."""
+    write_tree(folder / "a" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 6)})
+    write_tree(folder / "b" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 3)})
+    return folder / "helmbench.db"
+
+
+@pytest.mark.parametrize("mode", ["-n0", "-n2"])
+def test_another_benchmark_of_the_same_name_is_not_held_to_have_lost_cases(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    database = _two(pytester.path)
+
+    run_tree(pytester, mode, "a/benchmark", url=provider.url).assert_outcomes(passed=6)
+    other = run_tree(pytester, mode, "b/benchmark", url=provider.url)
+
+    other.assert_outcomes(passed=3)
+    assert "it had" not in other.stdout.str()
+    assert rows(database, "SELECT benchmark_place FROM evaluation_runs") == [
+        ("a/benchmark",),
+        ("b/benchmark",),
+    ]
+    assert main(["show", "last", "--gone", f"--db={database}"]) == 0
+    assert "no case is gone" in capsys.readouterr().out
+
+    write_tree(pytester.path / "a" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5)})
+    fewer = run_tree(pytester, mode, "a/benchmark", "b/benchmark", url=provider.url)
+
+    said = "benchmark (a/benchmark) has 5 cases; it had 6 in run 1. Gone: P1-B1-S1-C1-PT6\n"
+    assert said in f"{fewer.stdout.str()}\n"
+    assert fewer.stdout.str().count("it had") == 1
+
+
+def test_a_checkout_that_was_moved_and_a_benchmark_that_was_moved_in_it_keep_their_runs(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = pytester.mkdir("here")
+    _two(place)
+    monkeypatch.chdir(place)
+    run_tree(pytester, "a/benchmark", "b/benchmark", "--rootdir=.", url=provider.url).assert_outcomes(
+        passed=9
+    )
+    moved = pytester.path / "there"
+    monkeypatch.chdir(pytester.path)
+    place.rename(moved)
+    monkeypatch.chdir(moved)
+
+    write_tree(moved / "a" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5)})
+    elsewhere = run_tree(pytester, "a/benchmark", "--rootdir=.", url=provider.url)
+    assert "has 5 cases; it had 6 in run 1" in elsewhere.stdout.str()
+
+    shutil.move(moved / "a", moved / "c")
+    write_tree(moved / "c" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 4)})
+    within = run_tree(pytester, "c/benchmark", "--rootdir=.", url=provider.url)
+    assert "has 4 cases; it had 5 in run 3" in within.stdout.str()
+
+    shutil.rmtree(moved / "b")
+    again = run_tree(pytester, "c/benchmark", "--rootdir=.", url=provider.url)
+    assert "it had" not in again.stdout.str()  # what was there before the other was deleted is no heir of it
+
+
+def test_runs_of_an_older_version_are_told_apart_by_the_folder_that_they_name(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    database = _two(pytester.path)
+    run_tree(pytester, "b/benchmark", url=provider.url).assert_outcomes(passed=3)
+    run_tree(pytester, "a/benchmark", url=provider.url).assert_outcomes(passed=6)
+    with closing(sqlite3.connect(database)) as conn, conn:
+        conn.execute("UPDATE evaluation_runs SET benchmark_place = NULL")
+
+    assert "it had" not in run_tree(pytester, "b/benchmark", url=provider.url).stdout.str()
+    write_tree(pytester.path / "a" / "benchmark", {"P1-B1-S1": category(*["RISK"] * 5)})
+    fewer = run_tree(pytester, "a/benchmark", url=provider.url)
+    assert "has 5 cases; it had 6 in run 2" in fewer.stdout.str()
+
+
+def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_of_any_of_its_name(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _two(pytester.path)
+    write_tree(pytester.path / "b" / "benchmark", {"P1-B1-S1": category(*["CALM"] * 6)})
+    last = "--helmbench-baseline=last"
+    run_tree(pytester, "a/benchmark", url=provider.url).assert_outcomes(passed=6)
+
+    first = run_tree(pytester, "b/benchmark", last, url=provider.url)
+    assert "has no complete session of benchmark for 'last'" in first.stdout.str()
+    named = run_tree(pytester, "b/benchmark", "--helmbench-baseline=1", url=provider.url)
+    assert "run 1" in named.stdout.str()
+    both = run_tree(pytester, "a/benchmark", "b/benchmark", last, url=provider.url)
+
+    compared = "SELECT run_id, baseline_run, change FROM comparisons WHERE session_id ="
+    compared += " (SELECT session_id FROM evaluation_runs ORDER BY id DESC LIMIT 1) ORDER BY run_id"
+    assert rows(database, compared) == [(4, "run 1", 0.0), (5, "run 3", 0.0)], both.stdout.str()
+    capsys.readouterr()
+    assert main(["compare", "1", "last", "--json", f"--db={database}"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    said = [
+        (one["candidate_run"], one["baseline_run"], one["reason"])
+        for one in found
+        if one["baseline_run"] is None
+    ]
+    assert [(one["candidate_run"], one["baseline_run"]) for one in found] == [(4, "run 1"), (5, None)]
+    assert said == [(5, None, "run 1 has no run of benchmark (b/benchmark)")]
+    main(["compare", "1", "3", "--json", f"--db={database}"])
+    assert json.loads(capsys.readouterr().out)[0]["baseline_run"] == "run 1"
+
+
+def test_an_unfinished_session_goes_on_with_each_of_its_benchmarks(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    database = _two(pytester.path)
+    unfinished = (*("a/benchmark", "--maxfail=1"), "--helmbench-concurrency=1")
+    write_tree(pytester.path / "a" / "benchmark", {"P1-B1-S1": category("CALM", *["RISK"] * 5)})
+    run_tree(pytester, *unfinished, url=provider.url)
+    assert rows(database, "SELECT status FROM evaluation_runs") != [("complete",)]
+
+    other = run_tree(pytester, "b/benchmark", _RESUME, url=provider.url)
+
+    said = other.stdout.str() + other.stderr.str()
+    assert "the unfinished session was another one: it had no run of benchmark (b/benchmark)" in said
+    own = run_tree(pytester, "a/benchmark", _RESUME, url=provider.url)
+    own.assert_outcomes(passed=5, failed=1)
+    assert rows(database, "SELECT id, status FROM evaluation_runs") == [(1, "complete")]
+
+
+def test_leaderboards_runs_and_price_estimates_tell_them_apart(
+    pytester: pytest.Pytester, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = _two(pytester.path)
+    for name in ("a/benchmark", "b/benchmark"):
+        run_tree(pytester, name, url=provider.url)
+    capsys.readouterr()
+
+    assert main(["leaderboard", "--json", f"--db={database}"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    boards = [(board["benchmark"], [run["run"] for run in board["runs"]]) for board in found["benchmarks"]]
+    assert boards == [("benchmark (a/benchmark)", [1]), ("benchmark (b/benchmark)", [2])]
+    assert main(["runs", f"--db={database}"]) == 0
+    shown = capsys.readouterr().out
+    assert "benchmark (a/benchmark)" in shown
+    assert "benchmark (b/benchmark)" in shown
+
+
+def test_merged_shards_of_two_checkouts_have_the_place_that_both_have(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("one", "two"), 1):
+        place = pytester.mkdir(name)
+        _two(place)
+        monkeypatch.chdir(place)
+        shard = (f"--helmbench-shard={number}/2", f"--helmbench-db=helmbench-{number}.db", "--rootdir=.")
+        run_tree(pytester, "a/benchmark", *shard, url=provider.url)
+    files = [str(pytester.path / name / f"helmbench-{n}.db") for n, name in enumerate(("one", "two"), 1)]
+    merged = pytester.path / "one" / "helmbench.db"
+
+    assert main(["merge", *files, "-o", str(merged)]) == 0
+    assert rows(merged, "SELECT benchmark_place FROM evaluation_runs") == [("a/benchmark",)]
+    monkeypatch.chdir(pytester.path / "one")
+    write_tree(Path("a/benchmark").absolute(), {"P1-B1-S1": category(*["RISK"] * 5)})
+    fewer = run_tree(pytester, "a/benchmark", "--rootdir=.", url=provider.url)
+    assert "has 5 cases; it had 6 in run 1" in fewer.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("root", "db", "place"),
+    [
+        ("home/me/p/a/benchmark", "home/me/p/helmbench.db", "a/benchmark"),
+        ("home/me/p/benchmark", "home/me/p/out/helmbench.db", "../benchmark"),
+        ("home/me/p/benchmark", "home/me/p/benchmark/helmbench.db", "."),
+        ("home/me/p/benchmark", "home/me/results.db", "p/benchmark"),
+        ("home/me/p/benchmark", "var/results.db", "~/p/benchmark"),
+        ("home/me/p/benchmark", "home/you/results.db", "~/p/benchmark"),
+        ("srv/p/benchmark", "srv/results/helmbench.db", "../p/benchmark"),
+        ("home/me/.cache/helmbench/archives/1f/pack", "home/me/p/helmbench.db", None),
+    ],
+)
+def test_a_place_says_the_same_in_every_checkout_and_names_no_user(
+    root: str, db: str, place: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home" / "me"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home" / "me"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "home" / "me" / ".cache"))
+
+    found = place_of(tmp_path / root, tmp_path / db)
+
+    assert found == place
+    if found is not None:
+        assert folder_of(found, tmp_path / db).resolve() == (tmp_path / root).resolve()
+
+
+def test_a_place_that_has_nothing_in_common_with_the_file_is_absolute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/nonexistent")
+    assert place_of(Path("/opt/benchmark"), Path("/data/helmbench.db")) == "/opt/benchmark"
