@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pytest_helmbench.core.outcome import Evaluation, Outcome
-from pytest_helmbench.core.rule import JUDGED_RULE
+from pytest_helmbench.core.rule import JUDGED_RULE, justified_by
 from pytest_helmbench.core.scrub import quoted
 from pytest_helmbench.core.shown_texts import full_observed
 
@@ -59,7 +59,7 @@ def quoted_texts(outcome: Outcome) -> list[tuple[str, str]]:
         and evaluation.observed_text not in outcome.excerpt
     ]
     judges = [
-        (f"judge {evaluation.criterion}".strip(), quoted(evaluation.justification))
+        (f"{justified_by(evaluation.rule)} {evaluation.criterion}".strip(), quoted(evaluation.justification))
         for evaluation in outcome.evaluations
         if evaluation.justification and not evaluation.passed and evaluation.rule == JUDGED_RULE
     ]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["JUDGED_RULE", "CaseRule"]
+__all__ = ["JUDGED_RULE", "CaseRule", "justified_by"]
 
 JUDGED_RULE = "sqe"
 """`Evaluation.rule` where a marking model has judged."""
+
+
+def justified_by(rule: str) -> str:
+    """Return what stands before a justification: `judge` before a marking model's words, `because` before a rule's."""
+    return "judge" if rule == JUDGED_RULE else "because"
 
 
 class CaseRule:

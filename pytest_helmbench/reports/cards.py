@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pytest_helmbench.core.json_types import JsonValue
 from pytest_helmbench.core.kind_words import CaseWords, RunWords
 from pytest_helmbench.core.outcome import Parse
+from pytest_helmbench.core.rule import justified_by
 from pytest_helmbench.core.scrub import scrub
 from pytest_helmbench.core.shown_texts import full_observed
 from pytest_helmbench.reports.panel_tables import judgement_lines
@@ -231,7 +232,7 @@ def _setting(value: object) -> str:
 
 
 def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str, object]:
-    """Return an evaluation by `EVALUATION_FIELDS`; with texts also the judge's words and running text."""
+    """Return an evaluation by `EVALUATION_FIELDS`; with texts also its justification and running text."""
     record: dict[str, object] = {name: getattr(evaluation, name) for name in EVALUATION_FIELDS}
     if not with_text:
         return record
@@ -239,10 +240,12 @@ def evaluation_record(evaluation: EvaluationRow, *, with_text: bool) -> dict[str
 
 
 def evaluation_texts(row: ResultRow) -> list[tuple[str, str]]:
-    """Return what was observed in running text, then the judge's words, of each criterion with its title."""
+    """Return what was observed in running text, then the justification, of each criterion with its title."""
     observed = [(f"observed {one.criterion}".strip(), one.observed_text) for one in row.evaluations]
-    judged = [(f"judge {one.criterion}".strip(), one.justification) for one in row.evaluations]
-    return [(title, text) for title, text in (*observed, *judged) if text]
+    why = [
+        (f"{justified_by(one.rule)} {one.criterion}".strip(), one.justification) for one in row.evaluations
+    ]
+    return [(title, text) for title, text in (*observed, *why) if text]
 
 
 def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
@@ -261,7 +264,7 @@ def _evaluation_lines(evaluation: EvaluationRow) -> list[str]:
     if evaluation.in_process:
         lines.append("  in_process: what was judged could run beside what judged it")
     if evaluation.justification:
-        lines.append(f"  judge     {' '.join(evaluation.justification.split())}")
+        lines.append(f"  {justified_by(evaluation.rule):<9} {' '.join(evaluation.justification.split())}")
     return lines
 
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 from commands import run_command
-from packed import answer_rows, asked_rows, free, short
+from packed import answer_rows, asked_rows, free, short, worded
 from packs import write_pack
+from pages import blocks_of
 from provider import Provider
 from trees import clear_environment, rows, run_tree
 
@@ -138,3 +139,27 @@ def test_verdicts_that_no_words_decide_are_told_apart_with_how_many_pass_by_them
     assert (judging["guessed"], judging["unsure"]) == (1, 2)
     card = run_command(pytester, "show", "last", "names").stdout
     card.fnmatch_lines(["  verdict   unsure, nothing in the reply decides"])
+
+
+def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    write_pack(pytester.path / "benchmark", [free("near", **{"eval.rubric": _RUBRIC}), worded("tone")])
+    replies = {"near": "Out of China they came.", "tone": "Hm."}
+    answer_rows(provider, {**replies, "near judge": "FAIL", "tone judge": "FAIL"})
+    run_tree(pytester, _JUDGE.replace("test/judge", "baseline/first"), url=provider.url)
+    run_tree(pytester, _JUDGE, url=provider.url)
+
+    guessed, read = "nothing matched; accepted: none", "read by the marking model"
+    for number, why in (("1", guessed), ("2", read)):
+        shown = run_command(pytester, "show", number, "near").stdout.str()
+        assert f"\n  because   {why}" in shown, shown
+        assert "\n  judge  " not in shown
+        markdown = run_command(pytester, "report", number, "--with-text").stdout.str()
+        assert f"\nbecause\n\n```text\n{why}" in markdown, markdown
+        page = run_command(pytester, "report", number, "--format=html", "--with-text").stdout.str()
+        words = [text for texts in blocks_of(page)["t0-0"].values() for text in texts.get("w", ())]
+        assert ("because", why) in [(title, text[: len(why)]) for title, text in words]
+    shown = run_command(pytester, "show", "2", "tone").stdout.str()
+    assert "\n  judge     <redacted>" in shown
+    assert "\n  because" not in shown
