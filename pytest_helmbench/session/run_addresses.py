@@ -13,7 +13,7 @@ from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.session.baseline_file import read_baseline
 from pytest_helmbench.session.compared_runs import ComparedRun, RunRef
 from pytest_helmbench.session.comparing import LEAST_COMMON
-from pytest_helmbench.store.benchmark_places import BenchmarkKey, seen_from
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, names_of, seen_from
 from pytest_helmbench.store.plans import planned_codes
 from pytest_helmbench.store.run_queries import RunSummary, runs
 
@@ -157,7 +157,8 @@ def _last(
     complete = _complete_sessions(files, known, benchmark)
     wanted = list(reversed(complete))
     if len(wanted) <= back:
-        of_what = "" if benchmark is None else f" of {benchmark.name}"
+        names = names_of(() if benchmark is None else (benchmark, *(run.key for run in known)))
+        of_what = "" if benchmark is None else f" of {names[benchmark]}"
         hint = (
             "name a run by its number; `helmbench runs` lists them"
             if known

@@ -88,7 +88,7 @@ def seen_from(key: BenchmarkKey, db: Path, other: Path) -> BenchmarkKey:
     if key.place is None or db.absolute().parent == other.absolute().parent:
         return key
     folder = folder_of(key.place, db)
-    return BenchmarkKey(key.name, key.kind, place_of(folder, other)) if folder.exists() else key
+    return BenchmarkKey(key.name, key.kind, place_of(folder, other)) if _is_there(folder) else key
 
 
 def names_of(keys: Iterable[BenchmarkKey]) -> Mapping[BenchmarkKey, str]:
@@ -96,6 +96,13 @@ def names_of(keys: Iterable[BenchmarkKey]) -> Mapping[BenchmarkKey, str]:
     found = dict.fromkeys(keys)
     often = Counter(key.name for key in found)
     return {key: key.name if often[key.name] == 1 else key.text for key in found}
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return folder.exists()
+    except OSError:
+        return False
 
 
 def _home() -> Path | None:
@@ -148,7 +155,7 @@ def _moved(
     keys: Iterable[BenchmarkKey], runs: Mapping[BenchmarkKey, list[int]], db: Path
 ) -> Mapping[BenchmarkKey, BenchmarkKey]:
     """Return what became of benchmarks of one name and kind that are no more where they were."""
-    placed = {key: folder_of(key.place, db).exists() for key in keys if key.place is not None}
+    placed = {key: _is_there(folder_of(key.place, db)) for key in keys if key.place is not None}
     moved = {}
     for key in (key for key, is_there in placed.items() if not is_there):
         heirs = [
@@ -166,7 +173,5 @@ def _as_recorded(conn: sqlite3.Connection, db: Path) -> Iterator[tuple[int, Benc
     for run_id, name, kind, stated, folder in conn.execute(_RUNS.format(place=place)):
         if isinstance(folder, str) and folder not in folders:
             folders[folder] = place_of(Path(folder), db)
-        yield (
-            int(run_id),
-            BenchmarkKey(str(name), str(kind), folders.get(folder) if stated is None else str(stated)),
-        )
+        found = folders.get(folder) if stated is None else str(stated) or None
+        yield int(run_id), BenchmarkKey(str(name), str(kind), found)

@@ -161,7 +161,7 @@ def write_run(conn: sqlite3.Connection, values: tuple[str, int, int, str, str], 
             run.plugin_version,
             run.rescored_from,
             heartbeat_at,
-            None if run.place is None else safe_text(run.place),
+            safe_text(run.place or ""),
         ),
     )
     assert cursor.lastrowid is not None  # an INSERT always has one
@@ -201,7 +201,7 @@ def reopen_run(
             run.plugin_version,
             heartbeat_at,
             len(codes) * per_case,
-            None if run.place is None else safe_text(run.place),
+            safe_text(run.place or ""),
             run.scope,
             run_id,
         ),

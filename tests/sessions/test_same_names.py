@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import tarfile
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from provider import Provider
-from trees import category, clear_environment, rows, run_tree, write_tree
+from trees import MODEL, category, clear_environment, rows, run_tree, write_tree
 
 from pytest_helmbench.cli.main import main
-from pytest_helmbench.store.benchmark_places import folder_of, place_of
+from pytest_helmbench.store.benchmark_places import BenchmarkKey, folder_of, place_of
+from pytest_helmbench.store.cost_queries import price_history
 
 _RESUME = "--helmbench-resume"
 
@@ -36,8 +38,8 @@ def test_another_benchmark_of_the_same_name_is_not_held_to_have_lost_cases(
 ) -> None:
     database = _two(pytester.path)
 
-    run_tree(pytester, mode, "a/benchmark", url=provider.url).assert_outcomes(passed=6)
-    other = run_tree(pytester, mode, "b/benchmark", url=provider.url)
+    run_tree(pytester, mode, "a/benchmark", url=provider.url, apart=True).assert_outcomes(passed=6)
+    other = run_tree(pytester, mode, "b/benchmark", url=provider.url, apart=True)
 
     other.assert_outcomes(passed=3)
     assert "it had" not in other.stdout.str()
@@ -108,7 +110,7 @@ def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_o
     run_tree(pytester, "a/benchmark", url=provider.url).assert_outcomes(passed=6)
 
     first = run_tree(pytester, "b/benchmark", last, url=provider.url)
-    assert "has no complete session of benchmark for 'last'" in first.stdout.str()
+    assert "has no complete session of benchmark (b/benchmark) for 'last'" in first.stdout.str()
     named = run_tree(pytester, "b/benchmark", "--helmbench-baseline=1", url=provider.url)
     assert "run 1" in named.stdout.str()
     both = run_tree(pytester, "a/benchmark", "b/benchmark", last, url=provider.url)
@@ -116,8 +118,13 @@ def test_a_baseline_is_a_run_of_the_same_benchmark_and_a_run_that_is_named_one_o
     compared = "SELECT run_id, baseline_run, change FROM comparisons WHERE session_id ="
     compared += " (SELECT session_id FROM evaluation_runs ORDER BY id DESC LIMIT 1) ORDER BY run_id"
     assert rows(database, compared) == [(4, "run 1", 0.0), (5, "run 3", 0.0)], both.stdout.str()
+    main(["export", "4", "--format", "baseline", "-o", "main.json", f"--db={database}"])
+    assert json.loads((pytester.path / "main.json").read_text())["runs"][0]["place"] == "a/benchmark"
+    run_tree(pytester, "a/benchmark", "b/benchmark", "--helmbench-baseline=main.json", url=provider.url)
+    names = [name for _, name, _ in rows(database, compared)]
+    assert names == ["run 4 of main.json", "run 5 of main.json"]
     capsys.readouterr()
-    assert main(["compare", "1", "last", "--json", f"--db={database}"]) == 2
+    assert main(["compare", "1", "4", "--json", f"--db={database}"]) == 2
     found = json.loads(capsys.readouterr().out)
     said = [
         (one["candidate_run"], one["baseline_run"], one["reason"])
@@ -164,6 +171,9 @@ def test_leaderboards_runs_and_price_estimates_tell_them_apart(
     shown = capsys.readouterr().out
     assert "benchmark (a/benchmark)" in shown
     assert "benchmark (b/benchmark)" in shown
+    for place, calls in (("a/benchmark", 6), ("b/benchmark", 3), ("c/benchmark", None)):
+        known = price_history(database, BenchmarkKey("benchmark", "scenario_tree", place), MODEL)
+        assert (known["P1-B1-S1"].calls if known else None) == calls
 
 
 def test_merged_shards_of_two_checkouts_have_the_place_that_both_have(
@@ -184,6 +194,29 @@ def test_merged_shards_of_two_checkouts_have_the_place_that_both_have(
     write_tree(Path("a/benchmark").absolute(), {"P1-B1-S1": category(*["RISK"] * 5)})
     fewer = run_tree(pytester, "a/benchmark", "--rootdir=.", url=provider.url)
     assert "has 5 cases; it had 6 in run 1" in fewer.stdout.str()
+
+
+def test_a_benchmark_out_of_an_archive_has_no_place_and_goes_by_its_name(
+    pytester: pytest.Pytester, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = pytester.path / "helmbench.db"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
+    for count in (3, 2):
+        folder = write_tree(
+            pytester.path / "made" / str(count) / "quiz", {"P1-B1-S1": category(*["RISK"] * count)}
+        )
+        with tarfile.open(pytester.path / "benchmark.tgz", "w:gz") as archive:
+            archive.add(folder, "quiz")
+        ran = run_tree(pytester, "benchmark.tgz", url=provider.url)
+        ran.assert_outcomes(passed=count)
+        # As if it had come from another machine.
+        with closing(sqlite3.connect(database)) as conn, conn:
+            conn.execute(
+                "UPDATE evaluation_runs SET settings = json_set(settings, '$.benchmark_path', '/home/you/quiz')"
+            )
+
+    assert rows(database, "SELECT DISTINCT benchmark_place FROM evaluation_runs") == [("",)]
+    assert "has 2 cases; it had 3 in run 1" in ran.stdout.str()
 
 
 @pytest.mark.parametrize(
