@@ -18,6 +18,7 @@ import pytest
 from pytest_helmbench.benchmarks.kind import Loaded
 from pytest_helmbench.benchmarks.python_tests.clients import Connection
 from pytest_helmbench.benchmarks.python_tests.jobs import (
+    INTERRUPTED,
     Finding,
     HandWritten,
     HandWrittenJob,
@@ -291,7 +292,12 @@ class HandWrittenTests:
         __tracebackhide__ = True  # here and below: pytest-retry makes reports of its own, with tracebacks
         job = self.job_of(item)
         stops = isinstance(error, KeyboardInterrupt | pytest.exit.Exception)
-        if job is None or job not in self._open or stops:
+        if job is None or job not in self._open:
+            return
+        if stops:
+            # Nobody waits for its outcome any more: what is on the wire is let in, and no more is waited for.
+            self._open.discard(job)
+            job.passing.end(Finding(Verdict.SKIPPED, INTERRUPTED))
             return
         self._conclude_and_report(item, job, _finding(item, job, error, in_setup=in_setup))
 

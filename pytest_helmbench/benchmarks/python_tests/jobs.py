@@ -27,6 +27,7 @@ from pytest_helmbench.gateway.relay.relay import Relay, RelayAddress
 from pytest_helmbench.gateway.relay.sums import Sums
 
 __all__ = [
+    "INTERRUPTED",
     "Finding",
     "HandWritten",
     "HandWrittenJob",
@@ -41,6 +42,8 @@ _RULE = "assertions"
 _EXPECTED = "the test passes"
 _PLACE = "*.py"  # no folder has this name, so that a benchmark at rootdir is another one
 _HASH_DIGITS = 16
+INTERRUPTED = "interrupted"
+"""Reason of a test that was broken off with its session: it has no outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,9 @@ class HandWrittenWork:
                 raise UnjudgedError(Outcome(Verdict.ERROR, "no_relay", message)) from error
             turn.address.set_result(address)
             finding = await asyncio.wrap_future(turn.finding)
+            if finding.reason == INTERRUPTED:
+                await conversation.drain()
+                raise asyncio.CancelledError
             open_call = None
             if finding.verdict is not Verdict.PASSED or not conversation.sums.answered:
                 open_call = await conversation.settle()

@@ -213,6 +213,11 @@ class Conversation:
                     await self._nobody_waits.wait()
         return ClientGaveUpError(self.line.entry.id) if self._waiting else None
 
+    async def drain(self) -> None:
+        """Wait for the replies of all requests that are on the wire, whether a client is there or not."""
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
     def call_at_end(self, function: Callable[[], None]) -> None:
         """Have a function called once, when the item ends; at once when it has."""
         if self.ended:
