@@ -99,7 +99,8 @@ def test_a_name_in_another_role_is_not_the_answer() -> None:
         ("Snails cannot fly. But some glide.", True, False),
         ("Snails can fly.", False, True),
         ("Snails can fly when the wind is strong.", False, False),
-        ("Some snails fly. They glide.", False, True),
+        ("Some snails fly. They glide on a film of slime.", False, True),
+        ("Some snails fly. They glide.", False, False),
     ],
 )
 def test_what_begins_with_an_entry_and_goes_on_is_sure(reply: str, passed: bool, certain: bool) -> None:

@@ -137,7 +137,7 @@ def test_no_verdict_on_a_short_answer_is_certain_and_wrong(
     assert len(told) == replies
     assert sum(finding.certain for _, finding in told) >= replies // 25
     _assert_misjudged(told, misjudged, sure)
-    assert sum(finding.sureness is Sureness.UNSURE for _, finding in told) <= 0.3 * replies
+    assert sum(finding.sureness is Sureness.UNSURE for _, finding in told) <= 0.32 * replies
 
 
 def _assert_misjudged(told: Sequence[tuple[bool, AnswerFinding]], misjudged: int, sure: int) -> None:

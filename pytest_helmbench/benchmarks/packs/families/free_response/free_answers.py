@@ -181,17 +181,16 @@ def _is_certain(
     texts = [*said.sentences]
     if not texts:
         return False
+    rights, wrongs = ([entry.text for entry in side] for side in (accepted, rejected))
     if finding.passed:
-        return (finding.rejected_f1 or 0.0) < row.min_token_f1 and begins_with_entry(
-            texts, [entry.text for entry in accepted]
-        )
-    if len(texts) == 1 and texts[0] in [entry.text for entry in rejected]:
+        return (finding.rejected_f1 or 0.0) < row.min_token_f1 and begins_with_entry(texts, rights, wrongs)
+    if len(texts) == 1 and texts[0] in wrongs:
         return True
     if finding.matched is not None:
         return False
     if len(texts) == 1 and is_misquoted(said.whole, [entry.unit for entry in accepted if entry.size == 1]):
         return True
-    return begins_with_entry(texts, [entry.text for entry in rejected])
+    return begins_with_entry(texts, wrongs, rights)
 
 
 def _held(said: Said, accepted: Sequence[Entry], rejected: Sequence[Entry]) -> tuple[int | None, int | None]:

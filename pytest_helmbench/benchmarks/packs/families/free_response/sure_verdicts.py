@@ -20,7 +20,7 @@ _TURNS = re.compile(
     r"(?<!\w)"
     + any_of(
         "but however although though actually wait myth unsure perhaps maybe might may rather instead correction or",
-        "opposite reverse contrary kidding joke fools made fiction hoax",
+        "delete previous swap both other same opposite reverse contrary kidding joke fools made fiction hoax",
         "yet except unless sorry oops false wrong incorrect say says said claim claims believe believed think",
     )
     + r"(?!\w)|\?"
@@ -28,17 +28,30 @@ _TURNS = re.compile(
 _HEAD_END = re.compile(r":\s|;\s|\s-\s|\sbecause\s")
 _FEWEST_WORDS = 2
 _FEWEST_HEAD_WORDS = 3
+_FEWEST_OF_REASON = 4
 _FAR = Fraction(20, 100)
 _YEARS = range(1000, 2200)
 
 
-def begins_with_entry(sentences: list[str], entries: Iterable[str]) -> bool:
+def begins_with_entry(sentences: list[str], entries: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether a reply begins with an entry as a sentence, or before a colon, and goes on in the same sense.
+
+    What follows is read as an explanation where each sentence of it has a few words, and none that tells the entries
+    of the other side.
 
     Args:
         sentences: Of the reply, folded.
         entries: Folded.
+        others: Those of the other side, folded.
     """
+    entries = [*entries]
+    telling = {word for one in others for word in one.split()} - {
+        word for one in entries for word in one.split()
+    }
+    if any(
+        len(one.split()) < _FEWEST_OF_REASON or not telling.isdisjoint(one.split()) for one in sentences[1:]
+    ):
+        return False
     first, rest = sentences[0], " . ".join(sentences[1:])
     head = _HEAD_END.split(first, maxsplit=1)
     for entry in entries:

@@ -41,6 +41,13 @@ _IGNORANT = re.compile(
     r"(?:sorry,? )?(?:but )?(?:i|we) (?:(?:really |honestly |simply )?(?:do not|don't) know|cannot answer|can't answer"
     r"|have no idea|am not able to answer|'m not able to answer)(?: (?:that|this|the)(?: question| answer)?)?"
 )
+_MEANT = re.compile(r"[!?<>=±≠~^#@&|\\\[\]{}√∛∞%]")
+_ODD = re.compile(
+    r"[<>±≠]|(?<![\w.])\d[\d.,]*(?:[eix](?!\w)|!)|\d\s(?:sin|cos|tan|log|ln)(?!\w)|(?:^|:)\s*-\s?[\s(]\s?\d"
+)
+"""What may make another value of a number: `>5`, `5x`, `5!`, `- 5` that is a dash or a minus."""
+_HALVES = re.compile(r"(?<!\w)(?:dozens?|half|halves|quarters?|scores?)(?!\w)")
+"""What numbers in words are put together with in more ways than are read: `a dozen and a half`."""
 _EXACTLY = re.compile(r"(?<!\w)(?:exact(?:ly)?|case|spell(?:ed|ing|t)?)(?!\w)", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LONGEST_SYMBOL = 3
@@ -68,9 +75,11 @@ def sureness(
     if finding.reason == "no_statement":
         return Sureness.CERTAIN
     if finding.passed:
-        if finding.strategy == ROUNDED:
+        if finding.strategy == ROUNDED or (_is_numeric(finding) and _ODD.search(own) is not None):
             return Sureness.UNSURE
         return Sureness.CERTAIN if _is_sure_pass(row, accepted, core, own=own) else Sureness.GUESSED
+    if _HALVES.search(lowered(own)) is not None:
+        return Sureness.UNSURE
     if _is_sure_failure(row, core, own=own):
         return Sureness.CERTAIN
     is_open = finding.reason == "several" or (finding.reason is None and is_undecided(row, accepted, own))
@@ -87,6 +96,8 @@ def sureness_of_same(text: str, written: str, question: str) -> Sureness:
         written: The answer, as the row has it.
         question: As asked.
     """
+    if _marks(text) != _marks(written):
+        return Sureness.UNSURE
     if written in text:
         return Sureness.CERTAIN
     said = {*_LETTERS.findall(text)}
@@ -97,6 +108,15 @@ def sureness_of_same(text: str, written: str, question: str) -> Sureness:
     if any(found[1] != found[2] and max(int(found[1]), int(found[2])) <= _MONTHS for found in either):
         return Sureness.UNSURE
     return Sureness.CERTAIN
+
+
+def _marks(text: str) -> frozenset[str]:
+    """Return the marks of a text that may be a part of what it says: `>` of `>5`, `!` of `n!`, `?` of a doubt."""
+    return frozenset(_MEANT.findall(text.rstrip(" .").removesuffix("!") if text[:1].isupper() else text))
+
+
+def _is_numeric(finding: AnswerFinding) -> bool:
+    return (finding.strategy or "").startswith("numeric")
 
 
 def _has_case(found: re.Match[str]) -> bool:

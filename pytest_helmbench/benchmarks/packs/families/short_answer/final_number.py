@@ -112,6 +112,9 @@ _SPAN = re.compile(r"\s?(?:-|to|and|through|until)\s?")
 _OR_A_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(WRITTEN_NUMBERS)}),?\sor\s$", re.IGNORECASE)
 _OR_ANOTHER_WORD = re.compile(rf",?\sor\s(?:{'|'.join(WRITTEN_NUMBERS)})(?![\w-])", re.IGNORECASE)
 """`Seven or 8`: words for numbers are no numbers beside digits."""
+_IN_FORMULA = re.compile(r"(?:[√∛]|\\?sqrt\s?[({]?|(?<![a-z])\\?(?:ln|log|sin|cos|tan)\s?[({]?)\s?$")
+_FORMULA_BEHIND = re.compile(r"\s?(?:/\s?)?(?:π|pi(?!\w)|[√∛]|\\?sqrt)")
+"""A part of `√5` or `5π` is not what the reply comes to."""
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 _ASKED_SCALE = re.compile(rf"(?<!\w)(?:how many|in) ({'|'.join(_SCALES)})s?(?!\w)")
 """`How many thousand tonnes?`: 70,000 is 70, too."""
@@ -151,6 +154,8 @@ def last_number(statement: str, question: str) -> NumberFound:
     last = _chosen(low, found, asked)
     if isinstance(last, NumberFound):
         return last
+    if _IN_FORMULA.search(low, max(0, last.start - 8), last.start) or _FORMULA_BEHIND.match(low, last.end):
+        return NumberFound()
     unit = unit_of(low, last)
     scale = None if last.scale else _ASKED_SCALE.search(asked)
     if scale is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.accepted import Accepted
@@ -27,6 +28,7 @@ _DECIMALS = re.compile(r"\.(\d+)")
 _POWER_OF_TEN = re.compile(r"(?<![\d.])10\^[({]?(?P<power>-?\d{1,3})|(?<=\d)[eE](?P<exponent>[-+]?\d{1,3})")
 _ASKS_FOR_FRACTION = re.compile(r"(?<!\w)(?:fractions?|simplif\w+|simplest|lowest)(?!\w)")
 _SHARE_DIGITS = 3
+_TWELVE_DIGITS = Context(prec=12)
 _LEAST_ROUNDED = 100
 _TAIL = 4000
 ROUNDED = "numeric_rounded"
@@ -187,8 +189,8 @@ def _is_share(number: Number, answer: Accepted, asked: str) -> bool:
 
 def _digits(value: Fraction) -> int:
     """Return how many digits a decimal has from its first one to its last one that is not 0."""
-    written = f"{abs(float(value)):.12g}"
-    return len(written.partition("e")[0].replace(".", "").strip("0")) if value else 0
+    found = _TWELVE_DIGITS.divide(Decimal(abs(value.numerator)), Decimal(value.denominator))
+    return len("".join(map(str, found.as_tuple().digits)).strip("0"))
 
 
 def _is_rounded_to(said: Fraction, value: Fraction) -> bool:

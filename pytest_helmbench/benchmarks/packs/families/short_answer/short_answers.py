@@ -162,11 +162,14 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
         return AnswerFinding(passed=False, reason="empty")
     if is_in_other_prefix(text, map(str, row.accepted)):
         return AnswerFinding(passed=False, statement=shown(text), sureness=Sureness.UNSURE)
+    same = next((at for at, one in enumerate(row.accepted) if str(one).strip() == reply.strip()), None)
+    if same is not None:
+        return AnswerFinding(passed=True, strategy="normalized_exact", matched=same, statement=shown(text))
     alike = written_alike(map(str, row.accepted))
     accepted = prepared(row, alike)
     whole = folded(alike(text)) if len(text) <= 4 * max(len(answer.text) for answer in accepted) + 200 else ""
     for answer in accepted:
-        if whole and comma_free(whole) == comma_free(answer.text):
+        if whole and answer.text and comma_free(whole) == comma_free(answer.text):
             return AnswerFinding(
                 passed=True,
                 strategy="normalized_exact",
@@ -251,7 +254,7 @@ def _met(
         how = number_met(number, answer, row.tolerance, row.question)
         if how is not None and is_in_asked_form(number, answer, row):
             return answer.index, ROUNDED if number.guess else how
-        is_text = answer.number is None and answer.pi is None
+        is_text = answer.number is None and answer.pi is None and bool(answer.text)
         name = _other_form(statement, text, answer, accepted, row) if is_text else None
         said = answer if name is None else replace(answer, text=name, written=name.title())
         is_part = name is None and _is_part_of_list(text, answer, row)

@@ -31,6 +31,8 @@ FUNCTION_WORDS = word_set(
 
 _LONGEST_KEPT = 400
 _EDGE = " \t\r\n\"'.,;:!?*"
+_LEAD = re.compile(rf"\A(?!\.\d)(?:[{re.escape(_EDGE)}](?!\.\d))*(?:[{re.escape(_EDGE)}](?=\.\d))?")
+"""What is stripped from the start of a text: not the dot of `.5`."""
 _MARKS = re.compile(f"[{MARK}{MARK_END}]")
 _ACCENTED_LATIN = re.compile("([a-z])[\u0300-\u036f]+")
 _OTHER_LETTERS = str.maketrans(
@@ -89,7 +91,7 @@ def _folded(text: str) -> str:
     if "," in text:
         text = _GROUPED.sub(lambda found: found[0].replace(",", ""), text)
     text = _PERCENT.sub("%", text.replace("&", " and ") if "&" in text else text)
-    text = " ".join(text.split()).strip(_EDGE)
+    text = _LEAD.sub("", " ".join(text.split())).rstrip(_EDGE)
     return _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) is not None else text
 
 
