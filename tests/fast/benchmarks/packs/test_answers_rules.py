@@ -270,6 +270,46 @@ def test_a_letter_beyond_the_choices_is_a_text(*, parity: bool) -> None:
     assert not choice("D", "C", choices=letters, parity=parity).passed
 
 
+_GROUPS = ["A", "B", "AB", "O"]
+_SIGNS = ["^", "$", ".", "*"]
+_POINTERS = ["p", "*p", "&p", "**p"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "reply", "passed"),
+    [
+        (_GROUPS, "O", "Answer: O", True),
+        (_GROUPS, "O", "**Answer:** O", True),
+        (_GROUPS, "O", "The universal donor is O.", True),
+        (_GROUPS, "O", "D", True),
+        (_GROUPS, "O", "Answer: A", False),
+        (_GROUPS, "O", "O or AB", False),
+        (_GROUPS, "A", "Answer: O", False),
+        (["I", "II", "III", "IV"], "I", "Answer: I", True),
+        (["I", "II", "III", "IV"], "II", "I think II", True),
+        (["木", "水", "火"], "木", "答案：木", True),
+        (["木", "水", "火"], "木", "答案：水", False),
+        (_SIGNS, "$", "$", True),
+        (_SIGNS, "$", "Answer:$", True),
+        (_SIGNS, "$", "It anchors at the end.\n\n**Answer:** `$`", True),
+        (_SIGNS, "$", "B", True),
+        (_SIGNS, "$", ".", False),
+        (_SIGNS, "$", "$ or .", False),
+        (_SIGNS, "$", "I do not know.", False),
+        (_SIGNS, ".", "Answer: .", True),
+        (_POINTERS, "*p", "`*p`", True),
+        (_POINTERS, "*p", "p", False),
+        (_POINTERS, "*p", "A", False),
+        (_POINTERS, "*p", "Answer: **p", False),
+        (["A and B", "A", "B"], "A and B", "Answer: A and B", True),
+    ],
+)
+def test_the_text_of_a_choice_word_for_word_is_this_choice(
+    choices: list[str], answer: str, reply: str, *, passed: bool
+) -> None:
+    assert choice(reply, answer, choices=choices).passed is passed
+
+
 _ACME = (
     "Acme announced that it would close its plant in Ohio.",
     "Demand for its engines had fallen for six years.",

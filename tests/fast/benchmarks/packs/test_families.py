@@ -16,7 +16,7 @@ from pytest_helmbench.core.outcome import Reply, Usage
 
 _ROOM = ROOT / "pytest_helmbench" / "benchmarks" / "packs"
 _HASHES = {
-    "multiple_choice": ("c43cda7a04c9a36a", "58caa16b24a0bda9"),
+    "multiple_choice": ("27dddd1e713ce571", "58caa16b24a0bda9"),
     "short_answer": ("4a7c17deb6a878db", "7003591a987da8e4"),
     "free_response": ("9007bbac79ead4fb", "96afba1e99a18fae"),
     "code_completion": ("7d4d0fef0228a862", "765360cbccbd5dde"),

@@ -10,7 +10,6 @@ from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import (
     Choices,
     Picks,
     folded_choice,
-    label_class,
     read_picks,
 )
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.mentions import only_mention
@@ -118,14 +117,14 @@ def _ends_with(left: str, choices: Choices) -> frozenset[int] | None:
         return None
     folded = folded_choice(left)
     by_text = [index for index, choice in enumerate(choices.texts) if choice and _ends_whole(folded, choice)]
-    lettered = _letter_pattern(label_class(len(choices.texts))).match(left)
+    lettered = _letter_pattern(choices.letters).match(left)
     if lettered is not None and (by_text or not lettered["rest"]):
         picks = read_picks(" ".join(left[lettered.start("letter") :].split()), choices)
         if picks is not None:
             return picks.indices
     if not by_text:
         return None
-    return choices.same(max(by_text, key=lambda index: len(choices.texts[index])))
+    return choices.same_text(max(by_text, key=lambda index: len(choices.texts[index])))
 
 
 @lru_cache(maxsize=26)

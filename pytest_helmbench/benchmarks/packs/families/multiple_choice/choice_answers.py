@@ -14,6 +14,8 @@ Where the specification is silent:
 * `Answer:` and a few words that name no choice are an answer, and a wrong one.
 * A letter with the text of another choice (`B) Paris` where Paris is C) names both.
 * A letter wins over a choice that consists of another letter. Choices with the same text are one.
+* A letter behind those of the choices names the choice that is nothing but this letter (`O` of A, B, AB, O).
+* A reply that is the text of one choice as written, or announces it, is this choice, also where it is signs (`$`).
 * A guess alone counts (`It could be B`); a question, a condition, a negated choice does not.
 * A short reply that mentions several choices and announces none names none.
 * A reply that repeats the question and all choices has said nothing by it.
@@ -27,7 +29,11 @@ from collections.abc import Sequence
 
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.announcements import announced
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.conclusions import weak_statements
-from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices, folded_choice
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import (
+    Choices,
+    as_written,
+    folded_choice,
+)
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.mentions import mentions
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.outer_lines import outer_lines
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.row import ChoiceRow
@@ -43,11 +49,14 @@ from pytest_helmbench.benchmarks.packs.task import ConfigError
 __all__ = ["expected_choices", "judge_choice"]
 
 _LETTER_ALONE = r"[*_(\[\"'`$]*+([A-Za-z])[\s*_)\]\"'`$.:]*+"
-_ANNOUNCED = r"(?:the\s)?(?:(?:correct|final|best|right)\s)*(?:answer|choice|option)(?:\sis)?(?=\W)[\s*_:]*+"
+_ANNOUNCED_WORDS = r"(?:the\s)?(?:(?:correct|final|best|right)\s)*(?:answer|choice|option)(?:\sis)?"
+_ANNOUNCED = rf"{_ANNOUNCED_WORDS}(?=\W)[\s*_:]*+"
 _ANNOUNCED_ALONE = rf"[\s*_(\[\"'`$#]*+(?i:{_ANNOUNCED})"
 # The replies of most models: a letter, with or without an announcement, and nothing else.
 _ALONE = re.compile(rf"(?:{_ANNOUNCED_ALONE}|[\s*_(\[\"'`$#]*+){_LETTER_ALONE}")
 _LAST_LINE_ALONE = re.compile(rf"{_ANNOUNCED_ALONE}{_LETTER_ALONE}")
+_ANNOUNCES = re.compile(rf"[*_#\s]*(?:{_ANNOUNCED_WORDS})(?:\s*:[*_]{{0,2}}\s*|\s+)")
+_WRAPPED = re.compile(r"(?:\*\*|__|``?|[\"'])(.+?)(?:\*\*|__|``?|[\"'])\.?")
 _LONGEST_LAST_LINE = 80
 _NEAR = 80
 """Characters between two statements that may be one answer in two parts."""
@@ -69,12 +78,13 @@ def judge_choice(row: ChoiceRow, reply: str) -> AnswerFinding:
     """
     choices = Choices.of(row.choices, row.question)
     expected = expected_choices(row, choices)
-    picks, strategy, words = _at_a_glance(reply, choices) or _settled(row, reply, choices)
+    settled = _at_a_glance(reply, choices) or _word_for_word(reply, choices) or _settled(row, reply, choices)
+    picks, strategy, words = settled
     if not picks:
         reason = "empty" if not reply.strip() else "no_statement" if strategy is None else None
         return AnswerFinding(passed=False, strategy=strategy, statement=shown(words), reason=reason)
     index = min(picks)
-    if not picks <= choices.same(index):
+    if not picks <= choices.same_text(index):
         return AnswerFinding(passed=False, strategy=strategy, statement=shown(words), reason="several")
     return AnswerFinding(
         passed=not picks.isdisjoint(expected), strategy=strategy, matched=index, statement=shown(words)
@@ -110,6 +120,8 @@ def _expected_index(answer: object, choices: Choices) -> int | None:
     alone = _ALONE.fullmatch(answer)
     if alone is not None and (index := ord(alone[1].upper()) - 65) < len(choices.texts):
         return index
+    if (written := as_written(answer)) in choices.written:
+        return choices.written.index(written)
     text = folded_choice(answer)
     return choices.texts.index(text) if text in choices.texts else None
 
@@ -136,17 +148,30 @@ def _at_a_glance(reply: str, choices: Choices) -> _Settled | None:
     return choices.same(index), strategy, line
 
 
+def _word_for_word(reply: str, choices: Choices) -> _Settled | None:
+    """Return what a reply settles on that is the text of one choice as written, or announces it: `Answer: $`."""
+    if len(reply) > max(map(len, choices.written)) + _LONGEST_LAST_LINE:
+        return None
+    said = " ".join(reply.lower().split())
+    for form in (said, _ANNOUNCES.sub("", said)):
+        for text in (form, bare[1] if (bare := _WRAPPED.fullmatch(form)) is not None else form):
+            if choices.written.count(written := as_written(text)) == 1:
+                return choices.same(choices.written.index(written)), "choice_text", reply
+    return None
+
+
 def _settled(row: ChoiceRow, reply: str, choices: Choices) -> _Settled:
     own = without_listing(reply, row.question, row.choices)
     text = plain(spoken(without_passage(own, row.question)))
     whole = folded_choice(unmarked(text)) if len(text) < choices.longest + 40 else ""
     for form in (whole, whole.replace("-", " ")) if whole else ():
         if form in choices.texts:
-            return choices.same(choices.texts.index(form)), "choice_text", text
+            return choices.same_text(choices.texts.index(form)), "choice_text", text
     low = lowered(text)
     statements = _strongest(text, low, choices)
     if not statements:
-        return frozenset(), None, unmarked(text).strip().rpartition("\n")[2]
+        last_line = _word_for_word(own.rstrip().rpartition("\n")[2], choices)
+        return last_line or (frozenset(), None, unmarked(text).strip().rpartition("\n")[2])
     last = statements[-1]
     return last.picks | _contradicting(low, statements), last.strategy, _around(text, last)
 

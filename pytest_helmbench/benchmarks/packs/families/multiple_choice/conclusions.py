@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices, label_class, read_picks
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices, read_picks
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.outer_lines import LINE, TICKS, whole_line
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.statements import (
     GUESS,
@@ -51,7 +51,7 @@ def weak_statements(text: str, low: str, choices: Choices) -> list[Statement]:
 
 
 def _conclusions(text: str, low: str, choices: Choices) -> Iterator[Statement]:
-    pattern = _conclusion_pattern(label_class(len(choices.texts)))
+    pattern = _conclusion_pattern(choices.letters)
     for found in deque(pattern.finditer(text), MOST_CUES):
         if is_denied_answer(low, found.start(), found.start(), wrong_wanted=choices.wrong_wanted):
             continue

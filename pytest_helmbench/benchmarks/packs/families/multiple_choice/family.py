@@ -42,7 +42,7 @@ class MultipleChoice(TextFamily):
     """See `Family`."""
 
     name = "multiple_choice"
-    rules_version = 2
+    rules_version = 3
     parity_version = 1
     input_fields = INPUT_FIELDS
     eval_fields = EVAL_FIELDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from pytest_helmbench.benchmarks.packs.families.text.cues import lowered
@@ -11,7 +12,7 @@ from pytest_helmbench.benchmarks.packs.families.text.plain import plain
 from pytest_helmbench.benchmarks.packs.families.text.vocabulary import UNSPACED_SCRIPTS, any_of
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["Choices", "Picks", "folded_choice", "label_class", "read_picks"]
+__all__ = ["Choices", "Picks", "as_written", "folded_choice", "read_picks"]
 
 _EDGE = " \t\r\n\"'.,;:!?"
 _ARTICLES = ("the ", "a ", "an ")
@@ -86,6 +87,10 @@ class Choices:
         longest: Length of the longest text.
         by_length: Indices, those of the longest texts first.
         initials: First characters of the texts.
+        written: As the row has them, but for case, white space and a full stop.
+        letters: A character class of the capital letters that name a choice: the labels, and letters behind them
+            that are the whole text of a choice (`O` of the blood groups).
+        by_letter: The choices that the letters behind the labels are the text of.
         wrong_wanted: The question asks for what is false, so that `B is false` picks B.
     """
 
@@ -93,25 +98,50 @@ class Choices:
     longest: int
     by_length: tuple[int, ...]
     initials: frozenset[str]
+    written: tuple[str, ...]
+    letters: str
+    by_letter: Mapping[str, int]
     wrong_wanted: bool = False
 
     @classmethod
     def of(cls, choices: tuple[str, ...], question: str = "") -> Choices:
         """Fold the texts of the choices."""
         texts = tuple([folded_choice(choice) for choice in choices])
+        by_letter = {
+            text: index
+            for index, text in reversed([*enumerate(texts)])
+            if len(text) == 1 and _INDEX.get(text, -1) >= len(texts)
+        }
         by_length = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         return cls(
             texts,
             max(map(len, texts)),
             tuple(by_length),
             frozenset([text[:1] for text in texts]),
+            tuple([as_written(choice) for choice in choices]),
+            _label_class(len(texts)) + "".join(by_letter).upper(),
+            by_letter,
             _ASKS_FOR_WRONG.search(question) is not None,
         )
 
+    def named_by(self, letter: str) -> int | None:
+        """Return the choice that a letter is the label of, or else the whole text."""
+        index = _INDEX[letter]
+        return index if index < len(self.texts) else self.by_letter.get(letter.lower())
+
+    def is_label(self, text: str) -> bool:
+        """Return whether a text is the letter of a choice."""
+        return _INDEX.get(text, len(self.texts)) < len(self.texts)
+
     def same(self, index: int) -> frozenset[int]:
-        """Return the indices of all choices with the text of this one."""
-        text = self.texts[index]
-        return frozenset([other for other, found in enumerate(self.texts) if found == text])
+        """Return the indices of all choices that are written as this one: a letter names them all."""
+        return frozenset([other for other, found in enumerate(self.written) if found == self.written[index]])
+
+    def same_text(self, index: int) -> frozenset[int]:
+        """Return the indices of all choices that a plain text cannot tell from this one: `p` and `*p`."""
+        if not self.texts[index]:
+            return self.same(index)
+        return frozenset([other for other, found in enumerate(self.texts) if found == self.texts[index]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +166,14 @@ def folded_choice(text: str) -> str:
     return " ".join(lowered(plain(text)).split()).strip(_EDGE)
 
 
+def as_written(text: str) -> str:
+    """Return a text but for its case, white space and a full stop behind it."""
+    text = " ".join(text.lower().split())
+    return text.rstrip(".,;") or text
+
+
 @lru_cache(maxsize=26)
-def label_class(count: int) -> str:
+def _label_class(count: int) -> str:
     """Return a character class of the capital letters of so many choices, look-alikes included."""
     return "".join(letter for letter, index in _INDEX.items() if index < count and not letter.islower())
 
@@ -189,7 +225,10 @@ def _read_one(text: str, low: str, position: int, choices: Choices, *, listed: b
     by_text = _read_text(low, position, choices)
     if by_text is not None and not (by_text.end - position == 1 and text[position].isalpha()):
         return _with_its_letter(text, low, by_text, choices)
-    return _read_label(text, low, position, choices, listed=listed)
+    label = _read_label(text, low, position, choices, listed=listed)
+    if label is not None or by_text is None or text[position] in _INDEX:
+        return label
+    return by_text if _AFTER_WORD_LETTER.match(low, by_text.end) is not None else None
 
 
 def _read_text(low: str, position: int, choices: Choices) -> Picks | None:
@@ -215,7 +254,7 @@ def _bare_text_at(low: str, position: int, choices: Choices) -> Picks | None:
     for index in choices.by_length:
         text = choices.texts[index]
         if text and low.startswith(text, position) and _is_whole(low, position + len(text), text):
-            return Picks(choices.same(index), position + len(text), by_text=True)
+            return Picks(choices.same_text(index), position + len(text), by_text=True)
     return None
 
 
@@ -249,8 +288,8 @@ def _read_label(
     found = _LABEL.match(text, position)
     if found is None:
         return None
-    index = _INDEX[found["letter"]]
-    if index >= len(choices.texts):
+    index = choices.named_by(found["letter"])
+    if index is None:
         return None
     behind = _skip(low, found.end(), " \t.:)-–,=|\"'")
     own = _read_text(low, behind, choices)

@@ -8,7 +8,6 @@ from functools import lru_cache
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import (
     Choices,
     Picks,
-    label_class,
     read_picks,
 )
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.statements import SHORT, Statement
@@ -52,7 +51,7 @@ def only_mention(text: str, choices: Choices) -> Picks | None:
         return None
     low = lowered(text)
     named: dict[int, tuple[int, int]] = {}
-    for found in _mention_pattern(label_class(len(choices.texts))).finditer(text):
+    for found in _mention_pattern(choices.letters).finditer(text):
         picks = read_picks(found[0].strip("()[]"), choices)
         if picks is not None:
             named[min(picks.indices)] = found.span()

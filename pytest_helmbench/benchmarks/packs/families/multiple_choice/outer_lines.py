@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices, label_class, read_picks
+from pytest_helmbench.benchmarks.packs.families.multiple_choice.labels import Choices, read_picks
 from pytest_helmbench.benchmarks.packs.families.multiple_choice.statements import SHORT, Statement
 from pytest_helmbench.benchmarks.packs.families.text.wording import sentences, unmarked
 
@@ -80,7 +80,7 @@ def _opening(lines: Sequence[tuple[int, str]], choices: Choices) -> frozenset[in
 
     Not when another line begins with another letter: that is a walk through the choices.
     """
-    pattern = _opening_pattern(label_class(len(choices.texts)))
+    pattern = _opening_pattern(choices.letters)
     found = pattern.match(lines[0][1])
     if found is None:
         first = next(iter(sentences(lines[0][1][: 2 * choices.longest + SHORT])), "")

@@ -21,10 +21,11 @@ def choice_proofs(given: JsonObject, wanted: JsonObject) -> Iterator[ProofReply]
         ConfigError: The row is incomplete.
     """
     row = choice_row(given, wanted)
-    right = expected_choices(row, Choices.of(row.choices))
+    choices = Choices.of(row.choices)
+    right = expected_choices(row, choices)
     for index in sorted(right):
         yield ProofReply("the letter of the answer", ascii_uppercase[index], must_pass=True)
-        if len(row.choices[index]) > 1:
+        if not choices.is_label(row.choices[index]):
             yield ProofReply("the text of the answer", row.choices[index], must_pass=True)
     for index in range(len(row.choices)):
         if index not in right:
