@@ -169,6 +169,15 @@ def test_a_hunk_that_looks_like_headers_is_content() -> None:
         ),
         (json.dumps({"patch": _FIX}), "there seems to be a patch in it, but none that git reads: no line"),
         ("```diff\n- a\n+ b\n```", "there seems to be a patch in it, but none that git reads: no line"),
+        (
+            "```diff\n--- a/x\n+++ b/x\n@@\n-a\n+b\n```",
+            "there seems to be a patch in it, but none that git reads: a hunk needs its line numbers, as in "
+            "'@@ -1,3 +1,4 @@', this one has '@@'",
+        ),
+        (
+            "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ def f():\n-a\n+b\n",
+            "a hunk needs its line numbers, as in '@@ -1,3 +1,4 @@', one has '@@ def f():'",
+        ),
         (_FIX + _PLAIN, "some of its paths start with a/ and b/, some do not"),
         ('--- "a/x\n+++ b/x\n@@ -1 +1 @@\n', "a path is quoted wrongly: '\"a/x'"),
         ('--- "a/\\q"\n+++ b/x\n@@ -1 +1 @@\n', "a path is quoted wrongly: '\"a/\\\\q\"'"),

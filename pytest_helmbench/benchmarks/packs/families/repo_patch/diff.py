@@ -21,6 +21,8 @@ __all__ = ["FileChange", "MalformedPatchError", "Patch", "encoded", "read_patch"
 
 _NO_FILE = "/dev/null"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_UNNUMBERED = re.compile(r"^--- .*\n\+\+\+ .*\n(@@.*)", re.MULTILINE)
+_NUMBERS = "a hunk needs its line numbers, as in '@@ -1,3 +1,4 @@'"
 _HUNK_KINDS = ("", " ", "-", "+", "\\")
 _PREFIXES = frozenset("abciow")
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
@@ -113,7 +115,16 @@ def read_patch(text: str) -> Patch:
     if not sections:
         what = "there seems to be a patch in it, but none that git reads"
         what = what if has_signs_of_a_patch(text) else "there is no patch in it"
-        raise MalformedPatchError(f"{what}: no line starts with 'diff --git' or '---'")
+        unnumbered = _UNNUMBERED.search(text)
+        why = (
+            "no line starts with 'diff --git' or '---'"
+            if unnumbered is None
+            else f"{_NUMBERS}, this one has {excerpt(unnumbered[1], 40)!r}"
+        )
+        raise MalformedPatchError(f"{what}: {why}")
+    for section in sections:
+        if section.unnumbered is not None:
+            raise MalformedPatchError(f"{_NUMBERS}, one has {excerpt(section.unnumbered, 40)!r}")
     prefixed = {section.prefixed for section in sections} - {None}
     if len(prefixed) > 1:
         raise MalformedPatchError("some of its paths start with a/ and b/, some do not")
@@ -142,6 +153,7 @@ class _Section:
     copied_from: str | None = None
     modes: set[str] = field(default_factory=set)
     miscounted: bool = False
+    unnumbered: str | None = None  # what stands where its first hunk should begin with line numbers
     text: str = ""
 
     @property
@@ -311,6 +323,8 @@ def _quote_or_backslash(text: str, at: int) -> int:
 
 
 def _hunks(section: _Section, lines: list[str], at: int) -> int:
+    if at < len(lines) and lines[at].startswith("@@") and _HUNK.match(lines[at]) is None:
+        section.unnumbered = lines[at]
     while at < len(lines) and (found := _HUNK.match(lines[at])):
         old, new = (int(count) if count is not None else 1 for count in (found[2], found[4]))
         at = _hunk(section, lines, at + 1, old, new)
