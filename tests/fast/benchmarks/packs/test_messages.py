@@ -1015,6 +1015,20 @@ def test_what_is_odd_but_usable_is_a_warning(
     assert len(pack.rows) == 1
 
 
+def test_a_text_where_files_of_a_checker_are_named_is_a_warning(tmp_path: Path) -> None:
+    changes = {"eval.test_files": [{"path": "b.txt"}, "notes.txt"], "eval.run_tests": "run.sh"}
+    write_pack(tmp_path, [row("terminal_task", changes)], files=FILES)
+
+    pack = load_pack(tmp_path)
+
+    hint = '\n  hint: name a file below the eval root as {"path": "…"}'
+    assert shown(tmp_path, pack.warnings) == [
+        f"tasks.jsonl:1: eval.run_tests: a text names no file: the checker will not have it{hint}",
+        f"tasks.jsonl:1: eval.test_files[1]: a text names no file: the checker will not have it{hint}",
+    ]
+    assert len(pack.rows) == 1
+
+
 def test_the_same_warning_in_many_rows_is_told_once(tmp_path: Path) -> None:
     write_pack(tmp_path, [row("multiple_choice", {"metdata": {}}, f"r{number}") for number in range(1500)])
 

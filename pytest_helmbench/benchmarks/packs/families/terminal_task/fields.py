@@ -29,6 +29,7 @@ __all__ = ["EVAL_FIELDS", "INPUT_FIELDS"]
 
 _COMMANDS = ("chroot",)
 _COMMANDS_HINT = "the only dangerous command that a row may ask for is 'chroot'"
+_FILES_HINT = 'name a file below the eval root as {"path": "…"}'
 _CHECKER_HINT = 'write {"command": […]}, or {"source": "pytest", "path": "…"}'
 
 
@@ -59,6 +60,14 @@ def _relative(faults: RowFaults, where: str, value: JsonValue) -> None:
         faults.error(where, f"the path {fault}", "write a relative POSIX path below the eval root")
 
 
+def _files(faults: RowFaults, where: str, value: JsonValue) -> None:
+    """Say of every text that it names no file: only an object does."""
+    for number, item in enumerate(value) if isinstance(value, list) else (("", value),):
+        if isinstance(item, str):
+            place = where if number == "" else f"{where}[{number}]"
+            faults.warn(place, "a text names no file: the checker will not have it", _FILES_HINT)
+
+
 def _needed_commands(faults: RowFaults, where: str, value: JsonValue) -> None:
     before = len(faults.errors)
     check_texts(faults, where, value, may_be_empty=True)
@@ -76,8 +85,8 @@ INPUT_FIELDS: Fields = {
 }
 EVAL_FIELDS: Fields = {
     "checker": Field(_checker, required=True, visibility=_INPUTS),
-    "run_tests": Field(anything, visibility=_INPUTS, names=Names.FILES),
-    "test_files": Field(anything, visibility=_INPUTS, names=Names.FILES),
+    "run_tests": Field(_files, visibility=_INPUTS, names=Names.FILES),
+    "test_files": Field(_files, visibility=_INPUTS, names=Names.FILES),
     "expected_state": Field(anything, names=Names.A_FILE),
     "needed_commands": Field(_needed_commands, visibility=_INPUTS),
 }
