@@ -31,6 +31,7 @@ from pytest_helmbench.pytest_side.session_end import LastWords, SessionEnd
 from pytest_helmbench.pytest_side.session_plugin import SessionPlugin
 from pytest_helmbench.pytest_side.shown_failures import ShownFailures
 from pytest_helmbench.pytest_side.single_process import SingleProcess
+from pytest_helmbench.pytest_side.typed_ids import TypedIds
 from pytest_helmbench.session.coordinator import Coordinator
 from pytest_helmbench.session.gates import Gates, read_gates
 from pytest_helmbench.session.library import Library
@@ -80,6 +81,7 @@ def register(config: pytest.Config) -> None:
         share = Share(session_concurrency(settings), _few_ahead(config))
         engines = CaseEngines(settings, library, template, share, places, notes.say)
         role = SingleProcess(coordinator, engines, announce, live.tick)
+    config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
     _register(config, SessionPlugin(config, settings, library, role, coordinator, notes, live))
     hooks = EndingHooks(config, interruptions, role, coordinator, live)
     config.pluginmanager.register(hooks, "helmbench-ending")
@@ -138,6 +140,7 @@ def _register_worker(
     live = LiveLine(config, None)
     engines = CaseEngines(settings, library, template, share, places, notes.say)
     role = XdistWorker(engines, channel, live.tick)
+    config.pluginmanager.register(TypedIds(config, settings, library), "helmbench-typed-ids")
     _register(config, SessionPlugin(config, settings, library, role, None, notes, live))
     hooks = EndingHooks(config, Interruptions(), role, None, live)
     config.pluginmanager.register(hooks, "helmbench-ending")

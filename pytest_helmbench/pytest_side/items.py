@@ -138,6 +138,10 @@ class SelfCheckItem(pytest.Item):
     code: str
     loaded: Loaded
 
+    def listextrakeywords(self) -> set[str]:
+        """Let `-k` find a row by its id as written."""
+        return {self.code, *super().listextrakeywords()}
+
     def runtest(self) -> None:
         """Fail with every violation."""
         findings, skipped = self.config.stash[PLUGIN].self_check(self.loaded, self.code)
@@ -200,6 +204,10 @@ class BrokenItem(PlainItem):
     problems: tuple[Problem, ...]
     loaded: Loaded | None
 
+    def listextrakeywords(self) -> set[str]:
+        """Let `-k` find it by its code as written."""
+        return {self.code, *super().listextrakeywords()}
+
     def setup(self) -> None:
         """Error with every problem, in file order."""
         base = self.config.invocation_params.dir
@@ -233,8 +241,8 @@ class CaseItem(PlainItem):
         """Begin anew without fixtures: pytest-retry asks every item that it repeats for this."""
 
     def listextrakeywords(self) -> set[str]:
-        """Let `-k` find a case by its family; made only when somebody looks."""
-        return {self.job.family, *super().listextrakeywords()}
+        """Let `-k` find a case by its family, and by code and model as written; made only when somebody looks."""
+        return {self.job.family, self.job.code, self.job.model_id, *super().listextrakeywords()}
 
     def setup(self) -> None:
         """Wait for the whole outcome; a fault is an error, a skip is a skip."""

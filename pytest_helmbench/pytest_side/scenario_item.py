@@ -96,8 +96,8 @@ class ScenarioItem(PlainItem):
         """Begin anew without fixtures: pytest-retry asks every item that it repeats for this."""
 
     def listextrakeywords(self) -> set[str]:
-        """Let `-k` find a scenario by its family."""
-        return {self.jobs[0].family, *super().listextrakeywords()}
+        """Let `-k` find a scenario by its family, and by its model as written."""
+        return {self.jobs[0].family, self.jobs[0].model_id, *super().listextrakeywords()}
 
     def setup(self) -> None:
         """Wait for all outcomes; a fault is an error. What was judged stands when the item is run once more."""
