@@ -465,3 +465,16 @@ def test_labels_symbols_and_dates_are_no_more_sure_than_their_form(
     one = found(*row, reply)
     assert one.passed is passed
     assert one.sureness in (sureness, Sureness.CERTAIN if sureness is Sureness.GUESSED else sureness)
+
+
+    ("answer", "reply", "statement"),
+    [
+        ("2000-07-01", "1 July 2000", "1 July 2000"),
+        ("2000-07-01", "It was on **2 July 2000**.", "2 July 2000"),
+        ("2000-07-01", "Let me think.\n\nAnswer: July 2nd, 2000", "July 2nd, 2000"),
+        ("90 minutes", "It takes an hour and a half.", "It takes an hour and a half."),
+        ("Martin Luther King, Jr.", "Malcolm X, Jr. it was", "Malcolm X, Jr. it was"),
+    ],
+)
+def test_the_statement_is_in_the_words_of_the_reply(answer: str, reply: str, statement: str) -> None:
+    assert found("What is it?", answer, reply).statement == statement

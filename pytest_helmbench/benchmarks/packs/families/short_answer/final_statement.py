@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import SENTENCE_WORDS
 from pytest_helmbench.benchmarks.packs.families.text.cues import (
@@ -13,6 +13,7 @@ from pytest_helmbench.benchmarks.packs.families.text.cues import (
     find_cues,
     lowered,
 )
+from pytest_helmbench.benchmarks.packs.families.text.finding import shown
 from pytest_helmbench.benchmarks.packs.families.text.number_words import (
     HAS_NUMBER,
     WRITTEN_NUMBERS,
@@ -24,7 +25,7 @@ from pytest_helmbench.benchmarks.packs.families.text.vocabulary import any_of, o
 from pytest_helmbench.benchmarks.packs.families.text.wording import FUNCTION_WORDS, sentences, unmarked, words
 from pytest_helmbench.core.light_dataclass import dataclass
 
-__all__ = ["Candidate", "candidates", "last_word", "listed_items"]
+__all__ = ["Candidate", "candidates", "last_word", "listed_items", "own_words"]
 
 _SHORT = 300
 """A reply up to this length is one statement when its last line says nothing."""
@@ -168,6 +169,19 @@ def candidates(own: str, *, numeric: bool = False) -> list[Candidate]:
     if len(lines) > 1 and len(whole) <= _SHORT:
         found.append(Candidate(whole))
     return found
+
+
+def own_words(statement: str, own: str, alike: Callable[[str], str], *, numeric: bool) -> str:
+    """Return the words of a reply that came to be a statement; the statement where that cannot be told.
+
+    Args:
+        statement: As a finding carries it.
+        own: The reply as the model has it.
+        alike: Brings it into the form in which the statement was found.
+        numeric: See `candidates`.
+    """
+    said = (shown(one.text) for one in candidates(own, numeric=numeric))
+    return next((one for one in said if shown(alike(one)) == statement), statement)
 
 
 def listed_items(own: str) -> list[str]:

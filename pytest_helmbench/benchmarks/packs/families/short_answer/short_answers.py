@@ -56,6 +56,7 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement imp
     candidates,
     last_word,
     listed_items,
+    own_words,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.listed import said_as_list, without_asides
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import (
@@ -183,15 +184,18 @@ def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
     own = spoken(own)
     if not own.strip() or is_dump(text, row.context):
         return AnswerFinding(passed=False, statement=shown(text), reason="echo")
-    own = alike(own)
-    finding = _judged(row, accepted, own)
+    as_said, own = own, alike(own)
+    numeric = all(any(map(str.isdigit, answer.written)) for answer in accepted)
+    finding = _judged(row, accepted, own, numeric=numeric)
     said, core = unmarked(plain(own)).strip(), last_word(own)
     texts = [answer.text for answer in accepted]
-    return replace(finding, sureness=sureness(row, finding, texts, core, own=said))
+    sure = sureness(row, finding, texts, core, own=said)
+    if own != as_said:
+        finding = replace(finding, statement=own_words(finding.statement, as_said, alike, numeric=numeric))
+    return replace(finding, sureness=sure)
 
 
-def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str) -> AnswerFinding:
-    numeric = all(any(map(str.isdigit, answer.written)) for answer in accepted)
+def _judged(row: ShortRow, accepted: Sequence[Accepted], own: str, *, numeric: bool) -> AnswerFinding:
     statements = candidates(own, numeric=numeric)
     items = ", ".join(listed_items(own))
     listed = members(items, row.question, bare=True) if "," in items else ()
