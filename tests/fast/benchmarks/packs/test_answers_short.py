@@ -467,6 +467,7 @@ def test_labels_symbols_and_dates_are_no_more_sure_than_their_form(
     assert one.sureness in (sureness, Sureness.CERTAIN if sureness is Sureness.GUESSED else sureness)
 
 
+@pytest.mark.parametrize(
     ("answer", "reply", "statement"),
     [
         ("2000-07-01", "1 July 2000", "1 July 2000"),

@@ -59,6 +59,11 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.final_statement imp
     own_words,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.listed import said_as_list, without_asides
+from pytest_helmbench.benchmarks.packs.families.short_answer.listed_answers import (
+    has_people,
+    is_part_of_list,
+    outer_sentences,
+)
 from pytest_helmbench.benchmarks.packs.families.short_answer.named_values import (
     answer_places,
     asks_for_order,
@@ -85,7 +90,6 @@ from pytest_helmbench.benchmarks.packs.families.short_answer.part_of_name import
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import (
     is_other_of_family,
     said_name,
-    said_names,
 )
 from pytest_helmbench.benchmarks.packs.families.short_answer.polarity import polarity
 from pytest_helmbench.benchmarks.packs.families.short_answer.repeated import is_repeated
@@ -120,7 +124,6 @@ from pytest_helmbench.benchmarks.packs.families.text.wording import (
     comma_free,
     folded,
     is_within,
-    sentences,
     unmarked,
     whole_places,
     words,
@@ -151,8 +154,6 @@ _CONCLUDED = re.compile(
     r"(?:the answer is,?\s|it is a\s)?(?P<word>yes|no)(?=[.,;:!]|$)"
 )
 """`So no`: what a reply comes to, whatever it began with."""
-_OWN_CLAUSE = re.compile(r";\s|:\s|,\s(?=(?:which|where|who)\s|[a-z]{2,}(?:ed|ing)\s)")
-"""Where a clause begins that names its own values: `a state in the Pyrenees, bordered by France and Spain`."""
 
 
 def judge_short(row: ShortRow, reply: str) -> AnswerFinding:
@@ -230,7 +231,7 @@ def _met(
 ) -> tuple[int, str] | None:
     """Return the accepted answer that a statement meets and how; `several` when it meets it among others."""
     text = folded(statement)
-    listed = [members(part, row.question, bare=True) for part in _outer_sentences(statement)]
+    listed = [members(part, row.question, bare=True) for part in outer_sentences(statement)]
     several: int | None = None
     offered = _met_of_offered(statement, row, accepted)
     if offered is not None:
@@ -238,13 +239,13 @@ def _met(
     for answer in accepted:
         if comma_free(text) == comma_free(answer.text) or is_turned_name(text, answer.text):
             return answer.index, "normalized_exact"
-        if _has_people(statement, answer, row):
+        if has_people(statement, answer, row):
             return answer.index, "same_list"
         if answer.members and (
             any(same_members(part, answer.members) for part in listed)
             or any(
                 holds_all(without_asides(part, answer.text), answer.members, row.question)
-                for part in _outer_sentences(statement)
+                for part in outer_sentences(statement)
             )
             or _lists(statement, answer, accepted, row)
         ):
@@ -261,7 +262,7 @@ def _met(
         is_text = answer.number is None and answer.pi is None and bool(answer.text)
         name = _other_form(statement, text, answer, accepted, row) if is_text else None
         said = answer if name is None else replace(answer, text=name, written=name.title())
-        is_part = name is None and _is_part_of_list(text, answer, row)
+        is_part = name is None and is_part_of_list(text, answer, row)
         if (
             is_text
             and several is None
@@ -290,15 +291,6 @@ def _met_of_offered(
     return (None if found is None else (found, "offered"),)
 
 
-def _has_people(statement: str, answer: Accepted, row: ShortRow) -> bool:
-    """Return whether a sentence has all people that an answer lists, in whatever form, and no others."""
-    said = said_names(statement, answer.written, row.question)
-    return bool(said) and any(
-        holds_all(without_asides(part, answer.text), said, row.question)
-        for part in _outer_sentences(statement)
-    )
-
-
 def _lists(statement: str, answer: Accepted, accepted: Sequence[Accepted], row: ShortRow) -> bool:
     """Return whether a statement lists the members of an answer side by side, in any order, and names no others."""
     if asks_for_order(row.question):
@@ -309,20 +301,6 @@ def _lists(statement: str, answer: Accepted, accepted: Sequence[Accepted], row: 
         return False
     said = replace(answer, text=listing, written=listing.title())
     return not _names_others(bare, said, [*accepted, said], row)
-
-
-def _is_part_of_list(text: str, answer: Accepted, row: ShortRow) -> bool:
-    """Return whether a folded statement has an answer that lists several only within a longer list."""
-    if not answer.members or asks_for_order(row.question):
-        return False
-    return any(whole_places(text, answer.text)) and said_as_list(text, answer.members) is None
-
-
-def _outer_sentences(statement: str) -> list[str]:
-    """Return a statement, its first sentence and its last one, and what the last clause of each says on its own."""
-    parts = [*islice(sentences(statement), _MOST_PLACES)]
-    outer = [statement, parts[0], parts[-1]] if parts else [statement]
-    return outer + [clauses[-1] for part in outer[1:] if len(clauses := _OWN_CLAUSE.split(part)) > 1]
 
 
 def _other_form(
