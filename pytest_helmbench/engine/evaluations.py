@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TypeVar, cast
 
 from pytest_helmbench.core.outcome import Outcome, Reply, Verdict
+from pytest_helmbench.core.problem import HelmbenchError
 from pytest_helmbench.engine.host_lines import LineAddress, LineService
 from pytest_helmbench.engine.judge_access import JudgeOffer
 from pytest_helmbench.engine.judge_dispatch import Dispatch
@@ -19,7 +22,7 @@ from pytest_helmbench.gateway.call import Watch
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.evaluator import NO_REPLY, Evaluator
 
-__all__ = ["EvaluatedHere", "Evaluations"]
+__all__ = ["EvaluatedHere", "Evaluations", "rule_fault"]
 
 T = TypeVar("T")
 
@@ -56,14 +59,19 @@ class Evaluations:
         """See `Evaluating.of`."""
         key = self._costs.key(evaluator, reply)
         found: T | Outcome
-        if self._costs.is_cheap(key) and not evaluator.takes_time(reply):
-            began = time.thread_time()
-            try:
-                found = evaluator.evaluate(reply)
-            finally:
-                self._costs.took(key, (time.thread_time() - began) * 1000)
-        else:
-            found = await self._elsewhere(evaluator, reply, key, watch)
+        try:
+            if self._costs.is_cheap(key) and not evaluator.takes_time(reply):
+                began = time.thread_time()
+                try:
+                    found = evaluator.evaluate(reply)
+                finally:
+                    self._costs.took(key, (time.thread_time() - began) * 1000)
+            else:
+                found = await self._elsewhere(evaluator, reply, key, watch)
+        except HelmbenchError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one case costs no other its verdict
+            found = Outcome(Verdict.ERROR, "rule_failed", rule_fault(error))
         return _verdict(found, reply)
 
     @property
@@ -148,6 +156,16 @@ class EvaluatedHere:
         """See `Evaluating.on_host_asking`: there is none."""
         del service, evaluator, watch
         raise UnjudgedError(_NOBODY)
+
+
+def rule_fault(error: Exception) -> str:
+    """Return what is said of an exception that a rule should not raise: its type and place, never what it holds."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return (
+        f"the rule failed: {type(error).__name__}{place}\n"
+        "  hint: this is a fault of pytest-helmbench, please report it; the reply is on record"
+    )
 
 
 def _verdict(found: T | Outcome, reply: Reply) -> T:

@@ -121,6 +121,8 @@ class CaseRunner:
             outcome = fault_outcome(error)
         except RuleTimeoutError as error:
             outcome = Outcome(Verdict.ERROR, error.code, str(error))
+        except HelmbenchError as error:
+            outcome = Outcome(Verdict.ERROR, "not_judged", str(error))
         progress.check_whole()
         outcome = replace(outcome, started_at=started_at, completed_at=utc_now())
         # A case that was not even asked leaves the verdict that it has.

@@ -163,3 +163,45 @@ def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
     shown = run_command(pytester, "show", "2", "tone").stdout.str()
     assert "\n  judge     <redacted>" in shown
     assert "\n  because" not in shown
+
+
+_FAULT = """
+from pytest_helmbench.benchmarks.packs.families.short_answer import family
+
+judge = family.judge_short
+
+
+def judged(row, reply):
+    if "crash" in reply:
+        raise KeyError(str(row.accepted))
+    return judge(row, reply)
+
+
+family.judge_short = judged
+"""
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_rule_that_breaks_down_costs_no_other_row_its_verdict_and_shows_no_hidden_value(
+    pytester: pytest.Pytester, provider: Provider, workers: str
+) -> None:
+    made = [
+        short(name, **{"eval.accepted_answers": [f"ZZHIDDEN {name}"]}) for name in ("one", "two", "three")
+    ]
+    write_pack(pytester.path / "benchmark", made)
+    pytester.makeconftest(_FAULT)
+    answer_rows(provider, {"one": "ZZHIDDEN one", "two": "Crash and crash.", "three": "No."})
+    result = run_tree(pytester, workers, "--junitxml=junit.xml", url=provider.url)
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["the rule failed: KeyError at conftest.py:*"])
+    assert dict(rows(pytester.path / "helmbench.db", _OUTCOMES)) == {
+        "one": "passed",
+        "two": "error",
+        "three": "failed",
+    }
+    assert "ZZHIDDEN" not in result.stdout.str() + (pytester.path / "junit.xml").read_text()
+
+    provider.requests.clear()
+    again = run_tree(pytester, workers, "--helmbench-resume", url=provider.url)
+    again.assert_outcomes(passed=1, failed=1, errors=1)
+    assert not provider.requests, "the reply is on record"

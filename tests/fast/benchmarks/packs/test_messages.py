@@ -170,6 +170,20 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     (
         "multiple_choice",
+        {"eval.answer": "the first one"},
+        [
+            "eval.answer: this is no letter and the text of no choice\n"
+            "  hint: a letter, the text of a choice, or an index from 0"
+        ],
+    ),
+    ("multiple_choice", {"input.choices": ["a", " ", "c"]}, ["input.choices: entry 2 is blank text"]),
+    (
+        "short_answer",
+        {"eval.accepted_answers": ["8", True]},
+        ["eval.accepted_answers: entry 2 is true or false, not text or a number"],
+    ),
+    (
+        "multiple_choice",
         {"eval.answer": "E"},
         [("eval.answer: this is a letter out of range\n  hint: the choices are A to C")],
     ),
@@ -985,12 +999,6 @@ WARNINGS: list[tuple[str, dict[str, Any], str, str]] = [
         {"assets": [{"path": "a.txt", "mode": 3, "monut": "b"}]},
         "tasks.jsonl:1: assets[0]: unknown key 'monut'",
         "did you mean 'mount'?",
-    ),
-    (
-        MANIFEST,
-        {"eval.answer": "the first one"},
-        "tasks.jsonl:1: eval.answer: this is no letter and the text of no choice",
-        "",
     ),
     (
         MANIFEST,

@@ -26,6 +26,8 @@ def _choices(faults: RowFaults, where: str, value: JsonValue) -> None:
         if not isinstance(item, str):
             hint = 'write numbers as text: "4"' if isinstance(item, int | float) else ""
             faults.error(where, f"entry {number} is {kind_of(item)}, not text", hint)
+        elif not item.strip():
+            faults.error(where, f"entry {number} is blank text")
     if not value:
         faults.error(where, "the list is empty")
     elif len(value) > _MOST_CHOICES:
@@ -72,7 +74,8 @@ def _check_label(faults: RowFaults, which: str, item: str, texts: list[str], las
         return
     label = _LABEL.match(item.strip())
     if label is None:
-        faults.warn("eval.answer", f"{which} is no letter and the text of no choice")
+        hint = "a letter, the text of a choice, or an index from 0"
+        faults.error("eval.answer", f"{which} is no letter and the text of no choice", hint)
     elif label[1].upper() > last:
         faults.error("eval.answer", f"{which} is a letter out of range", f"the choices are A to {last}")
 

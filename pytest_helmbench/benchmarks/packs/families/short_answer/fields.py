@@ -16,7 +16,7 @@ def _accepted(faults: RowFaults, where: str, value: JsonValue) -> None:
     if not value:
         faults.error(where, "the list is empty")
     for number, item in enumerate(value, start=1):
-        if item is None or isinstance(item, dict | list):
+        if item is None or isinstance(item, dict | list | bool):
             faults.error(where, f"entry {number} is {kind_of(item)}, not text or a number")
         elif isinstance(item, str) and not item.strip():
             faults.error(where, f"entry {number} is blank text", "an empty reply would pass")
