@@ -479,3 +479,32 @@ def test_labels_symbols_and_dates_are_no_more_sure_than_their_form(
 )
 def test_the_statement_is_in_the_words_of_the_reply(answer: str, reply: str, statement: str) -> None:
     assert found("What is it?", answer, reply).statement == statement
+
+
+_MOST_MOONS = "Which planet has the most moons?", "Jupiter"
+_TIN = "Which element is it?", "Sn"
+
+
+@pytest.mark.parametrize(
+    ("row", "reply", "passed"),
+    [
+        (_TIN, "Could be Sn, Cu or Pb", False),
+        (_TIN, "I think Sn, Cu or Pb", False),
+        (_TIN, "Could be Sn", True),
+        (_TIN, "Could be Sn, tin.", True),
+        (_MOST_MOONS, "Could be Jupiter, Saturn or Neptune", False),
+        (_MOST_MOONS, "I am not sure. It may well be Jupiter, Saturn, or Neptune.", False),
+        (_MOST_MOONS, "Could be Jupiter, Saturn, Neptune.", False),
+        (_MOST_MOONS, "It is one of Jupiter, Saturn and Neptune", False),
+        (_MOST_MOONS, "The planet with the most moons is Jupiter, Saturn or Neptune", False),
+        (_MOST_MOONS, "It could be Jupiter, the largest planet.", True),
+        (_MOST_MOONS, "It could be Jupiter, named after a god, with 95 moons.", True),
+        (_MOST_MOONS, "It is one of the giants: Jupiter.", True),
+        (("Which city is it?", "Paris"), "It could be Paris, France.", True),
+        (("Who painted it?", "Raphael"), "It was Raphael, not Leonardo, Titian or Michelangelo.", True),
+        (("Who painted it?", "Raphael"), "It was painted by Raphael, pupil or friend of Perugino.", True),
+        (("What is the formula?", "NaCl"), "The formula is NaCl, table salt or halite.", True),
+    ],
+)
+def test_a_guess_that_lists_several_values_names_none(row: tuple[str, str], reply: str, passed: bool) -> None:
+    assert found(*row, reply).passed is passed

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import islice
 
+from pytest_helmbench.benchmarks.packs.families.short_answer.guesses import without_offer
 from pytest_helmbench.benchmarks.packs.families.short_answer.people import asks_for_person
 from pytest_helmbench.benchmarks.packs.families.text.calendar_words import MONTHS
 from pytest_helmbench.benchmarks.packs.families.text.denial import is_denied
@@ -256,7 +257,7 @@ def names_several(statement: str, answer: str, accepted: Sequence[str], question
     asked = frozenset(words(_POSSESSIVE.sub("", question)))
     elements = [
         value
-        for element in _SEPARATED.split(masked)
+        for element in _SEPARATED.split(without_offer(masked, _MASK))
         if (value := _LABELLED.sub("", element).strip(" .:'\"()"))
         and (_MASK in value or not _FILLER.issuperset(words(value)))
     ]
