@@ -22,7 +22,7 @@ from pytest_helmbench.gateway.call import Watch
 from pytest_helmbench.judging.case_evaluation import with_reply
 from pytest_helmbench.judging.evaluator import NO_REPLY, Evaluator
 
-__all__ = ["EvaluatedHere", "Evaluations", "rule_fault"]
+__all__ = ["RULE_FAULTS", "EvaluatedHere", "Evaluations", "rule_fault"]
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Evaluations:
                 found = await self._elsewhere(evaluator, reply, key, watch)
         except HelmbenchError:
             raise
-        except Exception as error:  # noqa: BLE001 - a fault of ours in one case costs no other its verdict
+        except RULE_FAULTS as error:
             found = Outcome(Verdict.ERROR, "rule_failed", rule_fault(error))
         return _verdict(found, reply)
 
@@ -156,6 +156,18 @@ class EvaluatedHere:
         """See `Evaluating.on_host_asking`: there is none."""
         del service, evaluator, watch
         raise UnjudgedError(_NOBODY)
+
+
+RULE_FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a fault of ours in a rule raises: in one case, it costs no other its verdict."""
 
 
 def rule_fault(error: Exception) -> str:

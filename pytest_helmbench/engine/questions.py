@@ -11,6 +11,7 @@ from pytest_helmbench.core.json_types import JsonObject
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.model import ModelEntry
 from pytest_helmbench.core.outcome import Evaluation, Outcome, Reply, Verdict
+from pytest_helmbench.core.rule import CaseRule
 from pytest_helmbench.engine.work import CaseContext, UnjudgedError, fault_outcome, usable_endpoint
 from pytest_helmbench.gateway.call import Call
 from pytest_helmbench.gateway.permits import ModelStoppedError
@@ -23,7 +24,7 @@ from pytest_helmbench.judging.case_evaluation import (
     with_reply,
 )
 from pytest_helmbench.judging.judge import OffMenuError, is_on_menu
-from pytest_helmbench.judging.rubric import Criterion
+from pytest_helmbench.judging.rubric import Criterion, JudgeRule
 
 __all__ = ["Judge", "judged_evaluations", "one_reply", "usable_judges"]
 
@@ -86,7 +87,7 @@ async def judged_evaluations(
             reply,
             template=context.settings.template,
             judges=tuple(judge.entry.id for judge in judges),
-            ask=_asking(judges, context, reply),
+            ask=_asking(judges, context, reply, case.rule),
             must_agree=context.settings.judges_must_agree,
         )
     except OffMenuError as error:
@@ -97,13 +98,14 @@ async def judged_evaluations(
         raise UnjudgedError(with_reply(outcome, reply)) from error
 
 
-def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply) -> AskJudge:
+def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply, rule: CaseRule) -> AskJudge:
     """Return what reaches the judges of a case.
 
     Args:
         judges: Of the case.
         context: Of the case.
         reply: That they judge: an error keeps what it took.
+        rule: By which they judge.
     """
     numbers = count(1)
     known = {judge.entry.id: judge for judge in judges}
@@ -121,6 +123,7 @@ def _asking(judges: Sequence[Judge], context: CaseContext, reply: Reply) -> AskJ
             purpose="judge",
             criterion=criterion.name,
             sequence=next(numbers),
+            hides_words=isinstance(rule, JudgeRule) and rule.hidden,
             accepts=partial(is_on_menu, criterion),
         )
         try:

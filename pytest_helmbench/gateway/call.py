@@ -42,6 +42,7 @@ class Call:
         sequence: The n-th call of this purpose inside the case, from 1.
         forwarded: The body of somebody else that is sent instead of messages and format; None for our own.
         timeout_s: Per attempt; None for that of everybody.
+        hides_words: What the provider says of a fault may quote hidden values: only status and codes are kept.
         accepts: Whether a reply on record is of use; another one is asked for, but in a pure replay.
     """
 
@@ -55,6 +56,7 @@ class Call:
     sequence: int = 1
     forwarded: ForwardedRequest | None = None
     timeout_s: float | None = None
+    hides_words: bool = False
     accepts: Callable[[Reply], bool] = lambda _reply: True
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Usage
-from pytest_helmbench.core.scrub import scrub
+from pytest_helmbench.core.scrub import REDACTED, scrub
 from pytest_helmbench.gateway.providers.endpoints import Endpoint
 from pytest_helmbench.gateway.providers.registry import without_keys
 
@@ -57,6 +58,16 @@ class Fault:
     parameter: str | None = None
     usage: Usage = Usage()
     finish_reason: str | None = None
+
+    def without_words(self) -> Fault:
+        """Return the fault without what the provider has written of it; what it says of no answer is our own."""
+        if self.status is None:
+            return self
+        said = f" {self.code}" if self.code else ""
+        named = self.parameter or ("temperature" if "temperature" in self.message else None)
+        return replace(
+            self, message=f"the provider answered {self.status}{said} ({REDACTED})", parameter=named
+        )
 
     def text(self) -> str:
         """Return the message, and the hint on a line of its own."""

@@ -354,6 +354,7 @@ class Gateway:
         return reply
 
     def _settle_fault(self, trace: Attempt, permit: Permit, fault: Fault, answer: RawAnswer | None) -> Fault:
+        fault = fault.without_words() if trace.request.call.hides_words else fault
         if fault.usage.prompt_tokens is not None:
             # A reply that moderation cut is paid all the same.
             fault = replace(fault, usage=priced_usage(trace.request.call, fault.usage, None))

@@ -10,7 +10,7 @@ from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.outcome import Verdict
 from pytest_helmbench.core.problem import HelmbenchError, Problem
 from pytest_helmbench.core.row_outline import RowRef
-from pytest_helmbench.engine.evaluations import rule_fault
+from pytest_helmbench.engine.evaluations import RULE_FAULTS, rule_fault
 from pytest_helmbench.sandbox.box import SandboxError
 
 __all__ = ["SelfChecked", "self_check"]
@@ -60,7 +60,7 @@ async def self_check(loaded: LoadedPack, ref: RowRef) -> SelfChecked:
         return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
     except HelmbenchError:
         raise
-    except Exception as error:  # noqa: BLE001 - a fault of ours in one row keeps no other from being checked
+    except RULE_FAULTS as error:
         what, _, hint = rule_fault(error).partition("\n  hint: ")
         return SelfChecked((Problem(ref.path, ref.line, f"{ref.id}: {what}", hint),))
     wrong = [trial for trial in trials if _is_wrong(trial)]

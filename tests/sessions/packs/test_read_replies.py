@@ -205,3 +205,21 @@ def test_a_rule_that_breaks_down_costs_no_other_row_its_verdict_and_shows_no_hid
     again = run_tree(pytester, workers, "--helmbench-resume", url=provider.url)
     again.assert_outcomes(passed=1, failed=1, errors=1)
     assert not provider.requests, "the reply is on record"
+
+
+def test_a_refusal_that_quotes_what_a_judge_was_sent_shows_no_hidden_value(
+    pytester: pytest.Pytester, provider: Provider
+) -> None:
+    rubric = {"eval.rubric": "The reply says ZZHIDDEN.", "eval.reference_answer": "ZZHIDDEN."}
+    write_pack(pytester.path / "benchmark", [worded("tone", **rubric)])
+    answer_rows(provider, {"tone": "Hm."})
+    error = {"message": "these tokens are not allowed: 'ZZHIDDEN'", "type": "bad_tokens", "code": "tokens"}
+    provider.answers(status=400, body=json.dumps({"error": error}), when=lambda request: request.is_judge)
+    result = run_tree(pytester, _JUDGE, "--junitxml=junit.xml", url=provider.url)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*the judge's call failed: the provider answered 400*(<redacted>)*"])
+    (error_on_record,) = rows(
+        pytester.path / "helmbench.db", "SELECT error FROM calls WHERE purpose = 'judge'"
+    )
+    junit = (pytester.path / "junit.xml").read_text()
+    assert "ZZHIDDEN" not in result.stdout.str() + junit + str(error_on_record)
