@@ -11,11 +11,14 @@ from pytest_helmbench.cli.output import (
     CommandError,
 )
 from pytest_helmbench.cli.project import Project
+from pytest_helmbench.reports.session_texts import doubt_lines
 from pytest_helmbench.scoring.run_score import RunScore
+from pytest_helmbench.session.run_counts import recorded_counts
 from pytest_helmbench.session.stored_scores import stored_score
+from pytest_helmbench.store.outcome_counts import recorded_outcomes
 from pytest_helmbench.store.run_queries import RunDetail, run_detail, runs
 
-__all__ = ["database_of", "run_of", "score_of"]
+__all__ = ["database_of", "recorded_doubt_lines", "run_of", "score_of"]
 
 
 def database_of(db: Path | None) -> Path:
@@ -72,3 +75,17 @@ def score_of(path: Path, detail: RunDetail) -> RunScore:
             "  hint: take a run of the whole selection; `helmbench runs` lists them"
         )
     return found
+
+
+def recorded_doubt_lines(path: Path, run_id: int, name: str) -> list[str]:
+    """Return the lines of `doubt_lines` for a run; none for one that was read by no words.
+
+    Args:
+        path: Results file.
+        run_id: Of the run.
+        name: What lines about it begin with.
+
+    Raises:
+        StoreError: The file is missing or no results file.
+    """
+    return doubt_lines(name, recorded_counts(recorded_outcomes(path, run_id), (), {}))

@@ -18,6 +18,7 @@ __all__ = [
     "announcement",
     "answerer_lines",
     "cost_text",
+    "doubt_lines",
     "dry_run_lines",
     "judging_lines",
     "model_table",

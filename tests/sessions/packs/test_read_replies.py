@@ -139,6 +139,11 @@ def test_verdicts_that_no_words_decide_are_told_apart_with_how_many_pass_by_them
     assert (judging["guessed"], judging["unsure"]) == (1, 2)
     card = run_command(pytester, "show", "last", "names").stdout
     card.fnmatch_lines(["  verdict   unsure, nothing in the reply decides"])
+    for command in (["score"], ["rescore", "last"]):
+        said = run_command(pytester, *command).stdout
+        said.fnmatch_lines(
+            ["test/good: 2 verdicts unsure, since nothing in the reply decides: 1 to 3 of 4 pass;*"]
+        )
 
 
 def test_what_a_rule_says_of_its_verdict_is_not_told_as_the_words_of_a_judge(
