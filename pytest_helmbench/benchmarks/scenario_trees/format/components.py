@@ -8,12 +8,16 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.scenario_trees.format.component_names import (
+    looks_like_component,
+    whole_axis_of,
+)
 from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
     leaked_frontmatter,
     linted_headings,
     stray_components,
 )
-from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order, looks_like_component
+from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import Split, split_component, split_file
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import COMPONENT
@@ -166,20 +170,21 @@ def _from_files(reader: Reader, folder: Path, scenario: str, kind: Kind, found: 
 def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
     found = []
     for path in sorted(folder.iterdir(), key=file_order):
-        is_text = path.suffix.lower() == ".md"
+        is_markdown = path.suffix.lower() == ".md"
+        is_meant = looks_like_component(path) or whole_axis_of(path) is not None
         if path.name.startswith(".") or path.stem.lower() == "readme" or path.is_dir():
             continue
-        if not is_text and not looks_like_component(path):
+        if not is_markdown and not is_meant:
             continue
-        if is_text and kind.code.match(bare_name(path.stem)):
+        if is_markdown and kind.code.match(bare_name(path.stem)):
             found.append(path)
-        elif not is_text:
+        elif not is_markdown:
             message = f"the file is ignored: {path.name!r} does not end in .md"
             reader.findings.add(path, Fault(None, message, f"name it like {kind.example}.md to use it"))
         else:
             hint = f"name it like {kind.example}.md to use it"
             message = f"the file is ignored: {path.stem!r} is no code of {kind.name}"
-            fault = Fault(None, message, hint, usable=not looks_like_component(path))
+            fault = Fault(None, message, hint, usable=not is_meant)
             reader.findings.add(path, fault)
     return found
 

@@ -8,6 +8,12 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
+from pytest_helmbench.benchmarks.scenario_trees.format.component_names import (
+    axis_of,
+    is_text,
+    looks_like_component,
+    whole_axis_of,
+)
 from pytest_helmbench.benchmarks.scenario_trees.format.lost_folders import refuse_below
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
@@ -19,7 +25,6 @@ __all__ = [
     "ScenarioFolder",
     "file_order",
     "files_of",
-    "looks_like_component",
     "scenario_folders",
 ]
 
@@ -29,11 +34,8 @@ _PROMPT = re.compile(r"S\d+[A-Z]?\Z")
 _RUBRIC = re.compile(r"CR\d+\Z")
 _RETIRED = re.compile(r"(?:MFMCQ|Q\d+)\Z")
 _FILES = ("conditions", "user-contexts", "perturbations", "criteria")
-_COMPONENT = re.compile(
-    r"(?:P\d+-B\d+-S\d+[A-Z]?-(?:C\d+-)?(?:U\d+-)?)?(?P<axis>C|U|PT?)[-_ ]?\d+[a-z]?\Z", re.IGNORECASE
-)
-_AXES = {"c": "conditions", "u": "user-contexts", "p": "perturbations", "pt": "perturbations"}
-_TEXTS = (".md", ".markdown", ".txt")
+_OTHERS = ("MCSQE.md", "criteria.md")
+_AXES = ("conditions", "user-contexts", "perturbations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,9 @@ def _refuse_loose(folder: Path, findings: Findings) -> None:
         stem = bare_name(path.stem)
         code = scenario_code_of(stem)
         to = "the folder of its scenario"
-        if path.suffix.lower() in (*_TEXTS, ".json") and (code or _PROMPT.match(stem)):
+        if is_text(path) and (code or _PROMPT.match(stem)):
             to = f"{code}/{code.rpartition('-')[2]}{path.suffix}" if code else f"a folder like P1-B1-{stem}"
-        elif not (looks_like_component(path) or (path.suffix == ".md" and stem in ("MCSQE", *_FILES))):
+        elif not (looks_like_component(path) or whole_axis_of(path)) and path.name not in _OTHERS:
             continue
         message = f"{path.name} is read by nobody: it lies beside the scenario folders"
         findings.add(path, Fault(None, message, f"move it to {to}"))
@@ -144,11 +146,6 @@ def _refuse_name(path: Path, example: str, scenarios: Path, findings: Findings) 
         findings.add(path, Fault(None, message, f"name it like {example}"))
     else:
         refuse_below(path, scenarios, findings)
-
-
-def looks_like_component(path: Path) -> bool:
-    """Return whether a file has the name of a condition, user context or perturbation, or nearly."""
-    return path.suffix.lower() in _TEXTS and _COMPONENT.match(bare_name(path.stem)) is not None
 
 
 def files_of(folder: ScenarioFolder) -> ScenarioFiles:
@@ -216,40 +213,40 @@ def _strays(files: list[Path], folder: ScenarioFolder) -> Iterator[tuple[Path, F
         code = bare_name(path.stem)
         if path.stem.lower() == "readme" or code == folder.local:
             continue
-        component = _COMPONENT.match(code) if path.suffix.lower() in _TEXTS else None
-        if component is not None:
-            axis = _AXES[component["axis"].lower()]
+        if (axis := axis_of(path)) is not None:
             message = f"{path.name} is read by nobody: files of their own stand in a folder of their axis"
             yield path, Fault(None, message, f"move it to {axis}/")
         elif path.suffix in (".md", ".json") and _PROMPT.match(code):
             message = f"the file is ignored: the scenario of this folder is {folder.local}"
             hint = f"rename it to {folder.local}{path.suffix}, or remove it"
             yield path, Fault(None, message, hint, usable=True)
-        elif path.suffix.lower() in _TEXTS and not (path.suffix == ".md" and code in _FILES):
+        elif is_text(path) and path.name not in (f"{name}.md" for name in _FILES):
             yield from _misnamed(path, code, folder)
 
 
 def _buried(folder: Path) -> Iterator[tuple[Path, Fault]]:
     """File components in folders that nobody reads: `user_contexts/U1.md`, `perturbations/more/PT7.md`."""
-    read = {str(folder), *(str(folder / axis) for axis in _AXES.values())}
+    read = {str(folder), *(str(folder / axis) for axis in _AXES)}
     for place, subfolders, names in os.walk(folder):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         if place in read:
             continue
         for path in sorted((Path(place, name) for name in names), key=file_order):
-            component = _COMPONENT.match(bare_name(path.stem)) if path.suffix.lower() in _TEXTS else None
-            if component is not None or (path.suffix == ".md" and path.stem in _AXES.values()):
-                axis = f"{_AXES[component['axis'].lower()]}/" if component is not None else path.name
+            axis, whole = axis_of(path), whole_axis_of(path)
+            if axis or whole:
+                to = f"{axis}/" if axis else f"{whole}.md"
                 message = f"{path.name} is read by nobody: its folder is none of the format"
-                yield path, Fault(None, message, f"move it to {folder.name}/{axis}")
+                yield path, Fault(None, message, f"move it to {folder.name}/{to}")
 
 
 def _misnamed(path: Path, code: str, folder: ScenarioFolder) -> Iterator[tuple[Path, Fault]]:
     """File a name that is nearly one of the format."""
-    near = get_close_matches(code.lower(), (*_FILES, folder.local.lower(), "mcsqe"), n=1, cutoff=0.75)
+    known = (*_FILES, folder.local.lower(), "mcsqe")
+    whole = whole_axis_of(path)
+    near = [whole] if whole else get_close_matches(code.lower(), known, n=1, cutoff=0.75)
     if not near or code == "MCSQE":
         return
     names = {folder.local.lower(): folder.local, "mcsqe": "MCSQE"}
     message = f"the file is ignored: {path.name!r} is no name of the format"
     hint = f"did you mean {names.get(near[0], near[0])}.md?"
-    yield path, Fault(None, message, hint, usable=near[0] not in _AXES.values())
+    yield path, Fault(None, message, hint, usable=near[0] not in _AXES)

@@ -71,6 +71,13 @@ def test_a_code_in_both_places_is_an_error(tmp_path: Path) -> None:
         ("PT4.txt", "perturbations"),
         ("C1.md", "conditions"),
         ("U2.markdown", "user-contexts"),
+        ("PT3 copy.md", "perturbations"),
+        ("PT3_rude.md", "perturbations"),
+        ("PT3.md.txt", "perturbations"),
+        ("PT3", "perturbations"),
+        ("C1.md.txt", "conditions"),
+        ("C1-notes.txt", "conditions"),
+        ("U2.yaml", "user-contexts"),
     ],
 )
 def test_a_component_loose_in_a_scenario_folder_is_an_error(tmp_path: Path, name: str, axis: str) -> None:
@@ -87,6 +94,7 @@ def test_a_component_loose_in_a_scenario_folder_is_an_error(tmp_path: Path, name
     [
         ("user_contexts/U1.md", "user-contexts/"),
         ("perturbation/PT4.md", "perturbations/"),
+        ("perturbation/PT4 copy.md", "perturbations/"),
         ("perturbations/more/PT7.md", "perturbations/"),
         ("old/perturbations.md", "perturbations.md"),
     ],
@@ -111,7 +119,20 @@ def test_a_component_named_by_a_whole_code_or_without_md_is_an_error(tmp_path: P
     assert tree.scenarios == {}
 
 
-@pytest.mark.parametrize("name", ["user_contexts.md", "perturbation.md", "Conditions.md", "conditions.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "user_contexts.md",
+        "perturbation.md",
+        "Conditions.md",
+        "conditions.txt",
+        "conditions.yaml",
+        "conditions.md.txt",
+        "conditions (those of the old tree).md",
+        "perturbations--rude.md",
+        "perturbations",
+    ],
+)
 def test_a_misspelt_component_file_is_an_error(tmp_path: Path, name: str) -> None:
     (problem,) = _problems(_load(tmp_path, {f"P1-B1-S1/{name}": "# C9\n\nx\n"}))
     assert problem.startswith(f"P1-B1-S1/{name}: the file is ignored: {name!r} is no name of the format\n")
@@ -130,13 +151,56 @@ def test_a_misspelt_code_among_files_of_their_own_is_an_error_and_notes_are_not(
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "PT3.md.txt",
+        "PT3",
+        "PT3.yaml",
+        "PT3_rude.md",
+        "PT3 copy.md",
+        "PT3 (angry skipper).md",
+        "PT3copy.md",
+        "C1.md",
+        "perturbations.md",
+    ],
+)
+def test_a_file_of_its_own_whose_name_begins_like_a_code_is_an_error(tmp_path: Path, name: str) -> None:
+    tree = _load(
+        tmp_path, {"P1-B1-S1/perturbations/PT2--rude.md": _PT2, f"P1-B1-S1/perturbations/{name}": _PT2}
+    )
+    (problem,) = _problems(tree)
+    assert problem.startswith(f"P1-B1-S1/perturbations/{name}: the file is ignored: ")
+    assert problem.endswith("\n  hint: name it like PT1.md to use it")
+    assert tree.scenarios == {}
+
+
+def test_pictures_backups_and_readmes_are_no_components(tmp_path: Path) -> None:
+    others = (
+        "README.md",
+        "README",
+        ".DS_Store",
+        ".PT3.md.swp",
+        "PT3.md~",
+        "PT3.md.bak",
+        "PT3.png",
+        "LICENSE",
+    )
+    places = ("P1-B1-S1", "P1-B1-S1/perturbations", "P1-B1-S1/pictures")
+    tree = _load(tmp_path, {f"{place}/{name}": "x" for place in places for name in others})
+    assert (_problems(tree), list(tree.warnings)) == ([], [])
+    assert _codes(tree) == ["P1-B1-S1-PT1"]
+
+
+@pytest.mark.parametrize(
     ("name", "to"),
     [
         ("S9.md", "a folder like P1-B1-S9"),
         ("S9--calm.json", "a folder like P1-B1-S9"),
         ("P1-B1-S9.md", "P1-B1-S9/S9.md"),
         ("PT4.md", "the folder of its scenario"),
+        ("PT4 copy.md.txt", "the folder of its scenario"),
         ("perturbations.md", "the folder of its scenario"),
+        ("perturbations.yaml", "the folder of its scenario"),
         ("MCSQE.md", "the folder of its scenario"),
         ("P2/S9.md", "a folder like P1-B1-S9"),
         ("P2/B1/S9.md", "a folder like P1-B1-S9"),
