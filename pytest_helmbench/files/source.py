@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_helmbench.core.light_dataclass import dataclass
 from pytest_helmbench.core.problem import Problem
 
-__all__ = ["Fault", "Findings", "Reader", "listed", "read_plain", "suggestion"]
+__all__ = ["Fault", "Findings", "Reader", "listed", "read_plain", "resolved", "suggestion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def read_plain(path: Path, root: Path | None = None) -> bytes:
         OSError: It cannot be read, is no plain file, is too large, or leads out of the benchmark; its `strerror` says
             which, and nothing of what it holds.
     """
-    if root is not None and not path.resolve().is_relative_to(root.resolve()):
+    if root is not None and not resolved(path).is_relative_to(root.resolve()):
         raise OSError(errno.ELOOP, "a link leads out of the benchmark, which holds all that it is made of")
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
@@ -75,6 +75,18 @@ def read_plain(path: Path, root: Path | None = None) -> bytes:
     if facts.st_size > _MOST_BYTES:
         raise OSError(errno.EFBIG, f"it has {facts.st_size:,} bytes; at most {_MOST_BYTES:,} are read")
     return path.read_bytes()
+
+
+def resolved(path: Path) -> Path:
+    """Return where a path leads.
+
+    Raises:
+        OSError: It is a link that leads to itself.
+    """
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # before Python 3.13
+        raise OSError(errno.ELOOP, "the link leads to itself") from error
 
 
 class Reader:

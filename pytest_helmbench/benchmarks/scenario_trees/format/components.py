@@ -19,6 +19,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.damage import (
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.folders import file_order
 from pytest_helmbench.benchmarks.scenario_trees.format.frontmatter import Split, split_component, split_file
+from pytest_helmbench.benchmarks.scenario_trees.format.lost_links import LEADS_NOWHERE, leads_nowhere
 from pytest_helmbench.benchmarks.scenario_trees.format.markdown_text import Body, Heading, compose, outline
 from pytest_helmbench.benchmarks.scenario_trees.format.tree_schemas import COMPONENT
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name
@@ -173,6 +174,9 @@ def _individual_files(reader: Reader, folder: Path, kind: Kind) -> list[Path]:
         is_markdown = path.suffix.lower() == ".md"
         is_meant = looks_like_component(path) or whole_axis_of(path) is not None
         if path.name.startswith(".") or path.stem.lower() == "readme" or path.is_dir():
+            continue
+        if leads_nowhere(path):
+            reader.findings.add(path, LEADS_NOWHERE)
             continue
         if not is_markdown and not is_meant:
             continue

@@ -15,6 +15,7 @@ from pytest_helmbench.benchmarks.scenario_trees.format.component_names import (
     whole_axis_of,
 )
 from pytest_helmbench.benchmarks.scenario_trees.format.lost_folders import refuse_below
+from pytest_helmbench.benchmarks.scenario_trees.format.lost_links import LEADS_NOWHERE, leads_nowhere
 from pytest_helmbench.benchmarks.scenario_trees.places import bare_name, words_of_suffix
 from pytest_helmbench.core.codes import natural_key, scenario_code_of
 from pytest_helmbench.core.light_dataclass import dataclass
@@ -99,6 +100,7 @@ def _subfolders(path: Path) -> list[Path]:
 
 def _flat(scenarios: Path, findings: Findings) -> Iterator[ScenarioFolder]:
     _refuse_loose(scenarios, findings)
+    _refuse_nowhere(scenarios, findings)
     for path in _subfolders(scenarios):
         code = scenario_code_of(path.name)
         if code is not None:
@@ -111,6 +113,7 @@ def _nested(folder: Path, codes: tuple[str, ...], findings: Findings) -> Iterato
     level = _LEVELS[len(codes)]
     if codes:
         _refuse_loose(folder, findings)
+        _refuse_nowhere(folder, findings)
     for path in _subfolders(folder):
         local = bare_name(path.name)
         if level.match(local) is None:
@@ -137,6 +140,11 @@ def _refuse_loose(folder: Path, findings: Findings) -> None:
         findings.add(path, Fault(None, message, f"move it to {to}"))
 
 
+def _refuse_nowhere(folder: Path, findings: Findings) -> None:
+    for path in filter(leads_nowhere, sorted(folder.iterdir(), key=file_order)):
+        findings.add(path, LEADS_NOWHERE)
+
+
 def _refuse_name(path: Path, example: str, scenarios: Path, findings: Findings) -> None:
     """File a folder that is read by nobody, though it looks meant or holds what a scenario holds, or those below it."""
     if _MEANT.match(path.name) or any(
@@ -154,15 +162,16 @@ def files_of(folder: ScenarioFolder) -> ScenarioFiles:
     Raises:
         OSError: The folder cannot be listed.
     """
-    names = sorted((item for item in folder.path.iterdir() if item.is_file()), key=file_order)
-    files = [item for item in names if not item.name.startswith(".")]
+    names = sorted(folder.path.iterdir(), key=file_order)
+    files = [item for item in names if item.is_file() and not item.name.startswith(".")]
     texts = [item for item in files if item.suffix == ".md"]
     own = [item for item in texts if bare_name(item.stem) == folder.local]
     multi = [item for item in texts if bare_name(item.stem) == "MCSQE"]
     schemas = [item for item in files if item.suffix == ".json" and bare_name(item.stem) == folder.local]
     rubrics = [item for item in texts if _RUBRIC.match(bare_name(item.stem))]
     missing = folder.path / f"{folder.local}.md"
-    faults = [*_strays(files, folder), *_buried(folder.path)]
+    faults = [(item, LEADS_NOWHERE) for item in names if leads_nowhere(item)]
+    faults += [*_strays(files, folder), *_buried(folder.path)]
     faults += [*_doubles(own), *_doubles(multi), *_doubles(schemas), *_doubles(rubrics)]
     if own and multi:
         message = f"the folder has two prompts, {own[0].name} and {multi[0].name}"

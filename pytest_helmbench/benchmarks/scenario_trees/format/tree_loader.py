@@ -185,7 +185,8 @@ def _load_root_files(
 
 def _one_of(reader: Reader, root: Path, stem: str) -> Path | None:
     """Return `stem.yaml` or `stem.yml`, whichever is there."""
-    found = [path for path in (root / f"{stem}.yaml", root / f"{stem}.yml") if path.is_file()]
+    places = (root / f"{stem}.yaml", root / f"{stem}.yml")
+    found = [path for path in places if path.is_file() or path.is_symlink()]
     if len(found) > 1:
         reader.findings.add(found[1], Fault(None, f"{found[0].name} stands beside it", "keep one of them"))
     return found[0] if found else None

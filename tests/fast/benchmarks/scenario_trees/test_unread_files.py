@@ -262,3 +262,36 @@ def test_a_perturbation_without_text_is_an_error(tmp_path: Path) -> None:
     several = f"{_HEALTHY['perturbations.md']}\n# PT2\n---\nseverity: 3\n---\n\n"
     (problem,) = _problems(_load(tmp_path, {"P1-B1-S1/perturbations.md": several}))
     assert "PT2 has no text\n  hint: write what is added to the prompt" in problem
+
+
+@pytest.mark.parametrize("target", ["/nonexistent", "itself"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "P1-B1-S1/conditions.md",
+        "P1-B1-S1/user-contexts",
+        "P1-B1-S1/perturbations/PT3.md",
+        "P1-B1-S9",
+        "P2",
+        "P2/B1",
+        "P2/B1/S1",
+    ],
+)
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, name: str, target: str) -> None:
+    link = tmp_path / "scenarios" / name
+    _load(tmp_path, {})
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(link.name if target == "itself" else target)
+    (link.parent / ".#S1.md").symlink_to("somebody@host.4711")  # the lock of an editor
+
+    assert _problems(load_tree(tmp_path)) == [
+        f"{name}: the link leads nowhere, so nobody can tell what it stands for\n  hint: mend or remove the link"
+    ]
+
+
+@pytest.mark.parametrize("target", ["/nonexistent", "scoring.yaml"])
+def test_weights_behind_a_link_that_leads_nowhere_are_an_error(tmp_path: Path, target: str) -> None:
+    _load(tmp_path, {})
+    (tmp_path / "scoring.yaml").symlink_to(target)
+    (problem,) = _problems(load_tree(tmp_path))
+    assert "scoring.yaml: the file cannot be read: " in problem
